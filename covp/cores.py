@@ -1,0 +1,154 @@
+"""The processor cores that covp knows: what the compilers and the emulator need to be told of each.
+
+Data only. Adding a core is adding one `Core(...)` line to `CORES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from covp.errors import PlatformError, near_misses
+
+
+@dataclass(frozen=True)
+class Core:
+    """One processor core.
+
+    Attributes:
+        name: what a platform file says under ``core``.
+        architecture: "arm" (M-profile, Thumb only) or "riscv" (RV32).
+        zig_target, zig_cpu: of ``zig cc -target T -mcpu=C``.
+        gcc_prefix, gcc_flags: of the GCC cross compiler, e.g. "arm-none-eabi-".
+        unicorn_cpu: name of the CPU model constant, without ``UC_CPU_ARM_``/``UC_CPU_RISCV32_``.
+        features: what kernels may use: "dsp" (SMLAD, SXTB16, SMMULR), "fpu" (single precision in
+            hardware), "mull" (32x32 to 64 bit multiply), "unaligned" (word and halfword loads at
+            any address).
+        timing: name of the timing table (``covp/machine/timing.py``) used for estimated cycles.
+    """
+
+    name: str
+    architecture: Literal["arm", "riscv"]
+    zig_target: str
+    zig_cpu: str
+    gcc_prefix: str
+    gcc_flags: tuple[str, ...]
+    unicorn_cpu: str
+    features: frozenset[str] = field(default_factory=frozenset)
+    timing: str | None = None
+
+    def has(self, feature: str) -> bool:
+        """Whether kernels may use the feature."""
+        return feature in self.features
+
+
+def _arm(
+    name: str,
+    zig_cpu: str,
+    gcc_flags: str,
+    unicorn_cpu: str,
+    features: str,
+    hard: bool,
+    timing: str,
+) -> Core:
+    return Core(
+        name=name,
+        architecture="arm",
+        zig_target="thumb-freestanding-eabihf" if hard else "thumb-freestanding-eabi",
+        zig_cpu=zig_cpu,
+        gcc_prefix="arm-none-eabi-",
+        gcc_flags=("-mthumb", *gcc_flags.split()),
+        unicorn_cpu=unicorn_cpu,
+        features=frozenset(features.split()),
+        timing=timing,
+    )
+
+
+def _riscv(name: str, zig_cpu: str, gcc_flags: str, features: str, timing: str) -> Core:
+    return Core(
+        name=name,
+        architecture="riscv",
+        zig_target="riscv32-freestanding-none",
+        zig_cpu=zig_cpu,
+        gcc_prefix="riscv64-unknown-elf-",
+        gcc_flags=tuple(gcc_flags.split()),
+        unicorn_cpu="ANY",
+        features=frozenset(features.split()),
+        timing=timing,
+    )
+
+
+_SP_FPU = "-mfloat-abi=hard -mfpu=fpv4-sp-d16"
+_SP_FPU5 = "-mfloat-abi=hard -mfpu=fpv5-sp-d16"
+
+CORES: dict[str, Core] = {
+    core.name: core
+    for core in (
+        _arm(
+            "cortex-m0plus",
+            "cortex_m0plus",
+            "-mcpu=cortex-m0plus",
+            "CORTEX_M0",
+            "",
+            False,
+            "m0plus",
+        ),
+        _arm(
+            "cortex-m3", "cortex_m3", "-mcpu=cortex-m3", "CORTEX_M3", "mull unaligned", False, "m3"
+        ),
+        _arm(
+            "cortex-m4f",
+            "cortex_m4",
+            f"-mcpu=cortex-m4 {_SP_FPU}",
+            "CORTEX_M4",
+            "mull unaligned dsp fpu",
+            True,
+            "m4",
+        ),
+        _arm(
+            "cortex-m7f",
+            "cortex_m7-fp64",
+            f"-mcpu=cortex-m7 {_SP_FPU5}",
+            "CORTEX_M7",
+            "mull unaligned dsp fpu",
+            True,
+            "m7",
+        ),
+        _arm(
+            "cortex-m33",
+            "cortex_m33",
+            f"-mcpu=cortex-m33 {_SP_FPU5}",
+            "CORTEX_M33",
+            "mull unaligned dsp fpu",
+            True,
+            "m33",
+        ),
+        _riscv("rv32imc", "generic_rv32+m+c", "-march=rv32imc_zicsr -mabi=ilp32", "mull", "rv32"),
+        _riscv(
+            "rv32imac",
+            "generic_rv32+m+a+c",
+            "-march=rv32imac_zicsr -mabi=ilp32",
+            "mull",
+            "rv32",
+        ),
+        _riscv(
+            "rv32imafc",
+            "generic_rv32+m+a+f+c",
+            "-march=rv32imafc_zicsr -mabi=ilp32f",
+            "mull fpu",
+            "rv32",
+        ),
+    )
+}
+
+
+def find_core(name: str) -> Core:
+    """The core of that name.
+
+    Raises:
+        PlatformError: there is none; near misses are suggested.
+    """
+    try:
+        return CORES[name]
+    except KeyError:
+        raise PlatformError(f"unknown core {name!r}: {near_misses(name, CORES)}") from None

@@ -1,0 +1,121 @@
+"""The exceptions of covp.
+
+::
+
+    CovpError                 an error that a user can mend; one line: what, where, how to mend
+    ├── UsageError            the call itself is wrong (command line exit status 2)
+    ├── ModelError            a model file cannot be read or uses something unsupported
+    ├── PlatformError         a platform file is wrong or names what does not exist
+    ├── ToolchainError        a C compiler failed or is missing
+    ├── CapacityError         a program, tensor or stack does not fit the memory
+    ├── AcceleratorError      a backend or peripheral broke its contract
+    └── DeviceError           the way to the core failed (transport, emulator, closed session)
+        └── DeviceFault       the program on the core did something the hardware forbids
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+
+class CovpError(Exception):
+    """Base of all errors that covp raises on purpose; the text is one line."""
+
+    exit_status = 1
+
+
+class UsageError(CovpError):
+    """The call is wrong: an unknown name, a bad option, a wrong argument shape."""
+
+    exit_status = 2
+
+
+class ModelError(CovpError):
+    """A model file is corrupt, truncated or uses an unsupported feature."""
+
+
+class PlatformError(CovpError):
+    """A platform file is wrong; the text names the key and the reason."""
+
+
+class ToolchainError(CovpError):
+    """The compiler or linker failed; the text carries its first error with file and line."""
+
+
+class CapacityError(CovpError):
+    """Something does not fit; ``needed`` and ``available`` are bytes."""
+
+    def __init__(self, message: str, needed: int, available: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.available = available
+
+
+class AcceleratorError(CovpError):
+    """An accelerator's backend, driver or model broke its contract."""
+
+
+class DeviceError(CovpError):
+    """The way to the core failed; not the program's fault."""
+
+
+class DeviceFault(DeviceError):
+    """The program on the core did something that the hardware forbids.
+
+    Attributes:
+        kind: short name: "unmapped read", "write to read-only memory", "illegal instruction",
+            "misaligned access", "stack overflow", "timeout", "register access" ...
+        pc: address of the faulting instruction.
+        address: address of the access, or None where there is none.
+        size: bytes of the access, or None.
+        symbol: "function+0x12" of the pc, or None.
+        source: "file.c:12" of the pc, or None.
+        registers: register name to value at the fault.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        pc: int,
+        address: int | None = None,
+        size: int | None = None,
+        detail: str = "",
+        symbol: str | None = None,
+        source: str | None = None,
+        registers: Mapping[str, int] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.pc = pc
+        self.address = address
+        self.size = size
+        self.detail = detail
+        self.symbol = symbol
+        self.source = source
+        self.registers = dict(registers or {})
+        super().__init__(kind)
+
+    def __str__(self) -> str:
+        text = self.kind
+        if self.address is not None:
+            text += f" at address 0x{self.address:08x}"
+            if self.size is not None:
+                text += f" ({self.size} byte{'s' if self.size != 1 else ''})"
+        text += f", pc 0x{self.pc:08x}"
+        if self.symbol:
+            text += f" in {self.symbol}"
+        if self.source:
+            text += f" ({self.source})"
+        if self.detail:
+            text += f": {self.detail}"
+        return text
+
+
+def near_misses(name: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: near misses if there are any, else all the names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"known are {', '.join(names)}" if names else "none is known"

@@ -1,0 +1,144 @@
+"""What each kind of operator carries besides its tensors; paddings are resolved to numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Activation = Literal["none", "relu", "relu6", "relu_n1_to_1"]
+Pair = tuple[int, int]
+"""(height, width)."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Rows and columns of padding around an image."""
+
+    top: int = 0
+    bottom: int = 0
+    left: int = 0
+    right: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any padding at all."""
+        return bool(self.top or self.bottom or self.left or self.right)
+
+
+@dataclass(frozen=True)
+class Conv2D:
+    """CONV_2D: input NHWC, weights OHWI, bias O."""
+
+    stride: Pair
+    padding: Padding
+    dilation: Pair = (1, 1)
+    activation: Activation = "none"
+
+
+@dataclass(frozen=True)
+class DepthwiseConv2D:
+    """DEPTHWISE_CONV_2D: input NHWC, weights 1HWO with O = C * depth_multiplier, bias O."""
+
+    stride: Pair
+    padding: Padding
+    dilation: Pair = (1, 1)
+    depth_multiplier: int = 1
+    activation: Activation = "none"
+
+
+@dataclass(frozen=True)
+class FullyConnected:
+    """FULLY_CONNECTED: input (batch..., C), weights OC, bias O."""
+
+    activation: Activation = "none"
+    keep_num_dims: bool = False
+
+
+@dataclass(frozen=True)
+class Pool2D:
+    """AVERAGE_POOL_2D and MAX_POOL_2D; padding never counts in the average."""
+
+    filter: Pair
+    stride: Pair
+    padding: Padding
+    activation: Activation = "none"
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """ADD, SUB, MUL, with numpy's broadcasting."""
+
+    activation: Activation = "none"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """MEAN over axes (sorted, not negative)."""
+
+    axes: tuple[int, ...]
+    keep_dims: bool
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """SOFTMAX along the last axis."""
+
+    beta: float = 1.0
+
+
+@dataclass(frozen=True)
+class LeakyRelu:
+    """LEAKY_RELU."""
+
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Pad:
+    """PAD and PADV2: (before, after) for each axis; the value is stored (quantized) units."""
+
+    paddings: tuple[Pair, ...]
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """CONCATENATION along an axis (not negative)."""
+
+    axis: int
+    activation: Activation = "none"
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """TRANSPOSE: output axis i is input axis permutation[i]."""
+
+    permutation: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StridedSlice:
+    """STRIDED_SLICE with masks resolved: for each input axis (begin, end, stride) as in Python.
+
+    ``end`` is None where a negative stride runs to the beginning. ``shrink`` lists the axes that
+    the output drops.
+    """
+
+    slices: tuple[tuple[int, int | None, int], ...]
+    shrink: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Split:
+    """SPLIT into equal parts along an axis (not negative)."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class ResizeNearest:
+    """RESIZE_NEAREST_NEIGHBOR to (height, width)."""
+
+    size: Pair
+    align_corners: bool = False
+    half_pixel_centers: bool = False

@@ -1,0 +1,151 @@
+"""The graph: tensors and operators in the order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Affine quantization: real = scale * (stored - zero_point).
+
+    Attributes:
+        scale: float32, shape (1,) for a whole tensor or (n,) for each index along ``axis``.
+        zero_point: int32, the same shape as ``scale``.
+        axis: the dimension that ``scale`` runs along; 0 when per tensor.
+    """
+
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
+    axis: int = 0
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether there is more than one scale."""
+        return self.scale.size > 1
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A value in the graph. Compared by identity.
+
+    Attributes:
+        name: unique in its graph.
+        shape: all dimensions known and positive, batch first; images are NHWC.
+        dtype: int8, int32, int16, uint8, float32 ...
+        quantization: None for float and plain integer tensors.
+        data: the constant's array, or None when the value comes at run time.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    quantization: Quantization | None = None
+    data: NDArray[Any] | None = None
+
+    @property
+    def constant(self) -> bool:
+        """Whether the value is known at compile time."""
+        return self.data is not None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, dense and row-major."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def scale(self) -> float:
+        """The scale of a per-tensor quantized tensor."""
+        if self.quantization is None:
+            raise ValueError(f"tensor {self.name} is not quantized")
+        return float(self.quantization.scale[0])
+
+    @property
+    def zero_point(self) -> int:
+        """The zero point of a per-tensor quantized tensor."""
+        if self.quantization is None:
+            raise ValueError(f"tensor {self.name} is not quantized")
+        return int(self.quantization.zero_point[0])
+
+
+@dataclass(eq=False)
+class Op:
+    """One operator. Compared by identity.
+
+    Attributes:
+        kind: TFLite's builtin name, e.g. "CONV_2D".
+        name: unique in its graph; made from the kind and the index in the file.
+        inputs: None stands for an optional input left out (a convolution without bias).
+        outputs: mostly one.
+        attributes: the operator's own attribute object from ``covp/graph/ops/``, or None.
+        index: position in the model file, kept through the passes; what reports show.
+    """
+
+    kind: str
+    name: str
+    inputs: list[Tensor | None]
+    outputs: list[Tensor]
+    attributes: Any = None
+    index: int = 0
+
+    @property
+    def output(self) -> Tensor:
+        """The first output."""
+        return self.outputs[0]
+
+    def input(self, position: int) -> Tensor:
+        """The input at a position that is not optional."""
+        tensor = self.inputs[position]
+        if tensor is None:
+            raise ValueError(f"{self.name}: input {position} is missing")
+        return tensor
+
+
+@dataclass(eq=False)
+class Graph:
+    """A network: operators in execution order.
+
+    Attributes:
+        name: of the model, a C identifier.
+        inputs, outputs: the graph's own.
+        ops: each after the ones whose outputs it reads.
+    """
+
+    name: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    ops: list[Op] = field(default_factory=list)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Every tensor once: inputs first, then in the order of the operators."""
+        seen: set[int] = set()
+
+        def fresh(tensors: Iterable[Tensor | None]) -> Iterator[Tensor]:
+            for tensor in tensors:
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield tensor
+
+        yield from fresh(self.inputs)
+        for op in self.ops:
+            yield from fresh(op.inputs)
+            yield from fresh(op.outputs)
+        yield from fresh(self.outputs)
+
+    def producer(self, tensor: Tensor) -> Op | None:
+        """The operator that writes the tensor; None for inputs and constants."""
+        return next((op for op in self.ops if any(t is tensor for t in op.outputs)), None)
+
+    def consumers(self, tensor: Tensor) -> list[Op]:
+        """The operators that read the tensor, in order."""
+        return [op for op in self.ops if any(t is tensor for t in op.inputs)]

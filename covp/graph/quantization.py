@@ -1,0 +1,96 @@
+"""Integer arithmetic of quantized inference, as TFLite Micro's reference kernels do it.
+
+Source: tensorflow/lite/kernels/internal/common.h and quantization_util.cc (double rounding:
+saturating rounding doubling high multiply, then rounding divide by a power of two), gemmlowp's
+fixedpoint.h. All functions are vectorized over int32 arrays and exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """A real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
+
+    ``multiplier`` is 0 or in [2**30, 2**31); ``shift`` is positive to the left. As
+    QuantizeMultiplier: round half away from zero, factors below 2**-31 become zero.
+    """
+    if real == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    scaled = fraction * (1 << 31)
+    multiplier = math.floor(scaled + 0.5) if scaled >= 0 else math.ceil(scaled - 0.5)
+    if multiplier == 1 << 31:
+        multiplier //= 2
+        shift += 1
+    if shift < -31:
+        return 0, 0
+    if shift > 30:
+        return INT32_MAX, 30
+    return multiplier, shift
+
+
+def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
+    """round(a * b / 2**31), ties up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+
+
+def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
+    """round(x / 2**exponent), ties away from zero: gemmlowp's RoundingDivideByPOT."""
+    value = np.asarray(x, np.int64)
+    shift = np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << shift) - 1
+    threshold = (mask >> 1) + (value < 0)
+    return (value >> shift) + ((value & mask) > threshold)
+
+
+def multiply_by_quantized_multiplier(
+    x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike
+) -> NDArray[np.int64]:
+    """x * multiplier / 2**31 * 2**shift with TFLM's two roundings.
+
+    The left shift wraps to 32 bits as the C code does on every target in use.
+    """
+    shift = np.asarray(shift, np.int64)
+    left = np.maximum(shift, 0)
+    right = np.maximum(-shift, 0)
+    shifted = (np.asarray(x, np.int64) << left).astype(np.int32)
+    return rounding_divide_by_pot(rounding_doubling_high_mul(shifted, multiplier), right)
+
+
+def activation_range(
+    activation: str, scale: float, zero_point: int, dtype: np.dtype[Any]
+) -> tuple[int, int]:
+    """The clamp in stored units of a fused activation: CalculateActivationRangeQuantized."""
+    info = np.iinfo(dtype)
+
+    def stored(real: float) -> int:
+        value = np.float32(real) / np.float32(scale)
+        rounded = math.floor(abs(float(value)) + 0.5) * (1 if value >= 0 else -1)
+        return zero_point + rounded
+
+    low, high = int(info.min), int(info.max)
+    if activation == "relu":
+        return max(low, stored(0.0)), high
+    if activation == "relu6":
+        return max(low, stored(0.0)), min(high, stored(6.0))
+    if activation == "relu_n1_to_1":
+        return max(low, stored(-1.0)), min(high, stored(1.0))
+    return low, high
+
+
+def float_activation_range(activation: str) -> tuple[float, float]:
+    """The clamp of a fused activation in float: CalculateActivationRange."""
+    return {
+        "relu": (0.0, math.inf),
+        "relu6": (0.0, 6.0),
+        "relu_n1_to_1": (-1.0, 1.0),
+    }.get(activation, (-math.inf, math.inf))

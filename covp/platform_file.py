@@ -1,0 +1,262 @@
+"""`Platform`: a YAML file read into checked, frozen structures.
+
+A platform file names a core, its clock, the memory map, the peripherals and the place for
+accelerators. Every mistake is refused with the file, the key and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+
+from covp.cores import Core, find_core
+from covp.errors import PlatformError, near_misses
+
+Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
+_SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
+
+
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A stretch of memory.
+
+    ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
+    the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024).
+    """
+
+    name: str
+    kind: Literal["flash", "ram"]
+    start: Address
+    size: int | str
+
+    @property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return parse_size(self.size)
+
+    @property
+    def end(self) -> int:
+        """First address behind the region."""
+        return self.start + self.bytes
+
+
+class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class"."""
+
+    name: str
+    model: str
+    base: Address
+    parameters: dict[str, Any] = {}
+
+
+class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where accelerators named at run time are mapped, one every ``stride`` bytes."""
+
+    base: Address
+    stride: Annotated[int, msgspec.Meta(ge=0x1000)] = 0x1000
+
+
+class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to reach the real board: OpenOCD's stock configuration file."""
+
+    board: str
+
+
+class Platform(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"core_name": "core"}
+):
+    """A microcontroller.
+
+    Attributes:
+        core_name: a name in `covp.cores.CORES` (key ``core``).
+        clock_hz: core clock; turns cycles into seconds.
+        memory: regions that do not overlap; at least one flash and one ram. The first of each
+            kind is where programs go.
+        stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
+            memory map and faults.
+        accelerators: the bus addresses for accelerators; None where there can be none.
+    """
+
+    name: str
+    description: str
+    core_name: str
+    clock_hz: Annotated[int, msgspec.Meta(gt=0)]
+    memory: tuple[Region, ...]
+    stack: int | str = "4K"
+    peripherals: tuple[PeripheralConfig, ...] = ()
+    accelerators: AcceleratorSlot | None = None
+    openocd: OpenOcd | None = None
+
+    @property
+    def core(self) -> Core:
+        """The core's data."""
+        return find_core(self.core_name)
+
+    @property
+    def flash(self) -> Region:
+        """The region that code and constants go to."""
+        return next(region for region in self.memory if region.kind == "flash")
+
+    @property
+    def ram(self) -> Region:
+        """The region that data goes to."""
+        return next(region for region in self.memory if region.kind == "ram")
+
+    @property
+    def stack_bytes(self) -> int:
+        """The size of the stack in bytes."""
+        return parse_size(self.stack)
+
+
+def parse_size(size: int | str) -> int:
+    """Bytes of 4096, "320K", "1M", "64 KiB".
+
+    Raises:
+        ValueError: not a size.
+    """
+    if isinstance(size, int):
+        return size
+    match = _SIZE.match(size)
+    if match is None:
+        raise ValueError(f"{size!r} is not a size; write bytes or such as 320K, 1M")
+    return int(match[1]) * (1024 if match[2][0] in "Kk" else 1024 * 1024)
+
+
+def platforms_dir() -> Path:
+    """The folder of the platform files that come with covp."""
+    return Path(__file__).parent / "platforms"
+
+
+def platform_names() -> list[str]:
+    """Names of the platforms that come with covp."""
+    return sorted(path.stem for path in platforms_dir().glob("*.yaml"))
+
+
+def load_platform(name: str | Path | Platform) -> Platform:
+    """A platform by name or by the path of its YAML file.
+
+    Raises:
+        PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
+    """
+    if isinstance(name, Platform):
+        return name
+    text = str(name)
+    if text.endswith((".yaml", ".yml")) or "/" in text:
+        return read_platform(Path(text))
+    path = platforms_dir() / f"{text}.yaml"
+    if not path.is_file():
+        raise PlatformError(f"unknown platform {text!r}: {near_misses(text, platform_names())}")
+    return read_platform(path)
+
+
+def read_platform(path: Path) -> Platform:
+    """Read and check one platform file."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlatformError(f"{path}: no such platform file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlatformError(f"{path}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise PlatformError(f"{path}: not valid YAML: {reason}") from None
+    if not isinstance(content, dict):
+        raise PlatformError(
+            f"{path}: a platform file is a mapping of keys (name, core, memory ...)"
+        )
+    try:
+        platform = msgspec.convert(content, Platform)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{path}: {_readable(str(error))}") from None
+    problem = _first_problem(platform)
+    if problem:
+        raise PlatformError(f"{path}: {problem}")
+    return platform
+
+
+def _readable(message: str) -> str:
+    """msgspec's "... - at `$.memory[0].size`" turned around into "memory[0].size: ..."."""
+    reason, separator, where = message.partition(" - at `$")
+    if not separator:
+        return reason
+    return f"{where.rstrip('`').lstrip('.')}: {reason}"
+
+
+def _first_problem(platform: Platform) -> str | None:
+    """What the types cannot say: the first broken rule as "key: reason", or None."""
+    if not _NAME.match(platform.name):
+        return f"name: {platform.name!r} must start with a letter and hold no spaces"
+    try:
+        find_core(platform.core_name)
+    except PlatformError as error:
+        return f"core: {error}"
+    try:
+        stack = parse_size(platform.stack)
+    except ValueError as error:
+        return f"stack: {error}"
+    problem = _memory_problem(platform)
+    if problem:
+        return problem
+    if stack < 512 or stack % 16 or stack >= platform.ram.bytes:
+        return f"stack: {stack} bytes; it must be a multiple of 16, at least 512 and below the ram"
+    return _bus_problem(platform)
+
+
+def _memory_problem(platform: Platform) -> str | None:
+    seen: list[Region] = []
+    for position, region in enumerate(platform.memory):
+        key = f"memory[{position}]"
+        try:
+            size = region.bytes
+        except ValueError as error:
+            return f"{key}.size: {error}"
+        if size <= 0 or size % 1024 or region.start % 1024:
+            return f"{key}: start and size must be multiples of 1024 and size above 0"
+        if region.end > 1 << 32:
+            return f"{key}: 0x{region.start:08x} + {size} bytes leaves the 32-bit address space"
+        for other in seen:
+            if region.name == other.name:
+                return f"{key}.name: {region.name!r} is used twice"
+            if region.start < other.end and other.start < region.end:
+                return (
+                    f"{key}: {region.name} 0x{region.start:08x}-0x{region.end - 1:08x} overlaps "
+                    f"{other.name} 0x{other.start:08x}-0x{other.end - 1:08x}"
+                )
+        seen.append(region)
+    for kind in ("flash", "ram"):
+        if not any(region.kind == kind for region in platform.memory):
+            return f"memory: there is no region of kind {kind}"
+    below = platform.ram.start - 1
+    for region in platform.memory:
+        if region.start <= below < region.end:
+            return (
+                f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
+                "overflow would not be seen; merge the two or list another ram first"
+            )
+    return None
+
+
+def _bus_problem(platform: Platform) -> str | None:
+    names: set[str] = set()
+    for position, peripheral in enumerate(platform.peripherals):
+        key = f"peripherals[{position}]"
+        if peripheral.name in names:
+            return f"{key}.name: {peripheral.name!r} is used twice"
+        names.add(peripheral.name)
+        if peripheral.base % 4:
+            return f"{key}.base: 0x{peripheral.base:x} is not a multiple of 4"
+        for region in platform.memory:
+            if region.start <= peripheral.base < region.end:
+                return f"{key}.base: 0x{peripheral.base:08x} lies inside memory {region.name}"
+    slot = platform.accelerators
+    if slot is not None:
+        if slot.base % 0x1000 or slot.stride % 0x1000:
+            return "accelerators: base and stride must be multiples of 0x1000"
+        for region in platform.memory:
+            if region.start <= slot.base < region.end:
+                return f"accelerators.base: 0x{slot.base:08x} lies inside memory {region.name}"
+    return None

@@ -1,0 +1,1 @@
+"""What runs on the target: start-up code, task runner, linker scripts, headers. Data, no Python."""
