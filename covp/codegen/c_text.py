@@ -1,0 +1,71 @@
+"""Writing C: names, arrays, whole files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_TYPES = {
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "float32": "float",
+    "bool": "uint8_t",
+}
+
+
+def c_type(dtype: np.dtype[Any]) -> str:
+    """The C type of a numpy dtype."""
+    return _TYPES[dtype.name]
+
+
+def c_name(text: str) -> str:
+    """A C identifier made of any text."""
+    name = re.sub(r"\W+", "_", text).strip("_").lower() or "unnamed"
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def c_float(value: float) -> str:
+    """A float literal that reads back as the same float32 (hexadecimal, exact)."""
+    single = float(np.float32(value))
+    if np.isinf(single):
+        return "-__builtin_inff()" if single < 0 else "__builtin_inff()"
+    if np.isnan(single):
+        return '__builtin_nanf("")'
+    return f"{single.hex()}f"
+
+
+def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
+    """A static constant array with its initializer, 4-byte aligned, row-major.
+
+    The alignment lets kernels read small elements a word at a time.
+    """
+    flat = np.ascontiguousarray(data).reshape(-1)
+    if flat.dtype == np.float32:
+        values = [c_float(value) for value in flat.tolist()]
+    elif flat.dtype == np.int32:
+        # -2147483648 as a literal would have type long long
+        values = [str(v) if v != -(2**31) else "(-2147483647 - 1)" for v in flat.tolist()]
+    else:
+        values = list(map(str, flat.tolist()))
+    lines = [", ".join(values[i : i + 24]) for i in range(0, len(values), 24)]
+    body = ",\n    ".join(lines)
+    note = f"/* {comment} */\n" if comment else ""
+    return (
+        f"{note}static const {c_type(flat.dtype)} {name}[{max(flat.size, 1)}]"
+        f" __attribute__((aligned(4))) = {{\n    {body}\n}};\n"
+    )
+
+
+def indent(lines: Sequence[str], levels: int = 1) -> str:
+    """Lines joined, each four spaces a level to the right."""
+    pad = "    " * levels
+    return "\n".join(pad + line if line else line for line in lines)

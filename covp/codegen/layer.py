@@ -1,0 +1,93 @@
+"""`LayerCode`: the C of one layer, and the registry of the kernels that write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from covp.cores import Core
+from covp.errors import ModelError
+from covp.graph.graph import Op, Tensor
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Working memory of one layer, given by the memory planner while the layer runs."""
+
+    nbytes: int
+
+
+Argument = Tensor | Scratch
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCode:
+    """The C of one layer.
+
+    Attributes:
+        op: the operator (its output tensors are what the layer writes).
+        function: name of the C function ``void function(<a pointer for each argument>)``.
+        source: the whole C file that defines it.
+        arguments: what ``run`` passes: tensors of the graph and scratch, in C order.
+        in_place: the inputs whose memory the output may take over.
+        schedule: the choice the kernel made, short, for reports.
+        target: "cpu" or the accelerator's name.
+        headers: further files that ``source`` includes, by name.
+    """
+
+    op: Op
+    function: str
+    source: str
+    arguments: tuple[Argument, ...]
+    in_place: tuple[Tensor, ...] = ()
+    schedule: str = ""
+    target: str = "cpu"
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """What a kernel is asked for: one operator, on one core, under one function name."""
+
+    op: Op
+    core: Core
+    function: str
+
+    @property
+    def headline(self) -> str:
+        """The comment that opens the generated file."""
+        op = self.op
+        shapes = ", ".join("x".join(map(str, t.shape)) for t in op.inputs[:1] if t is not None)
+        result = "x".join(map(str, op.output.shape))
+        return f"/* {op.name}: {op.kind} {shapes} -> {result} */"
+
+
+Emitter = Callable[[KernelRequest], LayerCode]
+_EMITTERS: dict[tuple[str, str], Emitter] = {}
+
+
+def kernel(kind: str, *dtypes: str) -> Callable[[Emitter], Emitter]:
+    """Register the emitter of an operator kind for the dtypes of its first input."""
+
+    def register(emitter: Emitter) -> Emitter:
+        for dtype in dtypes:
+            _EMITTERS[kind, dtype] = emitter
+        return emitter
+
+    return register
+
+
+def emit_layer(request: KernelRequest) -> LayerCode:
+    """The C of one operator.
+
+    Raises:
+        ModelError: there is no kernel for the operator with that type.
+    """
+    op = request.op
+    dtype: Any = op.input(0).dtype
+    emitter = _EMITTERS.get((op.kind, dtype.name))
+    if emitter is None:
+        known = sorted({d for k, d in _EMITTERS if k == op.kind})
+        hint = f"it exists for {', '.join(known)}" if known else "the operator has none"
+        raise ModelError(f"{op.name}: no kernel for {op.kind} on {dtype.name}; {hint}")
+    return emitter(request)
