@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from covp.codegen.c_text import c_type
 from covp.cores import Core
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
@@ -19,6 +20,7 @@ class Scratch:
 
 
 Argument = Tensor | Scratch
+"""What a layer's function is passed a pointer to. Constants are part of the function's own file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +29,38 @@ class LayerCode:
 
     Attributes:
         op: the operator (its output tensors are what the layer writes).
-        function: name of the C function ``void function(<a pointer for each argument>)``.
+        function: name of the C function; `prototype` gives its type.
         source: the whole C file that defines it.
-        arguments: what ``run`` passes: tensors of the graph and scratch, in C order.
+        arguments: what ``run`` passes: tensors of the graph and scratch, in C order, each under
+            the parameter's name.
         in_place: the inputs whose memory the output may take over.
         schedule: the choice the kernel made, short, for reports.
         target: "cpu" or the accelerator's name.
-        headers: further files that ``source`` includes, by name.
     """
 
     op: Op
     function: str
     source: str
-    arguments: tuple[Argument, ...]
+    arguments: dict[str, Argument]
     in_place: tuple[Tensor, ...] = ()
     schedule: str = ""
     target: str = "cpu"
+
+
+def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:
+    """The C declaration of a layer's function, without semicolon.
+
+    Inputs are pointers to const, outputs plain pointers, scratch ``void *``. No
+    restrict here: an ``in_place`` layer gets the same pointer twice.
+    """
+    parts = []
+    for name, argument in arguments.items():
+        if isinstance(argument, Scratch):
+            parts.append(f"void *{name}")
+        else:
+            written = any(argument is output for output in op.outputs)
+            parts.append(f"{'' if written else 'const '}{c_type(argument.dtype)} *{name}")
+    return f"void {function}({', '.join(parts) or 'void'})"
 
 
 @dataclass(frozen=True)

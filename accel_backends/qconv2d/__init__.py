@@ -1,0 +1,1 @@
+"""The quantized conv2d accelerator of the CODAI23 paper."""

@@ -1,0 +1,245 @@
+"""A model and a platform become a `Program`: passes, partition, a C function a layer, a memory plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.partition import Partition, Placement, partition
+from covp.accelerator.registry import find_backend
+from covp.codegen.c_text import c_name
+from covp.codegen.calls import emit_calls
+from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer, prototype
+from covp.codegen.planner import Buffer, plan
+from covp.codegen.program import (
+    AcceleratorInstance,
+    Program,
+    ProgramLayer,
+    ProgramTensor,
+)
+from covp.errors import ModelError, PlatformError, UsageError
+from covp.frontend import load_model
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import definition
+from covp.graph.reference import run_reference
+from covp.passes import run_passes
+from covp.platform_file import Platform, load_platform
+
+ALIASES = frozenset({"RESHAPE"})
+"""Operators that only rename memory: their output is their input."""
+
+
+def compile(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+) -> Program:
+    """Compile a model ahead of time for a platform.
+
+    Args:
+        model: a graph, a zoo name or the path of a model file.
+        platform: a platform, its name or the path of its YAML file.
+        accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends;
+            the first one that takes a layer gets it.
+
+    Raises:
+        ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
+    """
+    graph = model if isinstance(model, Graph) else load_model(model)
+    platform = load_platform(platform)
+    backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
+    lowered = run_passes(graph)
+    split = partition(lowered, backends)
+    _demand_use(split, backends)
+    layers = [
+        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}")
+        for index, placement in enumerate(split.placements)
+        if not _is_alias(placement)
+    ]
+    return _assemble(graph, lowered, platform, backends, split, layers)
+
+
+def _is_alias(placement: Placement) -> bool:
+    return placement.backend is None and placement.ops[-1].kind in ALIASES
+
+
+def _demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
+    """An accelerator that was asked for and gets no layer is a mistake, not a silent fallback."""
+    for backend in backends:
+        if any(placement.backend is backend for placement in split.placements):
+            continue
+        reasons = [r.reason for r in split.refusals if r.backend is backend]
+        why = f"; the first refusal: {reasons[0]}" if reasons else "; no layer matches a pattern"
+        raise UsageError(f"accelerator {backend.name!r} takes no layer of this model{why}")
+
+
+def _emit(placement: Placement, platform: Platform, prefix: str) -> LayerCode:
+    op = placement.ops[-1]
+    function = f"{prefix}_{c_name(op.kind)}"
+    if placement.backend is not None:
+        return emit_calls(placement, function)
+    return emit_layer(KernelRequest(op, platform.core, function))
+
+
+def _assemble(
+    graph: Graph,
+    lowered: Graph,
+    platform: Platform,
+    backends: Sequence[AcceleratorBackend],
+    split: Partition,
+    layers: Sequence[LayerCode],
+) -> Program:
+    name = c_name(graph.name)
+    memory = ArenaPlan(lowered, layers)
+    sources = {f"{name}.h": _header(name, memory.nbytes)}
+    sources |= {f"{layer.function}.c": layer.source for layer in layers}
+    sources[f"{name}.c"] = _run_source(name, memory, layers)
+    for backend, base in zip(backends, accelerator_bases(platform, len(backends)), strict=True):
+        sources |= backend.driver(base)
+    return Program(
+        name=name,
+        platform=platform,
+        sources=sources,
+        run_function=f"{name}_run",
+        arena_symbol=f"{name}_arena",
+        arena_bytes=memory.nbytes,
+        inputs=tuple(memory.describe(t) for t in lowered.inputs),
+        outputs=tuple(memory.describe(t) for t in lowered.outputs),
+        layers=tuple(_describe(layer, split) for layer in layers),
+        accelerators=tuple(
+            AcceleratorInstance(backend.name, backend.make_peripheral, base)
+            for backend, base in zip(
+                backends, accelerator_bases(platform, len(backends)), strict=True
+            )
+        ),
+        reference=lambda inputs: run_reference(graph, inputs),
+        refusals=tuple(split.refusals),
+    )
+
+
+def accelerator_bases(platform: Platform, count: int) -> list[int]:
+    """The bus addresses of the accelerators, in the order they were named."""
+    if count == 0:
+        return []
+    slot = platform.accelerators
+    if slot is None:
+        raise PlatformError(
+            f"platform {platform.name} has no place for accelerators; add the key accelerators.base"
+        )
+    return [slot.base + i * slot.stride for i in range(count)]
+
+
+def _describe(layer: LayerCode, split: Partition) -> ProgramLayer:
+    placement = next(p for p in split.placements if p.ops[-1] is layer.op)
+    return ProgramLayer(
+        index=layer.op.index,
+        name=layer.op.name,
+        op=layer.op.kind,
+        target=layer.target,
+        macs=sum(definition(op.kind).macs(op) for op in placement.ops),
+        function=layer.function,
+        schedule=layer.schedule,
+    )
+
+
+class ArenaPlan:
+    """Where every tensor and scratch buffer of a program lies in its arena."""
+
+    def __init__(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        self._buffers: dict[int, Buffer] = {}
+        self._scratch: dict[int, Buffer] = {}
+        written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
+        for tensor in graph.inputs:
+            self._own(tensor, 0)
+        for op in graph.ops:
+            self._allocate(op, layers, written)
+        self._extend(graph, layers)
+        self._share_in_place(layers)
+        for step, layer in enumerate(layers):
+            for argument in layer.arguments.values():
+                if isinstance(argument, Scratch):
+                    name = f"scratch of {layer.function}"
+                    self._scratch[id(argument)] = Buffer(name, argument.nbytes, step, step)
+        unique = {id(b): b for b in (*self._buffers.values(), *self._scratch.values())}
+        self.nbytes = plan(list(unique.values())) if unique else 0
+
+    def offset(self, item: Tensor | Scratch) -> int:
+        """Bytes from the start of the arena."""
+        table = self._scratch if isinstance(item, Scratch) else self._buffers
+        return table[id(item)].offset
+
+    def describe(self, tensor: Tensor) -> ProgramTensor:
+        """The tensor as the session needs it."""
+        if id(tensor) not in self._buffers:
+            raise ModelError(f"output {tensor.name} is a constant; nothing is left to compute")
+        return ProgramTensor(
+            tensor.name, tensor.shape, tensor.dtype, self.offset(tensor), tensor.quantization
+        )
+
+    def _own(self, tensor: Tensor, step: int) -> None:
+        self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, step, step)
+
+    def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
+        """A buffer for each output that a layer writes; an alias takes over its input's."""
+        for tensor in op.outputs:
+            if id(tensor) in written:
+                self._own(tensor, written[id(tensor)])
+            elif op.kind in ALIASES:
+                self._buffers[id(tensor)] = self._buffers[id(op.input(0))]
+
+    def _extend(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        """Keep every buffer until its last reader, the outputs until the end."""
+        for step, layer in enumerate(layers):
+            for argument in layer.arguments.values():
+                if isinstance(argument, Tensor):
+                    buffer = self._buffers[id(argument)]
+                    buffer.last = max(buffer.last, step)
+        for tensor in graph.outputs:
+            if id(tensor) in self._buffers:
+                self._buffers[id(tensor)].last = len(layers)
+
+    def _share_in_place(self, layers: Sequence[LayerCode]) -> None:
+        """Let an output take over the memory of an input that nobody reads afterwards."""
+        for step, layer in enumerate(layers):
+            output = self._buffers[id(layer.op.output)]
+            for tensor in layer.in_place:
+                source = self._buffers[id(tensor)]
+                if source is output or source.last != step or source.nbytes < output.nbytes:
+                    continue
+                source.last = output.last
+                for key, buffer in self._buffers.items():
+                    if buffer is output:
+                        self._buffers[key] = source
+                break
+
+
+def _header(name: str, arena_bytes: int) -> str:
+    return (
+        f"/* {name}: a network compiled ahead of time. Generated by covp. */\n"
+        f"#ifndef {name.upper()}_H\n#define {name.upper()}_H\n#include <stdint.h>\n\n"
+        f"#define {name.upper()}_ARENA_BYTES {arena_bytes}\n"
+        f"extern uint8_t {name}_arena[{max(arena_bytes, 1)}];\n\n"
+        f"/* Inference: reads the inputs from the arena, leaves the outputs there. */\n"
+        f"void {name}_run(void);\n\n#endif\n"
+    )
+
+
+def _run_source(name: str, memory: ArenaPlan, layers: Sequence[LayerCode]) -> str:
+    declarations = "\n".join(
+        f"{prototype(layer.function, layer.op, layer.arguments)};" for layer in layers
+    )
+    calls = []
+    for layer in layers:
+        calls.append(f"    /* {layer.op.name} on {layer.target} */")
+        pointers = ", ".join(
+            f"(void *)({name}_arena + {memory.offset(argument)})"
+            for argument in layer.arguments.values()
+        )
+        calls.append(f"    {layer.function}({pointers});")
+    body = "\n".join(calls)
+    return (
+        f'#include "{name}.h"\n\n{declarations}\n\n'
+        f"uint8_t {name}_arena[{max(memory.nbytes, 1)}] __attribute__((aligned(16)));\n\n"
+        f"void {name}_run(void)\n{{\n{body}\n}}\n"
+    )

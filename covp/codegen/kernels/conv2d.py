@@ -1,0 +1,209 @@
+"""int8 CONV_2D and FULLY_CONNECTED on the core: gather patches, multiply, requantize.
+
+Pixels of the output are taken in blocks. Where the patch of a pixel already lies in memory as
+one row (1x1 kernels with stride 1, fully connected) the tile reads it there; else the rows of
+the block are gathered into scratch, with the input's zero point where the image ends.
+"""
+
+from __future__ import annotations
+
+from covp.codegen.c_text import indent
+from covp.codegen.kernels.gemm import Block, Gemm
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.cores import Core
+from covp.graph.resolved import QuantizedConv2D, resolve
+
+
+@kernel("CONV_2D", "int8")
+@kernel("FULLY_CONNECTED", "int8")
+def emit_conv2d(request: KernelRequest) -> LayerCode:
+    """The C of one convolution or fully connected layer."""
+    problem = resolve(request.op)
+    assert isinstance(problem, QuantizedConv2D)
+    return Conv2DCode(request, problem, default_block(problem, request.core)).layer()
+
+
+def default_block(problem: QuantizedConv2D, core: Core) -> Block:
+    """A register block that suits the core's register file."""
+    pixels = problem.batch * problem.out_height * problem.out_width
+    if core.has("dsp"):
+        return Block(min(pixels, 2), min(problem.out_channels, 2 if pixels > 1 else 4), 4, True)
+    if core.architecture == "riscv":
+        return Block(min(pixels, 4), min(problem.out_channels, 4), 4, False)
+    if core.has("mull"):
+        return Block(min(pixels, 2), min(problem.out_channels, 2), 4, False)
+    return Block(min(pixels, 2), min(problem.out_channels, 2), 1, False)
+
+
+class Conv2DCode:
+    """C text of one layer."""
+
+    def __init__(self, request: KernelRequest, problem: QuantizedConv2D, block: Block) -> None:
+        self.request = request
+        self.problem = problem
+        self.block = block
+        self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
+        self.direct = _rows_in_place(problem) and not block.wide
+        padded = -(-self.depth // 4) * 4
+        self.row_stride = self.depth if self.direct else padded
+        self.gemm = Gemm(problem, request.core, block, self.row_stride)
+
+    @property
+    def pixels(self) -> int:
+        """Output pixels over all images."""
+        return self.problem.batch * self.problem.out_height * self.problem.out_width
+
+    def layer(self) -> LayerCode:
+        """The whole layer."""
+        op = self.request.op
+        arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
+        if not self.direct:
+            element = 2 if self.block.wide else 1
+            arguments["scratch"] = Scratch(self.block.pixels * self.row_stride * element)
+        parts = [
+            self.request.headline,
+            "#include <stdint.h>",
+            "#include <string.h>" if not self.direct else "",
+            "#include <arm_acle.h>" if self.block.wide else "",
+            self.gemm.constants(),
+            self.gemm.requantizer.function(),
+            self.gemm.function("tile", self.block.pixels),
+            "" if self.direct else self._gather(),
+            prototype(self.request.function, op, arguments),
+            self._body(),
+        ]
+        source = "\n".join(part for part in parts if part)
+        return LayerCode(op, self.request.function, source, arguments, schedule=str(self.block))
+
+    def _body(self) -> str:
+        block = self.block.pixels
+        # the last block starts early rather than being smaller: a few pixels are computed twice
+        lines = ["{"]
+        last = self.pixels - block
+        lines.append(f"    for (int32_t pixel = 0; pixel < {self.pixels}; pixel += {block}) {{")
+        if self.pixels % block:
+            lines.append(f"        int32_t first = pixel < {last} ? pixel : {last};")
+        else:
+            lines.append("        int32_t first = pixel;")
+        out = f"output + first * {self.problem.out_channels}"
+        if self.direct:
+            lines.append(f"        tile(input + first * {self.row_stride}, {out});")
+        else:
+            element = "int16_t" if self.block.wide else "int8_t"
+            for p in range(block):
+                lines.append(
+                    f"        gather(input, first + {p}, ({element} *)scratch"
+                    f" + {p * self.row_stride});"
+                )
+            pointer = "const uint32_t *" if self.block.wide else "const int8_t *"
+            lines.append(f"        tile(({pointer})scratch, {out});")
+        return "\n".join([*lines, "    }", "}\n"])
+
+    def _gather(self) -> str:
+        """``gather(input, pixel, patch)``: one row of the patch matrix."""
+        p = self.problem
+        element = "int16_t" if self.block.wide else "int8_t"
+        lines = [f"static void gather(const int8_t *input, int32_t pixel, {element} *patch)", "{"]
+        if _rows_in_place(p):
+            lines.append(f"    {self._copy}(patch, input + pixel * {self.depth}, {self.depth});")
+            return "\n".join([self._copy_function(), *lines, "}\n"])
+        image = p.in_height * p.in_width * p.in_channels
+        if p.batch > 1:
+            per_image = p.out_height * p.out_width
+            lines += [
+                f"    input += (pixel / {per_image}) * {image};",
+                f"    pixel %= {per_image};",
+            ]
+        lines += [
+            f"    int32_t top = pixel / {p.out_width} * {p.stride[0]} - {p.padding.top};",
+            f"    int32_t left = pixel % {p.out_width} * {p.stride[1]} - {p.padding.left};",
+        ]
+        lines += self._gather_rows()
+        return "\n".join([self._copy_function(), *lines, "}\n"])
+
+    def _gather_rows(self) -> list[str]:
+        p = self.problem
+        (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
+        row, width = p.in_width * c, kw * c
+        whole_row = dw == 1 or kw == 1
+        inner = [f"const int8_t *row = input + (top + y * {dh}) * {row} + left * {c};"]
+        if whole_row:
+            inner += [
+                f"if (left >= 0 && left <= {p.in_width - kw}) {{",
+                f"    {self._copy}(patch, row, {width});",
+                f"    patch += {width};",
+                "    continue;",
+                "}",
+            ]
+        inner += [
+            f"for (int32_t x = 0; x < {kw}; x++, patch += {c}) {{",
+            f"    if ((uint32_t)(left + x * {dw}) < {p.in_width}u)",
+            f"        {self._copy}(patch, row + x * {dw * c}, {c});",
+            "    else",
+            f"        fill(patch, {c});",
+            "}",
+        ]
+        return [
+            f"    for (int32_t y = 0; y < {kh}; y++) {{",
+            f"        if ((uint32_t)(top + y * {dh}) >= {p.in_height}u) {{",
+            f"            fill(patch, {width});",
+            f"            patch += {width};",
+            "            continue;",
+            "        }",
+            indent(inner, 2),
+            "    }",
+        ]
+
+    @property
+    def _copy(self) -> str:
+        return "copy"
+
+    def _copy_function(self) -> str:
+        """``copy`` and ``fill`` for the patch's element type."""
+        p = self.problem
+        zero = p.input_zero_point
+        needs_fill = not _rows_in_place(p)
+        if self.block.wide:
+            return _COPY_WIDE + (_FILL_WIDE.replace("@zero", str(zero)) if needs_fill else "")
+        words = self.depth_words
+        copy = _COPY_WORDS if words else _COPY_BYTES
+        return copy + (_FILL_BYTES.replace("@zero", str(zero)) if needs_fill else "")
+
+    @property
+    def depth_words(self) -> bool:
+        """Whether every run of bytes that is copied starts and ends on a word."""
+        return self.problem.in_channels % 4 == 0
+
+
+def _rows_in_place(problem: QuantizedConv2D) -> bool:
+    """Whether each pixel's patch is one contiguous row of the input already."""
+    return (
+        problem.kernel == (1, 1) and problem.stride == (1, 1) and not problem.padding.any
+    )
+
+
+_COPY_BYTES = """\
+static inline void copy(int8_t *to, const int8_t *from, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        to[i] = from[i];
+}
+"""
+_COPY_WORDS = """\
+static inline void copy(int8_t *to, const int8_t *from, int32_t count)
+{
+    memcpy(__builtin_assume_aligned(to, 4), __builtin_assume_aligned(from, 4), (uint32_t)count);
+}
+"""
+_FILL_BYTES = """\
+static inline void fill(int8_t *to, int32_t count)
+{
+    memset(to, @zero, (uint32_t)count);
+}
+"""
+# Widened to int16 in the order (0, 2), (1, 3) of each four bytes, as SXTB16 splits the weights.
+# A run that is not a multiple of four would break that order: those layers copy k by k.
+_COPY_WIDE = """\
+"""
+_FILL_WIDE = """\
+"""

@@ -1,0 +1,183 @@
+"""The matrix kernel under convolutions and fully connected layers.
+
+A tile computes a block of pixels (rows of a patch matrix, one row a pixel) times a block of
+output channels with all sums in registers, then requantizes. The input's zero point is folded
+into the bias, so the inner loop is loads, multiplies and additions only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array
+from covp.codegen.kernels.requantize import Requantizer
+from covp.cores import Core
+from covp.graph.resolved import QuantizedConv2D
+
+
+@dataclass(frozen=True)
+class Block:
+    """The register block of a tile.
+
+    Attributes:
+        pixels: rows of the patch matrix taken at once.
+        channels: output channels taken at once.
+        unroll: steps of the inner loop written out (a step is one k, or four with DSP).
+        wide: patches are int16 pairs and products go through SMLAD.
+    """
+
+    pixels: int
+    channels: int
+    unroll: int
+    wide: bool
+
+    def __str__(self) -> str:
+        kind = "smlad" if self.wide else "mac"
+        return f"{kind} {self.pixels}px x {self.channels}ch, unroll {self.unroll}"
+
+
+class Gemm:
+    """C text of the tile of one layer.
+
+    Args:
+        problem: weights as (out_channels, K) after flattening.
+        block: pixels, channels and unroll.
+        row_stride: elements from one patch row to the next.
+    """
+
+    def __init__(
+        self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int
+    ) -> None:
+        self.block = block
+        self.row_stride = row_stride
+        self.channels = problem.out_channels
+        self.weights = problem.weights.reshape(problem.out_channels, -1)
+        self.depth = self.weights.shape[1]
+        wide_weights = self.weights.astype(np.int64)
+        bias = problem.bias.astype(np.int64)
+        folded = bias - problem.input_zero_point * wide_weights.sum(axis=1)
+        # sums run through folded + partial products; each part is bounded on its own
+        bound = int((np.abs(folded) + 128 * np.abs(wide_weights).sum(axis=1)).max())
+        self.bias = folded.astype(np.int32)
+        self.requantizer = Requantizer(
+            core,
+            problem.multiplier,
+            problem.shift,
+            problem.output_zero_point,
+            *problem.clamp,
+            bound,
+        )
+
+    @property
+    def steps(self) -> int:
+        """Steps of the inner loop: k, or k in fours with DSP."""
+        return -(-self.depth // 4) if self.block.wide else self.depth
+
+    def constants(self) -> str:
+        """The weights in the order the tile reads them, and the channel table."""
+        table = np.stack([self.bias, *self.requantizer.columns()], axis=1)
+        return c_array("weights", self._packed(), self._layout()) + c_array(
+            "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
+        )
+
+    def _layout(self) -> str:
+        unit = "4 k" if self.block.wide else "k"
+        return f"by block of {self.block.channels} channels, then {unit}, then channel"
+
+    def _packed(self) -> NDArray[np.int8]:
+        group = 4 if self.block.wide else 1
+        parts = []
+        for start in range(0, self.channels, self.block.channels):
+            block = self.weights[start : start + self.block.channels]
+            padded = np.zeros((len(block), self.steps * group), np.int8)
+            padded[:, : self.depth] = block
+            parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2).ravel())
+        return np.concatenate(parts)
+
+    def function(self, name: str, pixels: int) -> str:
+        """C text of ``static void name(const T *patch, int8_t *output)`` for some pixels.
+
+        ``patch`` points to int8 rows, or int16 pairs as uint32_t with DSP; rows are
+        ``row_stride`` elements apart. ``output`` is dense: ``pixels`` rows of all channels.
+        """
+        full, rest = divmod(self.channels, self.block.channels)
+        source = "const uint32_t *patch" if self.block.wide else "const int8_t *patch"
+        lines = [f"static void {name}({source}, int8_t *output)", "{"]
+        pointer = "const uint32_t *" if self.block.wide else "const int8_t *"
+        lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
+        if full:
+            lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
+            lines += ["        " + line for line in self._block(pixels, self.block.channels)]
+            lines.append("    }")
+        if rest:
+            lines.append("    {")
+            lines += ["        " + line for line in self._block(pixels, rest)]
+            lines.append("    }")
+        lines.append("}\n")
+        return "\n".join(lines)
+
+    def _block(self, pixels: int, channels: int) -> list[str]:
+        columns = 1 + len(self.requantizer.columns())
+        sums = [(p, c) for c in range(channels) for p in range(pixels)]
+        lines = [
+            "int32_t " + ", ".join(f"s{p}{c} = q[{c * columns}]" for p, c in sums) + ";",
+            f"const {'uint32_t' if self.block.wide else 'int8_t'} *x = patch;",
+        ]
+        lines += self._loop(pixels, channels)
+        for c in range(channels):
+            arguments = ", ".join(f"q[{c * columns + i}]" for i in range(1, columns))
+            lines += [
+                f"output[{p * self.channels + c}] = (int8_t)requantize(s{p}{c}, {arguments});"
+                for p in range(pixels)
+            ]
+        lines.append(f"output += {channels};")
+        lines.append(f"q += {channels * columns};")
+        return lines
+
+    def _loop(self, pixels: int, channels: int) -> list[str]:
+        """The sums over all of k: a loop of unrolled steps, then what is left."""
+        words = 2 if self.block.wide else 1
+        unroll = min(self.block.unroll, self.steps)
+        rounds, rest = divmod(self.steps, unroll)
+        lines = []
+        if rounds:
+            lines.append(f"for (int32_t k = 0; k < {rounds}; k++) {{")
+            for step in range(unroll):
+                lines += ["    " + line for line in self._step(pixels, channels, step)]
+            lines += [f"    x += {unroll * words};", f"    w += {unroll * channels};", "}"]
+        for step in range(rest):
+            lines += self._step(pixels, channels, step)
+        if rest:
+            lines.append(f"w += {rest * channels};")
+        return lines
+
+    def _step(self, pixels: int, channels: int, step: int) -> list[str]:
+        emit = self._step_wide if self.block.wide else self._step_narrow
+        return ["{", *("    " + line for line in emit(pixels, channels, step)), "}"]
+
+    def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
+        """One k: a byte of each channel's weights times a byte of each pixel."""
+        loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
+        lines = ["int32_t " + ", ".join(loads) + ";"]
+        for p in range(pixels):
+            lines.append(f"int32_t x{p} = x[{step + p * self.row_stride}];")
+            lines += [f"s{p}{c} += w{c} * x{p};" for c in range(channels)]
+        return lines
+
+    def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
+        """Four k: SXTB16 splits a word of weights into the pairs (0, 2) and (1, 3)."""
+        lines = []
+        for c in range(channels):
+            lines.append(f"uint32_t v{c} = w[{step * channels + c}];")
+            lines.append(f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16(__ror(v{c}, 8));")
+        row = self.row_stride // 2
+        for p in range(pixels):
+            at = 2 * step + p * row
+            lines.append(f"int32_t y{p} = (int32_t)x[{at}], z{p} = (int32_t)x[{at + 1}];")
+            for c in range(channels):
+                lines.append(f"s{p}{c} = __smlad(a{c}, y{p}, s{p}{c});")
+                lines.append(f"s{p}{c} = __smlad(b{c}, z{p}, s{p}{c});")
+        return lines
