@@ -46,6 +46,7 @@ class Conv2DCode:
         self.direct = _rows_in_place(problem) and not block.wide
         padded = -(-self.depth // 4) * 4
         self.row_stride = self.depth if self.direct else padded
+        self.words = problem.in_channels % 4 == 0
         self.gemm = Gemm(problem, request.core, block, self.row_stride)
 
     @property
@@ -58,13 +59,11 @@ class Conv2DCode:
         op = self.request.op
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         if not self.direct:
-            element = 2 if self.block.wide else 1
-            arguments["scratch"] = Scratch(self.block.pixels * self.row_stride * element)
+            arguments["scratch"] = Scratch(self._scratch_bytes())
         parts = [
             self.request.headline,
             "#include <stdint.h>",
-            "#include <string.h>" if not self.direct else "",
-            "#include <arm_acle.h>" if self.block.wide else "",
+            "#include <arm_acle.h>" if self.block.wide else self.gemm.requantizer.includes,
             self.gemm.constants(),
             self.gemm.requantizer.function(),
             self.gemm.function("tile", self.block.pixels),
@@ -75,11 +74,17 @@ class Conv2DCode:
         source = "\n".join(part for part in parts if part)
         return LayerCode(op, self.request.function, source, arguments, schedule=str(self.block))
 
+    def _scratch_bytes(self) -> int:
+        """A block of patches; where they are widened from bytes at the end, one patch more."""
+        element = 2 if self.block.wide else 1
+        narrow = self.row_stride if self.late else 0
+        return self.block.pixels * self.row_stride * element + narrow
+
     def _body(self) -> str:
+        """Walk over the output in blocks; the last one starts early instead of being smaller."""
         block = self.block.pixels
-        # the last block starts early rather than being smaller: a few pixels are computed twice
-        lines = ["{"]
         last = self.pixels - block
+        lines = ["{"]
         lines.append(f"    for (int32_t pixel = 0; pixel < {self.pixels}; pixel += {block}) {{")
         if self.pixels % block:
             lines.append(f"        int32_t first = pixel < {last} ? pixel : {last};")
@@ -88,28 +93,59 @@ class Conv2DCode:
         out = f"output + first * {self.problem.out_channels}"
         if self.direct:
             lines.append(f"        tile(input + first * {self.row_stride}, {out});")
-        else:
-            element = "int16_t" if self.block.wide else "int8_t"
-            for p in range(block):
-                lines.append(
-                    f"        gather(input, first + {p}, ({element} *)scratch"
-                    f" + {p * self.row_stride});"
-                )
-            pointer = "const uint32_t *" if self.block.wide else "const int8_t *"
-            lines.append(f"        tile(({pointer})scratch, {out});")
-        return "\n".join([*lines, "    }", "}\n"])
+            return "\n".join([*lines, "    }", "}\n"])
+        behind = f", (int8_t *)(patches + {block * self.row_stride})" if self.late else ""
+        lines += [
+            f"        gather(input, first + {p}, patches + {p * self.row_stride}{behind});"
+            for p in range(block)
+        ]
+        words = "(const uint32_t *)" if self.block.wide else ""
+        lines.insert(1, f"    {self._element} *patches = scratch;")
+        return "\n".join([*lines, f"        tile({words}patches, {out});", "    }", "}\n"])
+
+    @property
+    def late(self) -> bool:
+        """Whether a patch is gathered as bytes first and widened as a whole."""
+        return self.block.wide and not self.words
+
+    @property
+    def _element(self) -> str:
+        return "int16_t" if self.block.wide else "int8_t"
 
     def _gather(self) -> str:
-        """``gather(input, pixel, patch)``: one row of the patch matrix."""
+        """C text of ``gather(input, pixel, patch)``: one row of the patch matrix.
+
+        With DSP the row is int16 in the order (0, 2), (1, 3) of each four k, which is how SXTB16
+        splits the weights. Runs of whole words are widened as they are copied; else the row is
+        gathered as bytes behind the block and widened at the end.
+        """
         p = self.problem
-        element = "int16_t" if self.block.wide else "int8_t"
-        lines = [f"static void gather(const int8_t *input, int32_t pixel, {element} *patch)", "{"]
+        if self.late:
+            lines = [
+                "static void gather(const int8_t *input, int32_t pixel, int16_t *wide,"
+                " int8_t *bytes)",
+                "{",
+                "    int8_t *patch = bytes;",
+            ]
+        else:
+            lines = [
+                f"static void gather(const int8_t *input, int32_t pixel, {self._element} *patch)",
+                "{",
+            ]
         if _rows_in_place(p):
-            lines.append(f"    {self._copy}(patch, input + pixel * {self.depth}, {self.depth});")
-            return "\n".join([self._copy_function(), *lines, "}\n"])
-        image = p.in_height * p.in_width * p.in_channels
+            lines.append(f"    copy(patch, input + pixel * {self.depth}, {self.depth});")
+        else:
+            lines += self._gather_image()
+        if self.late:
+            lines.append(f"    widen(wide, bytes, {self.row_stride});")
+        return "\n".join([self._copy_functions(), *lines, "}\n"])
+
+    def _gather_image(self) -> list[str]:
+        p = self.problem
+        lines = []
         if p.batch > 1:
             per_image = p.out_height * p.out_width
+            image = p.in_height * p.in_width * p.in_channels
             lines += [
                 f"    input += (pixel / {per_image}) * {image};",
                 f"    pixel %= {per_image};",
@@ -118,19 +154,17 @@ class Conv2DCode:
             f"    int32_t top = pixel / {p.out_width} * {p.stride[0]} - {p.padding.top};",
             f"    int32_t left = pixel % {p.out_width} * {p.stride[1]} - {p.padding.left};",
         ]
-        lines += self._gather_rows()
-        return "\n".join([self._copy_function(), *lines, "}\n"])
+        return lines + self._gather_rows()
 
     def _gather_rows(self) -> list[str]:
         p = self.problem
         (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
         row, width = p.in_width * c, kw * c
-        whole_row = dw == 1 or kw == 1
         inner = [f"const int8_t *row = input + (top + y * {dh}) * {row} + left * {c};"]
-        if whole_row:
+        if dw == 1 or kw == 1:
             inner += [
                 f"if (left >= 0 && left <= {p.in_width - kw}) {{",
-                f"    {self._copy}(patch, row, {width});",
+                f"    copy(patch, row, {width});",
                 f"    patch += {width};",
                 "    continue;",
                 "}",
@@ -138,7 +172,7 @@ class Conv2DCode:
         inner += [
             f"for (int32_t x = 0; x < {kw}; x++, patch += {c}) {{",
             f"    if ((uint32_t)(left + x * {dw}) < {p.in_width}u)",
-            f"        {self._copy}(patch, row + x * {dw * c}, {c});",
+            f"        copy(patch, row + x * {dw * c}, {c});",
             "    else",
             f"        fill(patch, {c});",
             "}",
@@ -154,32 +188,21 @@ class Conv2DCode:
             "    }",
         ]
 
-    @property
-    def _copy(self) -> str:
-        return "copy"
-
-    def _copy_function(self) -> str:
-        """``copy`` and ``fill`` for the patch's element type."""
-        p = self.problem
-        zero = p.input_zero_point
-        needs_fill = not _rows_in_place(p)
-        if self.block.wide:
-            return _COPY_WIDE + (_FILL_WIDE.replace("@zero", str(zero)) if needs_fill else "")
-        words = self.depth_words
-        copy = _COPY_WORDS if words else _COPY_BYTES
-        return copy + (_FILL_BYTES.replace("@zero", str(zero)) if needs_fill else "")
-
-    @property
-    def depth_words(self) -> bool:
-        """Whether every run of bytes that is copied starts and ends on a word."""
-        return self.problem.in_channels % 4 == 0
+    def _copy_functions(self) -> str:
+        """C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
+        zero = str(self.problem.input_zero_point)
+        needs_fill = not _rows_in_place(self.problem)
+        if self.block.wide and self.words:
+            fill = _FILL_WIDE.replace("@zero", zero)
+            return _WIDEN.replace("widen(", "copy(") + (fill if needs_fill else "")
+        copy = _COPY_WORDS if self.words else _COPY_BYTES
+        fill = _FILL_BYTES.replace("@zero", zero) if needs_fill else ""
+        return copy + fill + (_WIDEN if self.block.wide else "")
 
 
 def _rows_in_place(problem: QuantizedConv2D) -> bool:
     """Whether each pixel's patch is one contiguous row of the input already."""
-    return (
-        problem.kernel == (1, 1) and problem.stride == (1, 1) and not problem.padding.any
-    )
+    return problem.kernel == (1, 1) and problem.stride == (1, 1) and not problem.padding.any
 
 
 _COPY_BYTES = """\
@@ -192,18 +215,35 @@ static inline void copy(int8_t *to, const int8_t *from, int32_t count)
 _COPY_WORDS = """\
 static inline void copy(int8_t *to, const int8_t *from, int32_t count)
 {
-    memcpy(__builtin_assume_aligned(to, 4), __builtin_assume_aligned(from, 4), (uint32_t)count);
+    const uint32_t *source = (const uint32_t *)from;
+    uint32_t *target = (uint32_t *)to;
+    for (int32_t i = 0; i < count / 4; i++)
+        target[i] = source[i];
 }
 """
 _FILL_BYTES = """\
 static inline void fill(int8_t *to, int32_t count)
 {
-    memset(to, @zero, (uint32_t)count);
+    for (int32_t i = 0; i < count; i++)
+        to[i] = @zero;
 }
 """
-# Widened to int16 in the order (0, 2), (1, 3) of each four bytes, as SXTB16 splits the weights.
-# A run that is not a multiple of four would break that order: those layers copy k by k.
-_COPY_WIDE = """\
+_WIDEN = """\
+static inline void widen(int16_t *to, const int8_t *from, int32_t count)
+{
+    const uint32_t *source = (const uint32_t *)from;
+    uint32_t *target = (uint32_t *)to;
+    for (int32_t i = 0; i < count / 4; i++) {
+        uint32_t four = source[i];
+        target[2 * i] = (uint32_t)__sxtb16(four);
+        target[2 * i + 1] = (uint32_t)__sxtb16((four >> 8) | (four << 24));
+    }
+}
 """
 _FILL_WIDE = """\
+static inline void fill(int16_t *to, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        to[i] = @zero;
+}
 """

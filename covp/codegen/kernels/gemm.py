@@ -18,6 +18,10 @@ from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D
 
 
+FENCE = '__asm__ volatile("" ::: "memory");'
+"""Between steps: keeps compilers from loading ahead until they run out of registers."""
+
+
 @dataclass(frozen=True)
 class Block:
     """The register block of a tile.
@@ -156,7 +160,8 @@ class Gemm:
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
         emit = self._step_wide if self.block.wide else self._step_narrow
-        return ["{", *("    " + line for line in emit(pixels, channels, step)), "}"]
+        lines = emit(pixels, channels, step)
+        return ["{", *("    " + line for line in lines), f"    {FENCE}", "}"]
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
         """One k: a byte of each channel's weights times a byte of each pixel."""
@@ -172,7 +177,7 @@ class Gemm:
         lines = []
         for c in range(channels):
             lines.append(f"uint32_t v{c} = w[{step * channels + c}];")
-            lines.append(f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16(__ror(v{c}, 8));")
+            lines.append(f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16((v{c} >> 8) | (v{c} << 24));")
         row = self.row_stride // 2
         for p in range(pixels):
             at = 2 * step + p * row

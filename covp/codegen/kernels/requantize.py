@@ -1,25 +1,53 @@
 """Requantization in C: int32 sums to int8, bit for bit TFLM's two roundings.
 
-With m in [2**30, 2**31) and a right shift e >= 0 TFLM computes, per channel,
+With m in [2**30, 2**31) and a right shift e TFLM computes, per channel,
 
     high   = (acc * m + 2**30) >> 31                        SaturatingRoundingDoublingHighMul
     scaled = round(high / 2**e), ties away from zero        RoundingDivideByPOT
     output = clamp(scaled + zero_point)
 
-For e >= 1 the second step equals ``(high + (high >> 31) + 2**(e-1)) >> e``; the zero point moves
-inside as ``zero_point << e``, so that one addition does the rounding and the zero point. Where
-the clamp's lower end is at the zero point or above (a fused ReLU), a negative ``high`` ends there
-whatever its rounding, and the term ``high >> 31`` falls away.
+This is a monotone step function of ``acc`` with at most 255 steps inside the clamp. Three C forms
+of falling speed give the same steps:
+
+``proved``
+    ``(high_word((acc << j) * M) + offset) >> s``: one rounding only. M, offset and s are searched
+    when the code is generated, and taken only if every step of every channel lies at the same
+    ``acc``; monotone functions with the same steps are equal. Layers without a fused ReLU mostly
+    fail, because TFLM's ties away from zero bend the function at zero.
+``simple``
+    For e >= 1 the second rounding equals ``(high + (high >> 31) + 2**(e-1)) >> e``; the zero point
+    moves inside as ``zero_point << e``.
+``general``
+    TFLM's code as it stands, left shifts included.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.cores import Core
+from covp.graph.quantization import multiply_by_quantized_multiplier
+
+Array = NDArray[np.int64]
+_MAX_PRESHIFT = 10
+
+
+@dataclass(frozen=True)
+class _Proved:
+    """The constants of the proved form; ``shift`` is the same for all channels or per channel."""
+
+    preshift: int
+    multiplier: Array
+    offset: Array
+    shift: Array
+
+    @property
+    def common_shift(self) -> bool:
+        return bool((self.shift == self.shift[0]).all())
 
 
 @dataclass(frozen=True)
@@ -41,41 +69,145 @@ class Requantizer:
     high: int
     bound: int
 
+    @cached_property
+    def form(self) -> str:
+        """Which of the three forms the layer gets."""
+        if self._proved is not None:
+            return "proved"
+        return "simple" if self._simple else "general"
+
     @property
-    def simple(self) -> bool:
+    def includes(self) -> str:
+        """Headers that `function` needs."""
+        return "#include <arm_acle.h>" if self._saturates else ""
+
+    def columns(self) -> list[NDArray[np.int32]]:
+        """The per-channel constants that ``requantize`` takes after the sum, in order."""
+        if self._proved is not None:
+            columns = [self._proved.multiplier, self._proved.offset]
+            if not self._proved.common_shift:
+                columns.append(self._proved.shift)
+        elif self._simple:
+            right = -self.shift.astype(np.int64)
+            offset = (np.int64(1) << (right - 1)) + (np.int64(self.zero_point) << right)
+            columns = [self.multiplier.astype(np.int64), offset, right]
+        else:
+            columns = [self.multiplier.astype(np.int64), self.shift.astype(np.int64)]
+        return [column.astype(np.int32) for column in columns]
+
+    def function(self) -> str:
+        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``."""
+        emit = {
+            "proved": self._proved_function,
+            "simple": self._simple_function,
+            "general": self._general_function,
+        }
+        return emit[self.form]()
+
+    @property
+    def _simple(self) -> bool:
         """Whether every channel shifts right by at least one and no intermediate overflows."""
         limit = 1 << 30 if self.core.has("mull") else 1 << 29
         right = -self.shift.astype(np.int64)
         # the rounding constant with the zero point folded in must not overflow either
         offsets = (abs(self.zero_point) + 1) << np.clip(right, 0, 40)
-        return bool(
-            (right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all()
+        return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
+
+    @cached_property
+    def _proved(self) -> _Proved | None:
+        """The constants of the proved form, or None where no candidate is exact."""
+        if not self.core.has("mull") or not self._simple:
+            return None
+        preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
+        if preshift < 1:
+            return None
+        steps = self._steps()
+        shift = -self.shift.astype(np.int64) + preshift - 1
+        multiplier = self.multiplier.astype(np.int64)
+        common = np.full_like(shift, shift.min())
+        surplus = shift - common
+        rounded = (multiplier + ((np.int64(1) << surplus) >> 1)) >> surplus
+        for m, s in ((rounded, common), (multiplier, shift)):
+            offset = self._offset(steps, preshift, m, s)
+            if offset is not None:
+                return _Proved(preshift, m, offset, s)
+        return None
+
+    def _levels(self) -> Array:
+        return np.arange(self.low + 1, self.high + 1, dtype=np.int64)
+
+    def _steps(self) -> Array:
+        """(channels, levels): the smallest sum whose output reaches the level, by bisection."""
+        multiplier = self.multiplier.astype(np.int64)[:, None]
+        shift = self.shift.astype(np.int64)[:, None]
+        levels = self._levels()[None, :] - self.zero_point
+        shape = (len(self.multiplier), levels.shape[1])
+        # invariant: f(below) < level <= f(above), with the ends outside what sums can reach
+        below = np.full(shape, -self.bound - 1, np.int64)
+        above = np.full(shape, self.bound + 1, np.int64)
+        for _ in range(int(self.bound).bit_length() + 2):
+            middle = (below + above) >> 1
+            reached = multiply_by_quantized_multiplier(middle, multiplier, shift) >= levels
+            above = np.where(reached, middle, above)
+            below = np.where(reached, below, middle)
+        return above
+
+    def _offset(self, steps: Array, preshift: int, multiplier: Array, shift: Array) -> Array | None:
+        """The per-channel offset that puts every step where TFLM has it; None if there is none.
+
+        The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s,
+        with h the high word; steps outside the reach of the sums do not constrain.
+        """
+        target = self._levels()[None, :] << shift[:, None]
+
+        def high_word(acc: Array) -> Array:
+            return ((acc << preshift) * multiplier[:, None]) >> 32
+
+        unbounded = np.int64(1) << 40
+        reachable_below = steps > -self.bound
+        reachable_above = steps <= self.bound
+        at_least = np.where(reachable_above, target - high_word(steps), -unbounded)
+        at_most = np.where(reachable_below, target - high_word(steps - 1) - 1, unbounded)
+        low, high = at_least.max(axis=1), at_most.min(axis=1)
+        if (low > high).any():
+            return None
+        offset = np.where(low > -unbounded, low, np.where(high < unbounded, high, 0))
+        highest = np.abs(high_word(np.array([[self.bound]]))).max(axis=1) + np.abs(offset)
+        return offset if (highest < 1 << 31).all() else None
+
+    @property
+    def _saturates(self) -> bool:
+        """Whether the clamp is one SSAT."""
+        arm = self.core.architecture == "arm" and self.core.has("mull")
+        return arm and (self.low, self.high) == (-128, 127)
+
+    def _clamp(self) -> str:
+        if self._saturates:
+            return "    result = __ssat(result, 8);\n"
+        return (
+            f"    result = result < {self.low} ? {self.low} : result;\n"
+            f"    result = result > {self.high} ? {self.high} : result;\n"
         )
 
-    def columns(self) -> list[NDArray[np.int32]]:
-        """The per-channel constants that ``requantize`` takes after the sum, in order."""
-        multiplier = self.multiplier.astype(np.int64)
-        if not self.simple:
-            return [self.multiplier.astype(np.int32), self.shift.astype(np.int32)]
-        right = -self.shift.astype(np.int64)
-        offset = (np.int64(1) << (right - 1)) + (np.int64(self.zero_point) << right)
-        return [
-            multiplier.astype(np.int32),
-            offset.astype(np.int32),
-            right.astype(np.int32),
-        ]
-
-    def function(self) -> str:
-        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``."""
-        return self._simple_function() if self.simple else self._general_function()
-
-    def _clamp(self, name: str) -> str:
-        lines = ""
-        if self.low > -(2**31):
-            lines += f"    {name} = {name} < {self.low} ? {self.low} : {name};\n"
-        return lines + f"    {name} = {name} > {self.high} ? {self.high} : {name};\n"
+    def _proved_function(self) -> str:
+        proved = self._proved
+        assert proved is not None
+        if proved.common_shift:
+            parameter, shift = "", str(int(proved.shift[0]))
+        else:
+            parameter, shift = ", int32_t shift", "shift"
+        return (
+            "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t offset"
+            f"{parameter})\n{{\n"
+            f"    int64_t product = (int64_t)(int32_t)((uint32_t)acc << {proved.preshift})"
+            " * multiplier;\n"
+            f"    int32_t result = ((int32_t)(product >> 32) + offset) >> {shift};\n"
+            f"{self._clamp()}"
+            "    return result;\n}\n"
+        )
 
     def _simple_function(self) -> str:
+        # where the clamp starts at the zero point or above, a negative sum ends there anyway
         sign = "" if self.low >= self.zero_point else "    high += high >> 31;\n"
         return (
             f"{_HIGH_MULTIPLY[self.core.has('mull')]}\n"
@@ -84,7 +216,7 @@ class Requantizer:
             "    int32_t high = high_multiply(acc, multiplier);\n"
             f"{sign}"
             "    int32_t result = (high + offset) >> shift;\n"
-            f"{self._clamp('result')}"
+            f"{self._clamp()}"
             "    return result;\n}\n"
         )
 
@@ -100,7 +232,7 @@ class Requantizer:
             "    int32_t threshold = (mask >> 1) + (high < 0);\n"
             "    int32_t result = (high >> right) + ((high & mask) > threshold);\n"
             f"    result += {self.zero_point};\n"
-            f"{self._clamp('result')}"
+            f"{self._clamp()}"
             "    return result;\n}\n"
         )
 

@@ -1,0 +1,331 @@
+"""int8 DEPTHWISE_CONV_2D on the core: one channel at a time, as a plane of its own.
+
+NHWC puts the values of one channel far apart. The kernel gathers a channel into a padded plane
+in scratch (the border holds the input's zero point), keeps the channel's filter and its
+requantization constants in registers, and writes the outputs back with a stride. Because a
+channel is read before it is written, the output may take the place of the input where the
+shapes are equal.
+
+With DSP the plane is int16 and two taps of a row go through one SMLAD: even outputs use the
+filter's pairs (w0, w1), (w2, 0), odd ones (0, w0), (w1, w2), so that all loads are aligned words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array, indent
+from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.layer import KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.graph.resolved import QuantizedConv2D, resolve
+
+_MAX_TAPS_IN_REGISTERS = 16
+
+
+@kernel("DEPTHWISE_CONV_2D", "int8")
+def emit_depthwise(request: KernelRequest) -> LayerCode:
+    """The C of one depthwise convolution."""
+    problem = resolve(request.op)
+    assert isinstance(problem, QuantizedConv2D)
+    wide = request.core.has("dsp") and problem.kernel[1] > 1 and problem.dilation[1] == 1
+    at_once = 4 if request.core.architecture == "riscv" else 2
+    return DepthwiseCode(request, problem, wide, at_once).layer()
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One channel with its padding: what the taps of all outputs reach."""
+
+    problem: QuantizedConv2D
+    wide: bool
+    at_once: int
+
+    @property
+    def height(self) -> int:
+        """Rows that outputs reach."""
+        p = self.problem
+        return (p.out_height - 1) * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1
+
+    @property
+    def width(self) -> int:
+        """Elements of a row, whole words."""
+        p = self.problem
+        # blocks of outputs may reach beyond the last one; those sums are thrown away
+        outputs = -(-p.out_width // self.at_once) * self.at_once
+        reach = (outputs - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 2
+        reach = max(reach, p.in_width + p.padding.left)
+        return -(-reach // 4) * 4
+
+    @property
+    def rows_used(self) -> int:
+        """Rows of the input that fall into the plane."""
+        p = self.problem
+        return max(min(p.in_height, self.height - p.padding.top), 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        return self.height * self.width * (2 if self.wide else 1)
+
+    @property
+    def element(self) -> str:
+        """C type of an element."""
+        return "int16_t" if self.wide else "int8_t"
+
+
+class DepthwiseCode:
+    """C text of one layer."""
+
+    def __init__(
+        self, request: KernelRequest, problem: QuantizedConv2D, wide: bool, at_once: int
+    ) -> None:
+        self.request = request
+        self.problem = problem
+        self.wide = wide
+        self.at_once = min(at_once, problem.out_width)
+        if wide and problem.stride[1] % 2:
+            self.at_once = max(self.at_once, 2)
+        self.plane = Plane(problem, wide, self.at_once)
+        weights = problem.weights.astype(np.int64)
+        bias = problem.bias.astype(np.int64)
+        folded = bias - problem.input_zero_point * weights.sum(axis=(0, 1))
+        bound = int((np.abs(folded) + 128 * np.abs(weights).sum(axis=(0, 1))).max())
+        self.bias = folded.astype(np.int32)
+        self.requantizer = Requantizer(
+            request.core,
+            problem.multiplier,
+            problem.shift,
+            problem.output_zero_point,
+            *problem.clamp,
+            bound,
+        )
+
+    def layer(self) -> LayerCode:
+        """The whole layer."""
+        op = self.request.op
+        arguments = {
+            "input": op.input(0),
+            "output": op.output,
+            "scratch": Scratch(self.plane.nbytes),
+        }
+        acle = "#include <arm_acle.h>" if self.wide else self.requantizer.includes
+        parts = [
+            self.request.headline,
+            "#include <stdint.h>",
+            acle,
+            self._constants(),
+            self.requantizer.function(),
+            self._gather(),
+            self._convolve(),
+            prototype(self.request.function, op, arguments),
+            self._body(),
+        ]
+        in_place = (op.input(0),) if self._may_run_in_place else ()
+        kind = "plane smlad" if self.wide else "plane mac"
+        schedule = f"{kind}, {self.at_once} outputs at once"
+        source = "\n".join(part for part in parts if part)
+        return LayerCode(op, self.request.function, source, arguments, in_place, schedule)
+
+    @property
+    def _may_run_in_place(self) -> bool:
+        p = self.problem
+        same = (p.in_height, p.in_width) == (p.out_height, p.out_width)
+        return same and p.depth_multiplier == 1 and p.batch == 1
+
+    @property
+    def _pair_rows(self) -> list[list[tuple[int, int, int]]]:
+        """For DSP: per kernel row the words of weights as (parity, first tap, position).
+
+        A word holds taps (first, first + 1); taps outside the kernel are zero.
+        """
+        kw = self.problem.kernel[1]
+        parities = (0, 1) if self.problem.stride[1] % 2 else (0,)
+        return [
+            [(parity, first, 0) for parity in parities for first in range(-parity, kw, 2)]
+            for _ in range(self.problem.kernel[0])
+        ]
+
+    def _constants(self) -> str:
+        columns = np.stack([self.bias, *self.requantizer.columns()], axis=1).astype(np.int32)
+        if self.wide:
+            words = np.concatenate([self._packed_pairs(), columns], axis=1)
+            return c_array("table", words, "per channel: filter as pairs, bias, requantization")
+        filters = self.problem.weights.reshape(-1, self.problem.out_channels).T
+        return c_array("filters", filters, "per channel: the taps") + c_array(
+            "table", columns, "per channel: bias, requantization"
+        )
+
+    def _packed_pairs(self) -> NDArray[np.int32]:
+        """(channels, words): two int16 taps a word, the lower half first."""
+        kw = self.problem.kernel[1]
+        weights = self.problem.weights.astype(np.int64)
+        words = []
+        for y, row in enumerate(self._pair_rows):
+            for _, first, _ in row:
+                low = weights[y, first] if 0 <= first < kw else 0 * weights[y, 0]
+                high = weights[y, first + 1] if first + 1 < kw else 0 * weights[y, 0]
+                words.append((low & 0xFFFF) | (high << 16))
+        return np.stack(words, axis=1).astype(np.int32)
+
+    def _gather(self) -> str:
+        """C text of ``gather(input, plane)``: one channel into the plane's inside."""
+        p, plane = self.problem, self.plane
+        columns = p.in_width
+        unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if columns % n == 0)
+        body = [f"plane[{i}] = input[{i * p.in_channels}];" for i in range(unroll)]
+        lines = [
+            f"static inline void gather(const int8_t *input, {plane.element} *plane)",
+            "{",
+            f"    plane += {p.padding.top * plane.width + p.padding.left};",
+            f"    for (int32_t y = 0; y < {plane.rows_used}; y++) {{",
+            f"        for (int32_t x = 0; x < {columns // unroll}; x++) {{",
+            indent(body, 3),
+            f"            plane += {unroll};",
+            f"            input += {unroll * p.in_channels};",
+            "        }",
+            f"        plane += {plane.width - columns};",
+            "    }",
+            "}\n",
+        ]
+        return "\n".join(lines)
+
+    def _convolve(self) -> str:
+        """C text of ``convolve(plane, channel's constants, output)``."""
+        p = self.problem
+        columns = len(self.requantizer.columns())
+        parameters = [f"const {self.plane.element} *plane", "int8_t *output"]
+        if self.wide:
+            loads = self._load_pairs()
+            parameters.append("const int32_t *q")
+            first = sum(len(row) for row in self._pair_rows)
+        else:
+            loads = self._load_taps()
+            parameters += ["const int8_t *w", "const int32_t *q"]
+            first = 0
+        names = ["bias", *(f"q{i}" for i in range(columns))]
+        loads += [f"int32_t {name} = q[{first + i}];" for i, name in enumerate(names)]
+        full, rest = divmod(p.out_width, self.at_once)
+        lines = [
+            f"static inline void convolve({', '.join(parameters)})",
+            "{",
+            indent(loads),
+            f"    for (int32_t y = 0; y < {p.out_height}; y++) {{",
+            f"        const {self.plane.element} *x = plane;",
+        ]
+        if full:
+            lines += [
+                f"        for (int32_t block = 0; block < {full}; block++) {{",
+                indent(self._outputs(self.at_once), 3),
+                f"            x += {self.at_once * p.stride[1]};",
+                f"            output += {self.at_once * p.out_channels};",
+                "        }",
+            ]
+        if rest:
+            lines += ["        {", indent(self._outputs(rest), 3)]
+            lines += [f"            output += {rest * p.out_channels};", "        }"]
+        lines += [f"        plane += {p.stride[0] * self.plane.width};", "    }", "}\n"]
+        return "\n".join(lines)
+
+    def _load_taps(self) -> list[str]:
+        taps = self.problem.kernel[0] * self.problem.kernel[1]
+        if taps > _MAX_TAPS_IN_REGISTERS:
+            return []
+        return [f"int32_t w{i} = w[{i}];" for i in range(taps)]
+
+    def _load_pairs(self) -> list[str]:
+        loads, at = [], 0
+        for y, row in enumerate(self._pair_rows):
+            for parity, first, _ in row:
+                loads.append(f"int32_t {self._pair(y, parity, first)} = q[{at}];")
+                at += 1
+        return loads
+
+    @staticmethod
+    def _pair(y: int, parity: int, first: int) -> str:
+        return f"{'eo'[parity]}{y}_{first + parity}"
+
+    def _outputs(self, count: int) -> list[str]:
+        """Sums, requantization and stores of some neighbouring outputs."""
+        sums = self._sums_wide(count) if self.wide else self._sums_narrow(count)
+        arguments = ", ".join(f"q{i}" for i in range(len(self.requantizer.columns())))
+        stores = [
+            f"output[{o * self.problem.out_channels}] = (int8_t)requantize(s{o}, {arguments});"
+            for o in range(count)
+        ]
+        start = "int32_t " + ", ".join(f"s{o} = bias" for o in range(count)) + ";"
+        return [start, *sums, *stores]
+
+    def _sums_narrow(self, count: int) -> list[str]:
+        p = self.problem
+        (kh, kw), (dh, dw), stride = p.kernel, p.dilation, p.stride[1]
+        in_registers = kh * kw <= _MAX_TAPS_IN_REGISTERS
+        lines = []
+        for y in range(kh):
+            for column in range((count - 1) * stride + (kw - 1) * dw + 1):
+                products = []
+                for o in range(count):
+                    tap, odd = divmod(column - o * stride, dw)
+                    if odd == 0 and 0 <= tap < kw:
+                        weight = y * kw + tap
+                        name = f"w{weight}" if in_registers else f"w[{weight}]"
+                        products.append(f"s{o} += {name} * v;")
+                if products:
+                    at = y * dh * self.plane.width + column
+                    lines.append(f"{{ int32_t v = x[{at}]; {' '.join(products)} }}")
+        return lines
+
+    def _sums_wide(self, count: int) -> list[str]:
+        """Words of the plane are shared by the outputs that reach them."""
+        p = self.problem
+        (kh, kw), dh, stride = p.kernel, p.dilation[0], p.stride[1]
+        lines = []
+        for y in range(kh):
+            for word in range(0, (count - 1) * stride + kw, 2):
+                products = []
+                for o in range(count):
+                    parity = (o * stride) % 2
+                    first = word - o * stride
+                    if -parity <= first < kw:
+                        name = self._pair(y, parity, first)
+                        products.append(f"s{o} = __smlad({name}, v, s{o});")
+                if products:
+                    at = y * dh * self.plane.width + word
+                    load = f"int32_t v = *(const int32_t *)(x + {at});"
+                    lines.append(f"{{ {load} {' '.join(products)} }}")
+        return lines
+
+    def _body(self) -> str:
+        p, plane = self.problem, self.plane
+        image = p.in_height * p.in_width * p.in_channels
+        result = p.out_height * p.out_width * p.out_channels
+        words = int(self.wide) * sum(len(row) for row in self._pair_rows)
+        words += 1 + len(self.requantizer.columns())
+        taps = p.kernel[0] * p.kernel[1]
+        output = "output + c" if p.depth_multiplier == 1 else "output + c"
+        constants = f"table + c * {words}"
+        if not self.wide:
+            constants = f"filters + c * {taps}, {constants}"
+        source = "c" if p.depth_multiplier == 1 else f"c / {p.depth_multiplier}"
+        inner = [
+            f"for (int32_t c = 0; c < {p.out_channels}; c++) {{",
+            f"    gather(input + {source}, plane);",
+            f"    convolve(plane, {output}, {constants});",
+            "}",
+        ]
+        if p.batch > 1:
+            inner = [
+                f"for (int32_t b = 0; b < {p.batch}; b++) {{",
+                *("    " + line for line in inner),
+                f"    input += {image};",
+                f"    output += {result};",
+                "}",
+            ]
+        fill = [
+            f"{plane.element} *plane = scratch;",
+            f"for (int32_t i = 0; i < {plane.height * plane.width}; i++)",
+            f"    plane[i] = {p.input_zero_point};",
+        ]
+        return "\n".join(["{", indent([*fill, *inner]), "}\n"])
