@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument as CallArgument
@@ -27,7 +29,9 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
     backend, match = placement.backend, placement.match
     assert backend is not None and match is not None
     where = f"accelerator {backend.name}, layer {match.op.name}"
-    return _CallCode(match.op, core, function, backend.name).layer(_lower(backend, placement, where))
+    return _CallCode(match.op, core, function, backend.name).layer(
+        _lower(backend, placement, where)
+    )
 
 
 def _lower(backend: AcceleratorBackend, placement: Placement, where: str) -> Sequence[Step]:
@@ -37,7 +41,9 @@ def _lower(backend: AcceleratorBackend, placement: Placement, where: str) -> Seq
     except CovpError:
         raise
     except Exception as error:
-        raise AcceleratorError(f"{where}: lower() raised {type(error).__name__}: {error}") from error
+        raise AcceleratorError(
+            f"{where}: lower() raised {type(error).__name__}: {error}"
+        ) from error
     steps = [lowered] if isinstance(lowered, (CCall, Requantize)) else lowered
     if not isinstance(steps, Sequence) or not steps:
         raise AcceleratorError(f"{where}: lower() must return a CCall or several, not {lowered!r}")
@@ -53,7 +59,7 @@ class _CallCode:
     def __init__(self, op: Op, core: Core, function: str, target: str) -> None:
         self.op, self.core, self.function, self.target = op, core, function, target
         self.arguments: dict[str, Argument] = {}
-        self.headers: list[str] = []
+        self.includes = ["#include <stdint.h>"]
         self.definitions: list[str] = []
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
@@ -63,17 +69,15 @@ class _CallCode:
         body = []
         for step in steps:
             if isinstance(step, CCall):
-                self.headers.append(step.header)
+                self.includes.append(f'#include "{step.header}"')
                 arguments = ", ".join(self._value(argument) for argument in step.arguments)
                 body.append(f"    {step.function}({arguments});")
             else:
                 body += self._requantize(step)
-        includes = [f'#include "{name}"' for name in dict.fromkeys(self.headers)]
         source = "\n".join(
             [
                 self._headline(),
-                "#include <stdint.h>",
-                *includes,
+                *filter(None, dict.fromkeys(self.includes)),
                 "",
                 *self.definitions,
                 prototype(self.function, self.op, self.arguments),
@@ -111,7 +115,7 @@ class _CallCode:
                 "to a driver; tensors, constants, words, workspace and numbers can"
             )
         if argument.data is not None:
-            return self._array(argument, c_name(argument.name), argument.data)
+            return self._array(argument, f"constant_{c_name(argument.name)}", argument.data)
         written = any(argument is output for output in self.op.outputs)
         return self._parameter(argument, "output" if written else "input", argument)
 
@@ -130,7 +134,7 @@ class _CallCode:
         self.arguments[name] = argument
         return name
 
-    def _array(self, wanted: object, stem: str, data: np.ndarray) -> str:
+    def _array(self, wanted: object, stem: str, data: NDArray[Any]) -> str:
         name = self._name(wanted, stem)
         self.definitions.append(c_array(name, data))
         return name
@@ -160,6 +164,7 @@ class _CallCode:
         )
         columns = requantizer.columns()
         table = Constant("channel_table", np.stack(columns, axis=1).astype(np.int32))
+        self.includes.append(requantizer.includes)
         self.definitions.append(requantizer.function())
         constants = ", ".join(f"q{i} = *q++" for i in range(len(columns)))
         names = ", ".join(f"q{i}" for i in range(len(columns)))

@@ -69,8 +69,8 @@ def _demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> Non
     for backend in backends:
         if any(placement.backend is backend for placement in split.placements):
             continue
-        reasons = [r.reason for r in split.refusals if r.backend is backend]
-        why = f"; the first refusal: {reasons[0]}" if reasons else "; no layer matches a pattern"
+        reasons = split.reasons(backend.name)
+        why = f"; {reasons[0].layer}: {reasons[0].reason}" if reasons else ""
         raise UsageError(f"accelerator {backend.name!r} takes no layer of this model{why}")
 
 
@@ -78,7 +78,7 @@ def _emit(placement: Placement, platform: Platform, prefix: str) -> LayerCode:
     op = placement.ops[-1]
     function = f"{prefix}_{c_name(op.kind)}"
     if placement.backend is not None:
-        return emit_calls(placement, function)
+        return emit_calls(placement, platform.core, function)
     return emit_layer(KernelRequest(op, platform.core, function))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.partition import Refusal as Refusal
 from covp.graph.graph import Quantization
 from covp.platform_file import Platform
 
@@ -75,15 +76,6 @@ class AcceleratorInstance:
     name: str
     make: Callable[[], Any]
     base: int
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why an accelerator did not take a layer: one line with the constraint and the value seen."""
-
-    layer: str
-    accelerator: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)

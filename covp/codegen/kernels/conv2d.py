@@ -82,26 +82,70 @@ class Conv2DCode:
 
     def _body(self) -> str:
         """Walk over the output in blocks; the last one starts early instead of being smaller."""
-        block = self.block.pixels
+        p, block = self.problem, self.block.pixels
         last = self.pixels - block
-        lines = ["{"]
-        lines.append(f"    for (int32_t pixel = 0; pixel < {self.pixels}; pixel += {block}) {{")
+        lines, reset = self._walk(last)
+        lines.append(f"for (int32_t pixel = 0; pixel < {self.pixels}; pixel += {block}) {{")
         if self.pixels % block:
-            lines.append(f"        int32_t first = pixel < {last} ? pixel : {last};")
-        else:
-            lines.append("        int32_t first = pixel;")
-        out = f"output + first * {self.problem.out_channels}"
+            lines += [
+                f"    if (pixel > {last}) {{",
+                indent([f"pixel = {last};", *reset], 2),
+                "    }",
+            ]
+        out = f"output + pixel * {p.out_channels}"
         if self.direct:
-            lines.append(f"        tile(input + first * {self.row_stride}, {out});")
-            return "\n".join([*lines, "    }", "}\n"])
-        behind = f", (int8_t *)(patches + {block * self.row_stride})" if self.late else ""
-        lines += [
-            f"        gather(input, first + {p}, patches + {p * self.row_stride}{behind});"
-            for p in range(block)
+            lines.append(f"    tile(input + pixel * {self.row_stride}, {out});")
+        else:
+            words = "(const uint32_t *)" if self.block.wide else ""
+            lines += [
+                f"    for (int32_t p = 0; p < {block}; p++) {{",
+                indent(self._gather_next(), 2),
+                "    }",
+                f"    tile({words}patches, {out});",
+            ]
+        return "\n".join(["{", indent([*lines, "}"]), "}\n"])
+
+    def _walk(self, last: int) -> tuple[list[str], list[str]]:
+        """Declarations before the loop over pixels, and what moves the walk to pixel ``last``."""
+        p = self.problem
+        if self.direct:
+            return [], []
+        declarations = [f"{self._element} *patches = scratch;"]
+        if _rows_in_place(p):
+            return declarations, []
+        image, rest = divmod(last, p.out_height * p.out_width)
+        row, column = divmod(rest, p.out_width)
+        top, left = -p.padding.top, -p.padding.left
+        declarations.append(f"int32_t top = {top}, left = {left};")
+        reset = [f"top = {top + row * p.stride[0]};", f"left = {left + column * p.stride[1]};"]
+        if p.batch > 1:
+            declarations.insert(0, "const int8_t *image = input;")
+            reset.append(f"image = input + {image * p.in_height * p.in_width * p.in_channels};")
+        return declarations, reset
+
+    def _gather_next(self) -> list[str]:
+        """Gather one patch and step to the next pixel; no division, which small cores lack."""
+        p = self.problem
+        behind = f", (int8_t *)(patches + {self.block.pixels * self.row_stride})"
+        patch = f"patches + p * {self.row_stride}{behind if self.late else ''}"
+        if _rows_in_place(p):
+            return [f"gather(input + (pixel + p) * {self.depth}, {patch});"]
+        top, left = -p.padding.top, -p.padding.left
+        next_row = [f"left = {left};", f"top += {p.stride[0]};"]
+        if p.batch > 1:
+            next_row += [
+                f"if (top == {top + p.out_height * p.stride[0]}) {{",
+                f"    top = {top};",
+                f"    image += {p.in_height * p.in_width * p.in_channels};",
+                "}",
+            ]
+        return [
+            f"gather({'image' if p.batch > 1 else 'input'}, top, left, {patch});",
+            f"left += {p.stride[1]};",
+            f"if (left == {left + p.out_width * p.stride[1]}) {{",
+            indent(next_row),
+            "}",
         ]
-        words = "(const uint32_t *)" if self.block.wide else ""
-        lines.insert(1, f"    {self._element} *patches = scratch;")
-        return "\n".join([*lines, f"        tile({words}patches, {out});", "    }", "}\n"])
 
     @property
     def late(self) -> bool:
@@ -113,48 +157,24 @@ class Conv2DCode:
         return "int16_t" if self.block.wide else "int8_t"
 
     def _gather(self) -> str:
-        """C text of ``gather(input, pixel, patch)``: one row of the patch matrix.
+        """C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
 
         With DSP the row is int16 in the order (0, 2), (1, 3) of each four k, which is how SXTB16
         splits the weights. Runs of whole words are widened as they are copied; else the row is
         gathered as bytes behind the block and widened at the end.
         """
-        p = self.problem
+        position = "" if _rows_in_place(self.problem) else "int32_t top, int32_t left, "
+        target = "int16_t *wide, int8_t *patch" if self.late else f"{self._element} *patch"
+        lines = [f"static void gather(const int8_t *input, {position}{target})", "{"]
         if self.late:
-            lines = [
-                "static void gather(const int8_t *input, int32_t pixel, int16_t *wide,"
-                " int8_t *bytes)",
-                "{",
-                "    int8_t *patch = bytes;",
-            ]
+            lines.append("    const int8_t *bytes = patch;")
+        if _rows_in_place(self.problem):
+            lines.append(f"    copy(patch, input, {self.depth});")
         else:
-            lines = [
-                f"static void gather(const int8_t *input, int32_t pixel, {self._element} *patch)",
-                "{",
-            ]
-        if _rows_in_place(p):
-            lines.append(f"    copy(patch, input + pixel * {self.depth}, {self.depth});")
-        else:
-            lines += self._gather_image()
+            lines += self._gather_rows()
         if self.late:
             lines.append(f"    widen(wide, bytes, {self.row_stride});")
         return "\n".join([self._copy_functions(), *lines, "}\n"])
-
-    def _gather_image(self) -> list[str]:
-        p = self.problem
-        lines = []
-        if p.batch > 1:
-            per_image = p.out_height * p.out_width
-            image = p.in_height * p.in_width * p.in_channels
-            lines += [
-                f"    input += (pixel / {per_image}) * {image};",
-                f"    pixel %= {per_image};",
-            ]
-        lines += [
-            f"    int32_t top = pixel / {p.out_width} * {p.stride[0]} - {p.padding.top};",
-            f"    int32_t left = pixel % {p.out_width} * {p.stride[1]} - {p.padding.left};",
-        ]
-        return lines + self._gather_rows()
 
     def _gather_rows(self) -> list[str]:
         p = self.problem

@@ -64,9 +64,7 @@ class Gemm:
         row_stride: elements from one patch row to the next.
     """
 
-    def __init__(
-        self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int
-    ) -> None:
+    def __init__(self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int) -> None:
         self.block = block
         self.row_stride = row_stride
         self.channels = problem.out_channels
@@ -98,8 +96,12 @@ class Gemm:
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         macros = "".join(pin_macro(count) for count in sorted(widths))
-        return macros + c_array("weights", self._packed(), self._layout()) + c_array(
-            "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
+        return (
+            macros
+            + c_array("weights", self._packed(), self._layout())
+            + c_array(
+                "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
+            )
         )
 
     def _layout(self) -> str:
@@ -124,7 +126,11 @@ class Gemm:
         """
         full, rest = divmod(self.channels, self.block.channels)
         source = "const uint32_t *patch" if self.block.wide else "const int8_t *patch"
-        lines = [f"static void {name}({source}, int8_t *output)", "{"]
+        # inlined into the walk it would have to share its registers
+        lines = [
+            f"static __attribute__((noinline)) void {name}({source}, int8_t *output)",
+            "{",
+        ]
         pointer = "const uint32_t *" if self.block.wide else "const int8_t *"
         lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
         if full:
@@ -196,7 +202,9 @@ class Gemm:
         lines = []
         for c in range(channels):
             lines.append(f"uint32_t v{c} = w[{step * channels + c}];")
-            lines.append(f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16((v{c} >> 8) | (v{c} << 24));")
+            lines.append(
+                f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16((v{c} >> 8) | (v{c} << 24));"
+            )
         row = self.row_stride // 2
         for p in range(pixels):
             at = 2 * step + p * row
