@@ -1,0 +1,88 @@
+"""`AcceleratorBackend`: what the compiler may send to an accelerator, and how."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from covp.accelerator.call import Step
+from covp.accelerator.parameters import Parameter, Value, read_parameters
+from covp.errors import AcceleratorError
+from covp.graph.pattern import Match, Pattern
+
+
+class AcceleratorBackend(ABC):
+    """One accelerator as the compiler sees it. Subclasses set the class attributes.
+
+    Attributes:
+        name: as users write it behind ``-a``, and the target that reports show.
+        patterns: what the accelerator looks for; earlier ones go first.
+        peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
+        parameters: what users may set behind the name: ``name:key=value,key=value``. Those that
+            the peripheral's constructor takes as keywords are passed on to it.
+        values: the parameters of this instance, each of its declared type.
+    """
+
+    name: ClassVar[str]
+    patterns: ClassVar[Sequence[Pattern]]
+    peripheral: ClassVar[str | type[Any]]
+    parameters: ClassVar[Sequence[Parameter]] = ()
+
+    def __init__(self, values: Mapping[str, str | Value] | None = None) -> None:
+        """Set parameters, given as text or as values; the others keep their defaults.
+
+        Raises:
+            UsageError: an unknown parameter, a wrong type or a value outside its limits.
+        """
+        self.values = read_parameters(self.name, self.parameters, values or {})
+
+    @classmethod
+    def description(cls) -> str:
+        """The first line of the class's docstring."""
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    @abstractmethod
+    def supports(self, match: Match) -> bool | str:
+        """Whether the accelerator takes a match.
+
+        A text is a refusal with its reason: the constraint, the value seen and the limit.
+        """
+
+    @abstractmethod
+    def lower(self, match: Match) -> Step | Sequence[Step]:
+        """The driver calls, and what the core does around them, that compute a match."""
+
+    @abstractmethod
+    def driver(self, base: int) -> Mapping[str, str]:
+        """The driver's files, name to C text, for registers at bus address ``base``."""
+
+    def peripheral_class(self) -> type[Any]:
+        """The class of the hardware model.
+
+        Raises:
+            AcceleratorError: ``peripheral`` names no class that can be imported.
+        """
+        if isinstance(self.peripheral, type):
+            return self.peripheral
+        module, _, attribute = self.peripheral.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise AcceleratorError(
+                f"accelerator {self.name}: peripheral {self.peripheral!r} cannot be imported "
+                f"as module:Class: {error}"
+            ) from error
+        if not isinstance(found, type):
+            raise AcceleratorError(
+                f"accelerator {self.name}: peripheral {self.peripheral!r} is no class"
+            )
+        return found
+
+    def make_peripheral(self) -> Any:
+        """A new hardware model with the parameters that its constructor takes."""
+        model = self.peripheral_class()
+        taken = inspect.signature(model).parameters
+        return model(**{key: value for key, value in self.values.items() if key in taken})

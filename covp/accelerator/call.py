@@ -1,0 +1,83 @@
+"""What a match is lowered to: driver calls, and requantization left to the core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """Memory in RAM that a layer needs while it runs, from the memory planner, 16-byte aligned."""
+
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array in flash: weights in the accelerator's own layout, tables. 4-byte aligned."""
+
+    name: str
+    data: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A constant array of register-sized words (``const uintptr_t *``): a ready register image.
+
+    Attributes:
+        name: of the array.
+        words: what each word is for, and its value: unsigned 32 bits or a constant's address.
+    """
+
+    name: str
+    words: tuple[tuple[str, int | Constant], ...]
+
+
+Argument = Tensor | Workspace | Constant | Words | int | float
+
+
+@dataclass(frozen=True)
+class CCall:
+    """A call of a driver function.
+
+    Attributes:
+        function: its name; a header of the driver declares it.
+        header: that header's file name.
+        arguments: in C order. Tensors, workspace, constants and words are passed as pointers
+            (tensors that are constants become arrays in flash), numbers as literals.
+    """
+
+    function: str
+    header: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Requantize:
+    """The core turns int32 sums into int8 by TFLM's arithmetic, channel by channel.
+
+    Attributes:
+        sums: int32, ``output``'s shape, channels last.
+        output: the int8 tensor that the layer writes.
+        multiplier, shift: int32, one for each channel; shift is positive to the left.
+        zero_point: of the output.
+        clamp: lowest and highest stored value, both allowed.
+        bound: no sum is larger than this in magnitude.
+    """
+
+    sums: Workspace
+    output: Tensor
+    multiplier: NDArray[np.int32]
+    shift: NDArray[np.int32]
+    zero_point: int
+    clamp: tuple[int, int]
+    bound: int
+
+
+Step = CCall | Requantize

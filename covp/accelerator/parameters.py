@@ -1,0 +1,109 @@
+"""Parameters of an accelerator: declared once, read from text, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from covp.errors import UsageError, near_misses
+
+Value = bool | int | float | str
+_TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A setting of an accelerator.
+
+    Attributes:
+        name: a Python identifier.
+        default: its type is the parameter's: bool, int, float or str.
+        description: one line with the unit.
+        minimum, maximum: of numbers, both allowed; None where there is no limit.
+        choices: the texts allowed, where only some are.
+    """
+
+    name: str
+    default: Value
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def read(self, given: str | Value) -> Value:
+        """A value of the parameter's type.
+
+        Raises:
+            ValueError: it is none, or outside the limits; the text says what is allowed.
+        """
+        value = _convert(given, type(self.default))
+        if self.choices and value not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        if not isinstance(value, (str, bool)):
+            if self.minimum is not None and not value >= self.minimum:
+                raise ValueError(f"must be at least {self.minimum:g}")
+            if self.maximum is not None and not value <= self.maximum:
+                raise ValueError(f"must be at most {self.maximum:g}")
+        return value
+
+
+def _convert(given: str | Value, kind: type) -> Value:
+    if kind is bool:
+        text = str(given).lower()
+        if text not in _TRUE | _FALSE:
+            raise ValueError("must be true or false")
+        return text in _TRUE
+    if kind is int:
+        try:
+            number = given if isinstance(given, float) else int(str(given), 0)
+        except ValueError:
+            raise ValueError("must be an integer") from None
+        if isinstance(given, bool) or number != int(number):
+            raise ValueError("must be an integer")
+        return int(number)
+    if kind is float:
+        try:
+            return float(given)
+        except ValueError:
+            raise ValueError("must be a number") from None
+    return str(given)
+
+
+def read_parameters(
+    owner: str, declared: Sequence[Parameter], given: Mapping[str, str | Value]
+) -> dict[str, Value]:
+    """Every declared parameter's value: as given, else the default.
+
+    Raises:
+        UsageError: an unknown name or a value that the parameter does not allow.
+    """
+    known = {parameter.name: parameter for parameter in declared}
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"accelerator {owner} has no parameter {name!r}: {near_misses(name, known)}"
+            )
+    values = {parameter.name: parameter.default for parameter in declared}
+    for name, text in given.items():
+        try:
+            values[name] = known[name].read(text)
+        except ValueError as error:
+            raise UsageError(f"accelerator {owner}: {name}={text} {error}") from None
+    return values
+
+
+def split_parameters(owner: str, text: str) -> dict[str, str]:
+    """The text "key=value,key=value" as a mapping.
+
+    Raises:
+        UsageError: a part without "=", or a name given twice.
+    """
+    values: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name:
+            raise UsageError(f"accelerator {owner}: {part!r} is not of the form key=value")
+        if name in values:
+            raise UsageError(f"accelerator {owner}: parameter {name} is given twice")
+        values[name] = value
+    return values

@@ -1,0 +1,193 @@
+"""Finding accelerators by what the user wrote: a built-in, a plug-in or a file.
+
+Three doors, one type behind them: the folders of ``covp.accel_backends``, the entry point group
+``covp.accelerators`` of any installed package, and ``path/to/file.py:Class``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.parameters import Parameter, split_parameters
+from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
+
+ENTRY_POINTS = "covp.accelerators"
+_BUILT_IN = "covp.accel_backends"
+_FILE = re.compile(r"^(?P<path>.+\.py)(:(?P<name>[A-Za-z_]\w*))?(:(?P<parameters>.*))?$")
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """An accelerator that can be named.
+
+    Attributes:
+        name: what to write behind ``-a``.
+        description: one line; of a plug-in that cannot be loaded, the reason.
+        origin: "built in" or the package that brings it.
+        parameters: what can be set.
+    """
+
+    name: str
+    description: str
+    origin: str
+    parameters: tuple[Parameter, ...] = ()
+
+
+def find_backend(spec: str) -> AcceleratorBackend:
+    """A backend by "name", "file.py:Class" or "file.py", each with ":key=value,..." behind.
+
+    Raises:
+        UsageError: an unknown name or parameter, or no such file or class.
+        AcceleratorError: the plug-in or file cannot be loaded or holds something else.
+    """
+    file = _FILE.match(spec)
+    if file is not None:
+        backend = _from_file(Path(file["path"]), file["name"])
+        text = file["parameters"] or ""
+    else:
+        name, _, text = spec.partition(":")
+        backend = _by_name(name.strip())
+    return backend(split_parameters(backend.name, text))
+
+
+def list_backends() -> list[BackendInfo]:
+    """Every accelerator that can be named, by name; broken plug-ins say why."""
+    found = []
+    for name, (origin, load) in sorted(_sources().items()):
+        try:
+            backend = load()
+        except CovpError as error:
+            found.append(BackendInfo(name, f"cannot be used: {error}", origin))
+        else:
+            found.append(
+                BackendInfo(name, backend.description(), origin, tuple(backend.parameters))
+            )
+    return found
+
+
+Loader = Callable[[], type[AcceleratorBackend]]
+
+
+def _by_name(name: str) -> type[AcceleratorBackend]:
+    sources = _sources()
+    if name not in sources:
+        raise UsageError(
+            f"unknown accelerator {name!r}: {near_misses(name, sources)} "
+            "(or write path/to/file.py:Class)"
+        )
+    return sources[name][1]()
+
+
+def _sources() -> Mapping[str, tuple[str, Loader]]:
+    """Name to where it comes from and how to load it; what is built in cannot be replaced."""
+    sources: dict[str, tuple[str, Loader]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        package = entry.dist.name if entry.dist is not None else entry.value
+        sources[entry.name] = package, partial(_from_entry_point, entry)
+    for module in pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__):
+        path = f"{_BUILT_IN}.{module.name}.backend"
+        sources[module.name] = "built in", partial(_from_module, path)
+    return sources
+
+
+def _from_entry_point(entry: EntryPoint) -> type[AcceleratorBackend]:
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise AcceleratorError(
+            f"accelerator {entry.name} ({entry.value}) cannot be loaded: {_first_line(error)}"
+        ) from error
+    if isinstance(found, ModuleType):
+        return _only_backend(found, entry.value)
+    return _checked(found, f"{entry.name} ({entry.value})")
+
+
+def _from_module(path: str) -> type[AcceleratorBackend]:
+    try:
+        module = importlib.import_module(path)
+    except Exception as error:
+        raise AcceleratorError(f"{path} cannot be imported: {_first_line(error)}") from error
+    return _only_backend(module, path)
+
+
+def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; an accelerator is a name or path/to/file.py:Class")
+    module = _load_file(path.resolve())
+    if name is None:
+        return _only_backend(module, str(path))
+    if not hasattr(module, name):
+        known = [backend.__name__ for backend in _backends_in(module)]
+        raise UsageError(f"{path} has no class {name!r}: {near_misses(name, known)}")
+    return _checked(getattr(module, name), f"{path}:{name}")
+
+
+def _load_file(path: Path) -> ModuleType:
+    """The module in a file; its folder is importable meanwhile, for files that lie beside it."""
+    unique = f"covp_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if unique in sys.modules:
+        return sys.modules[unique]
+    spec = importlib.util.spec_from_file_location(unique, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[unique]
+        raise AcceleratorError(f"{path} cannot be loaded: {_first_line(error)}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
+    """The finished backend classes that a module itself defines."""
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, AcceleratorBackend)
+        and value.__module__ == module.__name__
+        and not inspect.isabstract(value)
+    ]
+
+
+def _only_backend(module: ModuleType, where: str) -> type[AcceleratorBackend]:
+    found = _backends_in(module)
+    if len(found) == 1:
+        return _checked(found[0], where)
+    if not found:
+        raise AcceleratorError(f"{where} defines no complete subclass of AcceleratorBackend")
+    names = ", ".join(backend.__name__ for backend in found)
+    raise UsageError(f"{where} defines {names}; say which one, as {where}:{found[0].__name__}")
+
+
+def _checked(found: object, where: str) -> type[AcceleratorBackend]:
+    if not (isinstance(found, type) and issubclass(found, AcceleratorBackend)):
+        raise AcceleratorError(f"{where} is no subclass of AcceleratorBackend")
+    missing = sorted(found.__abstractmethods__) + [
+        key for key in ("name", "patterns", "peripheral") if not hasattr(found, key)
+    ]
+    if missing:
+        raise AcceleratorError(f"{where} lacks {', '.join(missing)}")
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

@@ -1,0 +1,186 @@
+"""A quantized conv2d accelerator with its own load/store unit.
+
+The four parts of the CODAI'23 paper's accelerator: a controller (`QConv2d`), a register interface
+(`QConv2d.registers`), a computation module (`compute`) and a load/store unit (`LoadStoreUnit`)
+that reads and writes the memory it shares with the core.
+
+int8 inputs (NHWC) and weights (OHWI), int32 bias, exact int32 sums. With MODE.REQUANTIZE the unit
+turns the sums into int8 as TFLite Micro does, with one multiplier and shift for each channel;
+without it, it returns the sums.
+
+Timing is a synthetic model, not a measurement: a job takes
+
+    startup_cycles + max(MACs / macs_per_cycle, bytes moved / bytes_per_cycle)
+
+cycles (loads, MACs and stores overlap), each operand moved once. The results are in memory when
+BUSY falls; software that looks at them earlier sees what this model does not promise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.quantization import multiply_by_quantized_multiplier
+
+Pair = tuple[int, int]
+
+ERRORS = {
+    "none": 0,
+    "size": 1,  # a dimension, stride or dilation is zero
+    "address": 2,  # an operand is not in memory, or the result not in writable memory
+    "alignment": 3,  # a table or the int32 result is not on a 4-byte boundary
+    "overlap": 4,  # the result overlaps an operand
+    "range": 5,  # a zero point, clamp or shift outside its range
+    "busy": 6,  # started while a job was running; that job goes on
+}
+"""The codes of STATUS.ERROR."""
+
+
+class JobError(Exception):
+    """A job that the unit refuses; ``code`` is a key of `ERRORS`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Job:
+    """One convolution, decoded from the registers. Pairs are (height, width)."""
+
+    input: int
+    weights: int
+    bias: int
+    multiplier: int
+    shift: int
+    output: int
+    batch: int
+    in_size: Pair
+    out_size: Pair
+    in_channels: int
+    out_channels: int
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    pad: Pair
+    in_zero_point: int
+    out_zero_point: int
+    clamp: Pair
+    requantize: bool
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the result."""
+        return self.batch * self.out_size[0] * self.out_size[1] * self.out_channels
+
+    @property
+    def depth(self) -> int:
+        """Products in one sum."""
+        return self.kernel[0] * self.kernel[1] * self.in_channels
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates, those with padding included."""
+        return self.outputs * self.depth
+
+    def operands(self) -> dict[str, tuple[int, int]]:
+        """(address, bytes) of what the unit reads."""
+        table = 4 * self.out_channels
+        found = {
+            "input": (
+                self.input,
+                self.batch * self.in_size[0] * self.in_size[1] * self.in_channels,
+            ),
+            "weights": (self.weights, self.out_channels * self.depth),
+            "bias": (self.bias, table),
+        }
+        if self.requantize:
+            found |= {"multiplier": (self.multiplier, table), "shift": (self.shift, table)}
+        return found
+
+    def result(self) -> tuple[int, int]:
+        """(address, bytes) of what the unit writes."""
+        return self.output, self.outputs * (1 if self.requantize else 4)
+
+    def check(self) -> None:
+        """Refuse what the unit cannot compute.
+
+        Raises:
+            JobError: with the first code that applies.
+        """
+        sizes = (*self.in_size, *self.out_size, *self.kernel, *self.stride, *self.dilation)
+        if min(*sizes, self.batch, self.in_channels, self.out_channels) == 0:
+            raise JobError("size")
+        low, high = self.clamp
+        if not (-128 <= low <= high <= 127) or not (
+            -128 <= self.in_zero_point <= 127 and -128 <= self.out_zero_point <= 127
+        ):
+            raise JobError("range")
+        words = [self.bias, *((self.multiplier, self.shift) if self.requantize else ())]
+        if any(address % 4 for address in [*words, 0 if self.requantize else self.output]):
+            raise JobError("alignment")
+        start, size = self.result()
+        for address, length in self.operands().values():
+            if address < start + size and start < address + length:
+                raise JobError("overlap")
+
+
+def compute(job: Job, operands: dict[str, NDArray[Any]]) -> NDArray[np.int8] | NDArray[np.int32]:
+    """The computation module: the result of a job, flat.
+
+    Args:
+        job: checked.
+        operands: input and weights int8, bias, multiplier and shift int32, all flat.
+    """
+    sums = _sums(job, operands["input"], operands["weights"], operands["bias"])
+    if not job.requantize:
+        return sums.reshape(-1)
+    if ((operands["shift"] < -31) | (operands["shift"] > 30)).any():
+        raise JobError("range")
+    scaled = multiply_by_quantized_multiplier(sums, operands["multiplier"], operands["shift"])
+    return np.clip(scaled + job.out_zero_point, *job.clamp).astype(np.int8).reshape(-1)
+
+
+def _sums(
+    job: Job, input: NDArray[np.int8], weights: NDArray[np.int8], bias: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """int32 sums, shape (pixels, out_channels), wrapping as 32-bit adders do.
+
+    The products go through BLAS in floats that hold every partial sum exactly: below 2**24 in
+    float32, else in float64. Pixels are taken in chunks that bound the memory.
+    """
+    kernels = weights.reshape(job.out_channels, job.depth)
+    reach = 255 * int(np.abs(kernels.astype(np.int32)).sum(axis=1, dtype=np.int64).max())
+    exact = np.float32 if reach < 1 << 24 else np.float64
+    # one row of zeros behind the image stands for all padding
+    image = np.zeros((input.size // job.in_channels + 1, job.in_channels), exact)
+    image[:-1] = input.reshape(-1, job.in_channels)
+    image[:-1] -= job.in_zero_point
+    matrix = kernels.T.astype(exact)
+    pixels = job.outputs // job.out_channels
+    sums = np.empty((pixels, job.out_channels), np.int32)
+    step = max(1, (1 << 20) // job.depth)
+    for first in range(0, pixels, step):
+        taps = _tap_indices(job, np.arange(first, min(first + step, pixels)))
+        patches = image[taps].reshape(-1, job.depth)
+        sums[first : first + step] = (patches @ matrix).astype(np.int64) + bias
+    return sums
+
+
+def _tap_indices(job: Job, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each output pixel and kernel tap the input pixel; one past the last for padding."""
+    (height, width), (out_height, out_width) = job.in_size, job.out_size
+    image, row, column = (
+        pixels // (out_height * out_width),
+        pixels // out_width % out_height,
+        pixels % out_width,
+    )
+    y = row[:, None] * job.stride[0] + np.arange(job.kernel[0]) * job.dilation[0] - job.pad[0]
+    x = column[:, None] * job.stride[1] + np.arange(job.kernel[1]) * job.dilation[1] - job.pad[1]
+    inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
+    index = (image[:, None, None] * height + y[:, :, None]) * width + x[:, None, :]
+    return np.where(inside, index, job.batch * height * width)
