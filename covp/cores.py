@@ -98,7 +98,7 @@ CORES: dict[str, Core] = {
         ),
         _arm(
             "cortex-m4f",
-            "cortex_m4",
+            "cortex_m4+vfp4d16sp",
             f"-mcpu=cortex-m4 {_SP_FPU}",
             "CORTEX_M4",
             "mull unaligned dsp fpu",
@@ -107,7 +107,7 @@ CORES: dict[str, Core] = {
         ),
         _arm(
             "cortex-m7f",
-            "cortex_m7-fp64",
+            "cortex_m7+fp_armv8d16sp",
             f"-mcpu=cortex-m7 {_SP_FPU5}",
             "CORTEX_M7",
             "mull unaligned dsp fpu",
@@ -116,7 +116,7 @@ CORES: dict[str, Core] = {
         ),
         _arm(
             "cortex-m33",
-            "cortex_m33",
+            "cortex_m33+dsp+fp_armv8d16sp",
             f"-mcpu=cortex-m33 {_SP_FPU5}",
             "CORTEX_M33",
             "mull unaligned dsp fpu",

@@ -1,0 +1,186 @@
+"""Arguments as the target's calling convention wants them.
+
+A task carries the words that fill the integer argument registers and then the stack, and the
+single-precision values that fill the floating-point ones. The rules are those of the Procedure
+Call Standard for the Arm Architecture (base and VFP variant) and of the RISC-V calling convention
+(ilp32, ilp32f), for scalars: nothing is passed by value in pieces but 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import numbers
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from covp.cores import Core
+from covp.errors import UsageError
+from covp.runtime.signature import CType, Signature
+from covp.runtime.tensor import DeviceTensor
+
+WORDS = 12
+FLOATS = 8
+RESULT_FLOAT = 1
+TASK_BYTES = 96
+_TASK = struct.Struct("<4I12I8f")
+_RISCV_REGISTERS = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """One call, ready for the queue.
+
+    Attributes:
+        function: address with the Thumb bit.
+        codes: `RESULT_FLOAT` where the result is in a floating-point register.
+        words, floats: the arguments.
+    """
+
+    function: int
+    codes: int = 0
+    words: tuple[int, ...] = ()
+    floats: tuple[float, ...] = ()
+
+    def pack(self) -> bytes:
+        """``struct covp_task`` of device_runtime/task.h, little-endian."""
+        words = self.words + (0,) * (WORDS - len(self.words))
+        floats = self.floats + (0.0,) * (FLOATS - len(self.floats))
+        return _TASK.pack(self.function, self.codes, 0, 0, *words, *floats)
+
+
+def make_task(core: Core, address: int, signature: Signature, arguments: Sequence[Any]) -> Task:
+    """Check the arguments against the signature and lay them out.
+
+    Raises:
+        UsageError: count, type or range is wrong, or the type cannot be passed.
+    """
+    if signature.variadic:
+        raise UsageError(f"{signature}: functions with ... cannot be called")
+    expected = len(signature.parameters)
+    if len(arguments) != expected:
+        plural = "s" if expected != 1 else ""
+        raise UsageError(f"{signature} takes {expected} argument{plural}, not {len(arguments)}")
+    hard_float = core.has("fpu")
+    _check_result(signature)
+    words: list[int] = []
+    floats: list[float] = []
+    for parameter, argument in zip(signature.parameters, arguments, strict=True):
+        where = f"{signature.name}: argument {parameter.name or len(words)}"
+        value = encode(parameter.type, argument, where)
+        if isinstance(value, float):
+            if hard_float:
+                floats.append(value)
+            else:
+                words.append(int.from_bytes(struct.pack("<f", value), "little"))
+        elif parameter.type.bytes == 8:
+            if _pair_is_aligned(core, len(words)):
+                words.append(0)
+            words += [value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF]
+        else:
+            words.append(value & 0xFFFFFFFF)
+    if len(words) > WORDS or len(floats) > FLOATS:
+        raise UsageError(
+            f"{signature} needs {len(words)} argument words and {len(floats)} floats in registers; "
+            f"at most {WORDS} and {FLOATS} can be passed: pass a pointer to a tensor instead"
+        )
+    codes = RESULT_FLOAT if hard_float and signature.result.kind == "float" else 0
+    return Task(address, codes, tuple(words), tuple(floats))
+
+
+def _pair_is_aligned(core: Core, position: int) -> bool:
+    """Whether a 64-bit argument leaves a word out at an odd position.
+
+    Arm: always, registers and stack. RISC-V: on the stack only; one in the last register is split.
+    """
+    return position % 2 == 1 and (core.architecture == "arm" or position >= _RISCV_REGISTERS)
+
+
+def _check_result(signature: Signature) -> None:
+    result = signature.result
+    if result.kind == "other" or (result.kind == "float" and result.bytes != 4):
+        raise UsageError(f"{signature}: cannot return {result.name}; write it through a pointer")
+
+
+def encode(kind: CType, argument: Any, where: str) -> int | float:
+    """One argument as an integer (two's complement, pointers as addresses) or as a float32 value.
+
+    Raises:
+        UsageError: it does not fit the type.
+    """
+    if kind.kind == "int":
+        return _encode_int(kind, argument, where)
+    if kind.kind == "float":
+        if kind.bytes != 4:
+            raise UsageError(f"{where}: {kind.name} is not supported; declare it float")
+        if not isinstance(argument, numbers.Real):
+            raise UsageError(f"{where}: {kind.name} needs a number, not {_kind_of(argument)}")
+        with np.errstate(over="ignore"):
+            return float(np.float32(argument))
+    if kind.kind == "pointer":
+        return _encode_pointer(kind, argument, where)
+    raise UsageError(f"{where}: {kind.name} cannot be passed by value; pass a pointer")
+
+
+def _encode_int(kind: CType, argument: Any, where: str) -> int:
+    if not isinstance(argument, (numbers.Integral, np.bool_)):
+        raise UsageError(f"{where}: {kind.name} needs an integer, not {_kind_of(argument)}")
+    value = int(argument)
+    bits = 8 * kind.bytes
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.signed else (0, (1 << bits) - 1)
+    if kind.name.endswith("_Bool"):
+        high = 1
+    if not low <= value <= high:
+        raise UsageError(f"{where}: {value} is outside {kind.name} ({low} to {high})")
+    return value
+
+
+def _encode_pointer(kind: CType, argument: Any, where: str) -> int:
+    if argument is None:
+        return 0
+    if isinstance(argument, DeviceTensor):
+        _check_pointee(kind, argument, where)
+        return argument.address
+    if isinstance(argument, numbers.Integral) and not isinstance(argument, bool):
+        address = int(argument)
+        if not 0 <= address <= 0xFFFFFFFF:
+            raise UsageError(f"{where}: 0x{address:x} is not a 32-bit address")
+        return address
+    hint = "; make it session.tensor(...)" if isinstance(argument, np.ndarray) else ""
+    raise UsageError(f"{where}: {kind.name} needs a tensor, not {_kind_of(argument)}{hint}")
+
+
+def _check_pointee(kind: CType, tensor: DeviceTensor, where: str) -> None:
+    pointee = kind.pointee
+    while pointee is not None and pointee.kind == "other" and pointee.pointee is not None:
+        pointee = pointee.pointee  # a pointer to an array: its elements
+    if pointee is None or pointee.kind in ("void", "other"):
+        return
+    dtype = tensor.dtype
+    if pointee.kind == "int":
+        kinds = "ib" if pointee.signed else "ub"
+        # char has no fixed sign; a byte is a byte
+        fits = dtype.kind in (kinds if pointee.bytes > 1 or "char" not in pointee.name else "iub")
+    elif pointee.kind == "pointer":
+        fits = dtype.kind in "iu"
+    else:
+        fits = dtype.kind == "f"
+    if not fits or dtype.itemsize != pointee.bytes:
+        raise UsageError(f"{where}: {kind.name} does not fit a tensor of {dtype.name}")
+
+
+def _kind_of(argument: Any) -> str:
+    return f"a {type(argument).__name__}"
+
+
+def decode_result(kind: CType, low: int, high: int) -> int | float | bool | None:
+    """The value a function left in its result registers, as a Python number; None for void."""
+    if kind.kind == "void":
+        return None
+    raw = struct.pack("<II", low, high)
+    if kind.kind == "float":
+        return float(struct.unpack("<f", raw[:4])[0])
+    value = int.from_bytes(raw[: kind.bytes], "little", signed=kind.signed)
+    return bool(value) if kind.name.endswith("_Bool") else value

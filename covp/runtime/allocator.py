@@ -1,0 +1,82 @@
+"""`LinearAllocator`: first-fit addresses in memory regions, kept by the host."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from covp.errors import CapacityError
+from covp.platform_file import Region
+
+
+@dataclass(frozen=True, order=True)
+class Block:
+    """A piece of target memory: ``size`` bytes from ``address``."""
+
+    address: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """First address behind it."""
+        return self.address + self.size
+
+
+class LinearAllocator:
+    """Hands out the lowest fitting gap of the regions; freed blocks merge with their neighbours.
+
+    Nothing is stored in the target memory itself, so its whole size is usable.
+    """
+
+    def __init__(self, regions: Sequence[Region]) -> None:
+        self.regions = tuple(regions)
+        self._used: list[Block] = []
+
+    def allocate(self, size: int, alignment: int, what: str) -> Block:
+        """A block of ``size`` bytes (0 gives an address that others may share).
+
+        Raises:
+            CapacityError: no gap is large enough; ``what`` names the demand in the message.
+        """
+        for gap in self.gaps():
+            address = -(-gap.address // alignment) * alignment
+            if address + size <= gap.end:
+                block = Block(address, size)
+                if size:
+                    insort(self._used, block)
+                return block
+        largest = max((gap.size for gap in self.gaps()), default=0)
+        names = ", ".join(f"{region.name} ({region.bytes} bytes)" for region in self.regions)
+        total = sum(gap.size for gap in self.gaps())
+        pieces = "" if total == largest else f" ({total} bytes in all, but in pieces)"
+        raise CapacityError(
+            f"{what} needs {size} bytes; the largest free piece of {names} has {largest} bytes"
+            f"{pieces}: {size - largest} bytes too much",
+            needed=size,
+            available=largest,
+        )
+
+    def free(self, block: Block) -> None:
+        """Give a block back. Raises ValueError for one that is not in use."""
+        if block.size:
+            self._used.remove(block)
+
+    def gaps(self) -> list[Block]:
+        """The free pieces, by region in the platform's order, by address within."""
+        found = []
+        for region in self.regions:
+            start = region.start
+            for block in self._used:
+                if region.start <= block.address < region.end:
+                    if block.address > start:
+                        found.append(Block(start, block.address - start))
+                    start = block.end
+            if start < region.end:
+                found.append(Block(start, region.end - start))
+        return found
+
+    @property
+    def used_bytes(self) -> int:
+        """Sum of the blocks in use."""
+        return sum(block.size for block in self._used)

@@ -1,0 +1,33 @@
+"""The ways to reach a core, by the name that ``Session(device=...)`` and ``--device`` take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from covp.device.base import LowLevelDevice
+from covp.errors import UsageError, near_misses
+from covp.platform_file import Platform
+
+
+def _virtual(platform: Platform, address: str) -> LowLevelDevice:
+    from covp.device.virtual import VirtualDevice
+
+    if address:
+        raise UsageError(f"device 'virtual' takes no address, not {address!r}")
+    return VirtualDevice(platform)
+
+
+DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {"virtual": _virtual}
+"""Scheme to opener; an opener gets the text after "scheme:", e.g. "HOST:PORT"."""
+
+
+def open_device(name: str, platform: Platform) -> LowLevelDevice:
+    """The device of that name.
+
+    Raises:
+        UsageError: no such device.
+    """
+    scheme, _, address = name.partition(":")
+    if scheme not in DEVICES:
+        raise UsageError(f"unknown device {name!r}: {near_misses(scheme, DEVICES)}")
+    return DEVICES[scheme](platform, address)

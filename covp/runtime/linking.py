@@ -1,0 +1,158 @@
+"""Linking at addresses that the session chooses, and loading what comes out.
+
+A first link at made-up addresses tells the sizes. Only when every section has found its place
+is the image linked for good; a section that grew in the new place is placed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.device.base import LowLevelDevice
+from covp.errors import DeviceError
+from covp.platform_file import Platform
+from covp.runtime.allocator import Block, LinearAllocator
+from covp.runtime.elf import ElfImage
+from covp.toolchain import Toolchain
+
+ALIGNMENT = 16
+FLASH_SECTIONS = (".text", ".rodata")
+RAM_SECTIONS = (".data", ".bss")
+SECTIONS = FLASH_SECTIONS + RAM_SECTIONS
+
+_CONTENTS = {
+    ".text": "*(.text .text.*)",
+    ".rodata": "*(.rodata .rodata.* .srodata .srodata.* .got .got.*)",
+    ".data": "*(.data .data.* .sdata .sdata.*)",
+    ".bss": "*(.bss .bss.* .sbss .sbss.* COMMON)",
+}
+_DROPPED = "*(.ARM.exidx* .ARM.extab* .eh_frame* .note.* .comment .riscv.attributes)"
+
+
+def linker_script(
+    addresses: Mapping[str, int],
+    *,
+    entry: str | None = None,
+    keep: Sequence[str] = (),
+    symbols: Mapping[str, int] | None = None,
+) -> str:
+    """A linker script with one output section at each address.
+
+    Args:
+        addresses: of all `SECTIONS`.
+        entry: the symbol that the rest is reached from.
+        keep: further symbols that must stay.
+        symbols: names of other images with their values (Thumb bit included).
+    """
+    lines = [f"ENTRY({entry})"] if entry else []
+    lines += [f"EXTERN({name})" for name in keep]
+    lines += [f"{name} = 0x{value:08x};" for name, value in sorted((symbols or {}).items())]
+    lines.append("SECTIONS\n{")
+    for name, contents in _CONTENTS.items():
+        lines.append(f"  {name} 0x{addresses[name]:08x} : {{ {contents} }}")
+    lines.append(f"  /DISCARD/ : {{ {_DROPPED} }}\n}}\n")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class LoadedImage:
+    """A linked ELF file and the memory it occupies."""
+
+    path: Path
+    elf: ElfImage
+    blocks: Mapping[str, Block]
+
+    def bytes_in(self, names: Sequence[str]) -> int:
+        """Bytes of the sections of these names."""
+        return sum(self.blocks[name].size for name in names)
+
+
+class ImageMemory:
+    """The target memory that images and tensors are placed in."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.flash = LinearAllocator([r for r in platform.memory if r.kind == "flash"])
+        self.ram = LinearAllocator([r for r in platform.memory if r.kind == "ram"])
+        self.stack = self.ram.allocate(platform.stack_bytes, ALIGNMENT, "the stack")
+
+    def of(self, section: str) -> LinearAllocator:
+        """The allocator of a section's kind of memory."""
+        return self.flash if section in FLASH_SECTIONS else self.ram
+
+    def place(
+        self,
+        toolchain: Toolchain,
+        objects: Sequence[Path],
+        what: str,
+        *,
+        entry: str | None = None,
+        keep: Sequence[str] = (),
+        symbols: Mapping[str, int] | None = None,
+    ) -> LoadedImage:
+        """Link ``objects`` into free memory; nothing is written to the device.
+
+        Raises:
+            ToolchainError: an undefined symbol.
+            CapacityError: a section does not fit; what was placed is given back.
+        """
+
+        def link(addresses: Mapping[str, int]) -> Path:
+            script = linker_script(addresses, entry=entry, keep=keep, symbols=symbols)
+            return toolchain.link(objects, script)
+
+        start = {name: self.of(name).regions[0].start for name in SECTIONS}
+        sizes = _extents(ElfImage(link(start).read_bytes()))
+        for _ in range(4):
+            with self._allocated(sizes, what) as blocks:
+                path = link({name: block.address for name, block in blocks.items()})
+                elf = ElfImage(path.read_bytes())
+                real = _extents(elf)
+                if all(real[name][0] <= sizes[name][0] for name in SECTIONS):
+                    return LoadedImage(path, elf, self._keep(blocks))
+            sizes = {n: (max(real[n][0], sizes[n][0]), real[n][1]) for n in SECTIONS}
+        raise DeviceError(f"{what}: its sections change size with every address; cannot place it")
+
+    def release(self, image: LoadedImage) -> None:
+        """Give an image's memory back."""
+        for name, block in image.blocks.items():
+            self.of(name).free(block)
+
+    @contextmanager
+    def _allocated(
+        self, sizes: Mapping[str, tuple[int, int]], what: str
+    ) -> Iterator[dict[str, Block]]:
+        """Blocks for all sections; those still in the dict at the end are given back."""
+        blocks: dict[str, Block] = {}
+        try:
+            for name, (size, alignment) in sizes.items():
+                demand = f"{what}: section {name}"
+                blocks[name] = self.of(name).allocate(size, max(alignment, ALIGNMENT), demand)
+            yield blocks
+        finally:
+            for name, block in blocks.items():
+                self.of(name).free(block)
+
+    @staticmethod
+    def _keep(blocks: dict[str, Block]) -> dict[str, Block]:
+        kept = dict(blocks)
+        blocks.clear()
+        return kept
+
+
+def _extents(elf: ElfImage) -> dict[str, tuple[int, int]]:
+    """Size and alignment of each of `SECTIONS`."""
+    found = {name: (0, ALIGNMENT) for name in SECTIONS}
+    for section in elf.sections:
+        if section.name not in found:
+            raise DeviceError(f"section {section.name} has no place; put it into .text or .data")
+        found[section.name] = (section.size, section.alignment)
+    return found
+
+
+def write_image(device: LowLevelDevice, elf: ElfImage) -> None:
+    """Store an image's sections in the device's memory and clear its zero-initialised ones."""
+    for section in elf.sections:
+        device.write(section.address, bytes(section.size) if section.zero else section.data)

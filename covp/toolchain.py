@@ -1,0 +1,401 @@
+"""C in, ELF out: the zig compiler that comes with the install, or GCC cross compilers.
+
+Every result is cached by the content of all that went into it (compiler, flags, sources, headers),
+so a warm run starts no compiler at all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.cache import cache_dir, content_key, write_atomically
+from covp.cores import Core
+from covp.errors import ToolchainError, UsageError, near_misses
+
+WORKERS = min(2, os.cpu_count() or 1)
+
+# The options follow one idea: the same bits on both compilers, and every call the kernels make
+# visible. No contraction to fused multiply-add, no library call behind a builtin's back.
+COMMON_FLAGS = (
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-ffreestanding",
+    "-fbuiltin",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-stack-protector",
+    "-fomit-frame-pointer",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+)
+
+
+def runtime_dir() -> Path:
+    """The folder of the C files that run on the target."""
+    return Path(__file__).parent / "device_runtime"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One C or assembly file.
+
+    Attributes:
+        name: file name; its suffix says the language (.c, .S).
+        text: the content.
+        path: where it lies, for includes beside it and for messages; None for generated text.
+    """
+
+    name: str
+    text: str
+    path: Path | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """The file at ``path``. Raises UsageError when it cannot be read."""
+        try:
+            return cls(path.name, path.read_text(encoding="utf-8"), path.resolve())
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path}: cannot be read as C source: {error}") from None
+
+
+class Toolchain:
+    """A compiler and linker for one core; `get_toolchain` makes them."""
+
+    name: str
+    package: str
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.binary = self._find()
+
+    @property
+    def version(self) -> str:
+        """Name and version, e.g. "zig 0.17.0"."""
+        return f"{self.name} {_version_of(self.binary, self._version_arguments())}"
+
+    def compile(
+        self,
+        sources: Sequence[Source],
+        headers: Mapping[str, str] | None = None,
+        include: Sequence[Path] = (),
+        flags: Sequence[str] = (),
+    ) -> list[Path]:
+        """Compile each source to a cached object file, several at once.
+
+        Args:
+            headers: generated headers by name, visible to all the sources.
+            include: folders for ``#include``, after the source's own and before the runtime's.
+            flags: after the default ones, e.g. ("-g",).
+
+        Returns:
+            The object files in the order of ``sources``.
+
+        Raises:
+            ToolchainError: the first error as "file.c:12: message".
+        """
+        headers = dict(sorted((headers or {}).items()))
+        include = (*include, runtime_dir() / "include")
+
+        def one(source: Source) -> Path:
+            return self._compile_one(source, headers, include, flags)
+
+        ready = [self._cached_object(s, headers, include, flags) for s in sources]
+        missing = [s for s, found in zip(sources, ready, strict=True) if found is None]
+        if missing:
+            with ThreadPoolExecutor(WORKERS) as pool:
+                made = iter(list(pool.map(one, missing)))
+            return [found or next(made) for found in ready]
+        return [found for found in ready if found is not None]
+
+    def link(self, objects: Sequence[Path], script: str) -> Path:
+        """Link objects and archives by a linker script; unused sections are dropped.
+
+        Returns:
+            The ELF file in the cache.
+
+        Raises:
+            ToolchainError: the first undefined symbol or other error.
+        """
+        names = [path.name for path in objects]
+        out = cache_dir("images") / f"{content_key(self.version, script, *names)}.elf"
+        if out.is_file():
+            return out
+        with tempfile.TemporaryDirectory(prefix="covp-link-") as folder:
+            script_path = Path(folder) / "link.ld"
+            script_path.write_text(script, encoding="utf-8")
+            result = Path(folder) / "out.elf"
+            self._link(script_path, objects, result)
+            write_atomically(out, result.read_bytes())
+        return out
+
+    def archive(self, objects: Sequence[Path]) -> Path:
+        """A static library of cached objects: the linker takes only the members it needs."""
+        key = content_key(self.version, *(path.name for path in objects))
+        out = cache_dir("objects") / f"{key}.a"
+        if not out.is_file():
+            with tempfile.TemporaryDirectory(prefix="covp-ar-") as folder:
+                result = Path(folder) / "out.a"
+                self._run([*self._ar(), "rcs", str(result), *map(str, objects)])
+                write_atomically(out, result.read_bytes())
+        return out
+
+    def _key(
+        self,
+        source: Source,
+        headers: Mapping[str, str],
+        include: Sequence[Path],
+        flags: Sequence[str],
+    ) -> str:
+        command = self._compile_command(flags)
+        where = [str(source.path or ""), *map(str, include)]
+        texts = [text for pair in headers.items() for text in pair]
+        options = [str(len(texts)), *texts, *command[1:], *where]
+        return content_key(self.version, source.name, source.text, *options)
+
+    def _cached_object(
+        self,
+        source: Source,
+        headers: Mapping[str, str],
+        include: Sequence[Path],
+        flags: Sequence[str],
+    ) -> Path | None:
+        """The object, if it was made from exactly these texts and the same included files."""
+        folder = cache_dir("objects")
+        manifest = folder / f"{self._key(source, headers, include, flags)}.json"
+        try:
+            record = json.loads(manifest.read_bytes())
+        except (OSError, ValueError):
+            return None
+        if any(_file_key(Path(path)) != key for path, key in record["includes"].items()):
+            return None
+        found = folder / str(record["object"])
+        return found if found.is_file() else None
+
+    def _compile_one(
+        self,
+        source: Source,
+        headers: Mapping[str, str],
+        include: Sequence[Path],
+        flags: Sequence[str],
+    ) -> Path:
+        key = self._key(source, headers, include, flags)
+        folder = cache_dir("objects")
+        # generated sources stay in the cache, where a debugger finds them by the line table
+        work = cache_dir("sources") / key
+        work.mkdir(exist_ok=True)
+        for name, text in headers.items():
+            write_atomically(work / name, text.encode())
+        path = source.path or work / source.name
+        if source.path is None:
+            write_atomically(path, source.text.encode())
+        with tempfile.TemporaryDirectory(prefix="covp-cc-") as temporary:
+            result, depend = Path(temporary) / "out.o", Path(temporary) / "out.d"
+            command = self._compile_command(flags)
+            command += [f"-I{f}" for f in (work, *include)]
+            command += ["-MMD", "-MF", str(depend), "-c", str(source.path or source.name)]
+            self._run([*command, "-o", str(result)], cwd=work)
+            inside = {path.resolve(), *((work / name).resolve() for name in headers)}
+            found = (Path(name) for name in _dependencies(depend.read_text(encoding="utf-8")))
+            files = {(work / file).resolve() for file in found} - inside
+            includes = {str(file): _file_key(file) for file in sorted(files)}
+            out = folder / f"{content_key(key, json.dumps(includes))}.o"
+            write_atomically(out, result.read_bytes())
+        record = {"object": out.name, "includes": includes}
+        write_atomically(folder / f"{key}.json", json.dumps(record).encode())
+        return out
+
+    def _run(self, command: Sequence[str], cwd: Path | None = None) -> None:
+        environment = {**os.environ, "LC_ALL": "C"}
+        for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+            environment.setdefault(name, str(cache_dir("zig")))
+        try:
+            done = subprocess.run(
+                command, cwd=cwd, env=environment, capture_output=True, text=True, errors="replace"
+            )
+        except OSError as error:
+            raise ToolchainError(f"{command[0]} cannot be started: {error}") from None
+        if done.returncode:
+            raise ToolchainError(_first_error(done.stderr, self.name))
+
+    def _find(self) -> str:
+        raise NotImplementedError
+
+    def _version_arguments(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _compile_command(self, flags: Sequence[str]) -> list[str]:
+        raise NotImplementedError
+
+    def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
+        raise NotImplementedError
+
+    def _ar(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Zig(Toolchain):
+    """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
+
+    name = "zig"
+
+    def _find(self) -> str:
+        spec = importlib.util.find_spec("ziglang")
+        if spec is not None and spec.origin is not None:
+            for name in ("zig", "zig.exe"):
+                binary = Path(spec.origin).parent / name
+                if binary.is_file():
+                    return str(binary)
+        binary_on_path = shutil.which("zig")
+        if binary_on_path is None:
+            raise ToolchainError("zig is not installed: pip install ziglang")
+        return binary_on_path
+
+    def _version_arguments(self) -> tuple[str, ...]:
+        return ("version",)
+
+    def _compile_command(self, flags: Sequence[str]) -> list[str]:
+        target = ("-target", self.core.zig_target, f"-mcpu={self.core.zig_cpu}")
+        return [self.binary, "cc", *target, *COMMON_FLAGS, "-fno-sanitize=all", *flags]
+
+    def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
+        emulation = "armelf" if self.core.architecture == "arm" else "elf32lriscv"
+        command = [self.binary, "ld.lld", "-m", emulation, "-T", str(script), "--gc-sections"]
+        command += ["--no-check-sections", "-o", str(out), *map(str, objects)]
+        try:
+            self._run(command)
+        except ToolchainError as error:
+            if "undefined symbol" not in str(error):
+                raise
+            # 2 s to build, so only for programs that divide 64-bit or use floats in software
+            self._run([*command, str(self._compiler_rt())])
+
+    def _compiler_rt(self) -> Path:
+        core = self.core
+        key = content_key(self.version, core.zig_target, core.zig_cpu, "compiler_rt")
+        out = cache_dir("objects") / f"{key}.a"
+        if not out.is_file():
+            source = Path(self.binary).resolve().parent / "lib" / "compiler_rt.zig"
+            with tempfile.TemporaryDirectory(prefix="covp-rt-") as folder:
+                result = Path(folder) / "rt.a"
+                command = [self.binary, "build-lib", "-target", core.zig_target]
+                command += [f"-mcpu={core.zig_cpu}", "-O", "ReleaseFast", "-ffunction-sections"]
+                command += ["-fstrip", "-fomit-frame-pointer", "--name", "covp_rt"]
+                self._run([*command, str(source), f"-femit-bin={result}"], cwd=Path(folder))
+                write_atomically(out, result.read_bytes())
+        return out
+
+    def _ar(self) -> list[str]:
+        return [self.binary, "ar"]
+
+
+class Gcc(Toolchain):
+    """A GNU cross compiler from the path."""
+
+    name = "gcc"
+
+    def _find(self) -> str:
+        command = f"{self.core.gcc_prefix}gcc"
+        binary = shutil.which(command)
+        if binary is None:
+            arm = self.core.architecture == "arm"
+            package = "gcc-arm-none-eabi" if arm else "gcc-riscv64-unknown-elf"
+            raise ToolchainError(
+                f"{command} is not installed: apt install {package}, or use the toolchain zig"
+            )
+        return binary
+
+    def _version_arguments(self) -> tuple[str, ...]:
+        return ("-dumpfullversion",)
+
+    def _compile_command(self, flags: Sequence[str]) -> list[str]:
+        return [self.binary, *self.core.gcc_flags, *COMMON_FLAGS, *flags]
+
+    def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
+        command = [self.binary, *self.core.gcc_flags, "-nostdlib", "-nostartfiles", "-static"]
+        command += ["-Wl,--gc-sections,--no-check-sections,--no-warn-rwx-segments"]
+        command += ["-T", str(script), "-o", str(out), *map(str, objects), "-lgcc"]
+        self._run(command)
+
+    def _ar(self) -> list[str]:
+        return [f"{self.core.gcc_prefix}ar"]
+
+
+_TOOLCHAINS: dict[str, type[Toolchain]] = {"zig": Zig, "gcc": Gcc}
+
+
+def get_toolchain(name: str, core: Core) -> Toolchain:
+    """The toolchain of that name ("zig", "gcc") for a core.
+
+    Raises:
+        UsageError: no such toolchain.
+        ToolchainError: it is not installed; the text says how to get it.
+    """
+    if name not in _TOOLCHAINS:
+        raise UsageError(f"unknown toolchain {name!r}: {near_misses(name, _TOOLCHAINS)}")
+    return _TOOLCHAINS[name](core)
+
+
+_versions: dict[str, str] = {}
+
+
+def _version_of(binary: str, arguments: Sequence[str]) -> str:
+    """The version a compiler prints, asked once for each state of its file."""
+    if binary in _versions:
+        return _versions[binary]
+    state = os.stat(binary)
+    key = content_key(str(Path(binary).resolve()), str(state.st_mtime_ns), str(state.st_size))
+    record = cache_dir("versions") / key
+    if not record.is_file():
+        done = subprocess.run([binary, *arguments], capture_output=True, text=True)
+        if done.returncode:
+            raise ToolchainError(f"{binary} does not run: {_first_error(done.stderr, binary)}")
+        write_atomically(record, done.stdout.strip().encode())
+    _versions[binary] = record.read_text()
+    return _versions[binary]
+
+
+def _file_key(path: Path) -> str:
+    try:
+        return content_key(path.read_bytes())
+    except OSError:
+        return "missing"
+
+
+def _dependencies(text: str) -> list[str]:
+    """The file names of a make rule as compilers write it ("\\ " is a space in a name)."""
+    _, _, files = text.replace("\\\n", " ").partition(": ")
+    return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]
+
+
+_ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
+_UNDEFINED = re.compile(r"undefined (?:symbol: |reference to )[`']?(?P<symbol>[^\s'`]+)")
+_REFERENCE = re.compile(r"(?:>>> referenced by |^)(?P<file>[^\s:()]+\.[cS]):(?P<line>\d+)", re.M)
+
+
+def _first_error(stderr: str, tool: str) -> str:
+    """The first error of a compiler or linker as one line, "file.c:12: message" if it says so."""
+    for line in stderr.splitlines():
+        found = _ERROR.match(line)
+        if found:
+            return f"{Path(found['file']).name}:{found['line']}: {found['text']}"
+    undefined = _UNDEFINED.search(stderr)
+    if undefined:
+        place = _REFERENCE.search(stderr)
+        where = f"{Path(place['file']).name}:{place['line']}: " if place else ""
+        return f"{where}undefined symbol {undefined['symbol']}"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return f"{tool}: {told or 'failed without a message'}"

@@ -1,0 +1,123 @@
+/* memcpy and its family: word copies where the addresses allow, a byte at a time elsewhere.
+ * Compiled with -fno-builtin so that a loop is not turned into a call of itself. */
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+/* Both pointers may be read as words once they have the same offset in a word. */
+static int same_alignment(const void *a, const void *b)
+{
+    return (((uintptr_t)a ^ (uintptr_t)b) & 3) == 0;
+}
+
+#ifdef __ARM_FEATURE_UNALIGNED
+#define WORDS_AT_ANY_ADDRESS 1
+typedef uint32_t __attribute__((may_alias, aligned(1))) loose_word;
+#else
+#define WORDS_AT_ANY_ADDRESS 0
+typedef word loose_word;
+#endif
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    uint8_t *d = to;
+    const uint8_t *s = from;
+    if (n >= 8 && (WORDS_AT_ANY_ADDRESS || same_alignment(d, s))) {
+        for (; (uintptr_t)d & 3; --n)
+            *d++ = *s++;
+        for (; n >= 16; n -= 16, d += 16, s += 16) {
+            uint32_t a = ((const loose_word *)s)[0], b = ((const loose_word *)s)[1];
+            uint32_t c = ((const loose_word *)s)[2], e = ((const loose_word *)s)[3];
+            ((word *)d)[0] = a;
+            ((word *)d)[1] = b;
+            ((word *)d)[2] = c;
+            ((word *)d)[3] = e;
+        }
+        for (; n >= 4; n -= 4, d += 4, s += 4)
+            *(word *)d = *(const loose_word *)s;
+    }
+    for (; n; --n)
+        *d++ = *s++;
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t n)
+{
+    uint8_t *d = to;
+    const uint8_t *s = from;
+    if ((uintptr_t)d - (uintptr_t)s >= n)
+        return memcpy(to, from, n);
+    d += n;
+    s += n;
+    if (n >= 8 && same_alignment(d, s)) {
+        for (; (uintptr_t)d & 3; --n)
+            *--d = *--s;
+        for (; n >= 4; n -= 4) {
+            d -= 4;
+            s -= 4;
+            *(word *)d = *(const word *)s;
+        }
+    }
+    for (; n; --n)
+        *--d = *--s;
+    return to;
+}
+
+void *memset(void *to, int value, size_t n)
+{
+    uint8_t *d = to;
+    uint32_t pattern = (uint8_t)value * 0x01010101u;
+    if (n >= 8) {
+        for (; (uintptr_t)d & 3; --n)
+            *d++ = (uint8_t)value;
+        for (; n >= 16; n -= 16, d += 16) {
+            ((word *)d)[0] = pattern;
+            ((word *)d)[1] = pattern;
+            ((word *)d)[2] = pattern;
+            ((word *)d)[3] = pattern;
+        }
+        for (; n >= 4; n -= 4, d += 4)
+            *(word *)d = pattern;
+    }
+    for (; n; --n)
+        *d++ = (uint8_t)value;
+    return to;
+}
+
+int memcmp(const void *left, const void *right, size_t n)
+{
+    const uint8_t *a = left, *b = right;
+    for (; n; --n, ++a, ++b)
+        if (*a != *b)
+            return *a - *b;
+    return 0;
+}
+
+#ifdef __arm__
+/* The names of the Arm run-time ABI; memset has its last two arguments the other way round. */
+#define COPY(name, of) \
+    __attribute__((alias(#of))) void *name(void *restrict, const void *restrict, size_t)
+#define MOVE(name, of) __attribute__((alias(#of))) void *name(void *, const void *, size_t)
+COPY(__aeabi_memcpy, memcpy);
+COPY(__aeabi_memcpy4, memcpy);
+COPY(__aeabi_memcpy8, memcpy);
+MOVE(__aeabi_memmove, memmove);
+MOVE(__aeabi_memmove4, memmove);
+MOVE(__aeabi_memmove8, memmove);
+
+void __aeabi_memset(void *to, size_t n, int value)
+{
+    memset(to, value, n);
+}
+
+void __aeabi_memclr(void *to, size_t n)
+{
+    memset(to, 0, n);
+}
+
+__attribute__((alias("__aeabi_memset"))) void __aeabi_memset4(void *, size_t, int);
+__attribute__((alias("__aeabi_memset"))) void __aeabi_memset8(void *, size_t, int);
+__attribute__((alias("__aeabi_memclr"))) void __aeabi_memclr4(void *, size_t);
+__attribute__((alias("__aeabi_memclr"))) void __aeabi_memclr8(void *, size_t);
+#endif

@@ -1,0 +1,11 @@
+/* Offsets in struct covp_task, for assembly; task_runner.c checks them. */
+#ifndef COVP_TASK_LAYOUT_H
+#define COVP_TASK_LAYOUT_H
+
+#define TASK_FUNCTION 0
+#define TASK_CODES 4
+#define TASK_RESULT 8
+#define TASK_WORDS 16
+#define TASK_FLOATS 64
+
+#endif
