@@ -1,9 +1,11 @@
-"""A model and a platform become a `Program`: passes, partition, a C function a layer, a memory plan."""
+"""A model and a platform become a `Program`: passes, partition, C a layer, a memory plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from covp.graph.reference import run_reference
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement, partition
@@ -22,7 +24,6 @@ from covp.errors import ModelError, PlatformError, UsageError
 from covp.frontend import load_model
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
-from covp.graph.reference import run_reference
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 

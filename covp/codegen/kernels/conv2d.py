@@ -7,11 +7,12 @@ the block are gathered into scratch, with the input's zero point where the image
 
 from __future__ import annotations
 
+from covp.graph.resolved import QuantizedConv2D, resolve
+
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.cores import Core
-from covp.graph.resolved import QuantizedConv2D, resolve
 
 
 @kernel("CONV_2D", "int8")

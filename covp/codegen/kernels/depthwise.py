@@ -15,12 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from covp.graph.resolved import QuantizedConv2D, resolve
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
+from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, kernel, prototype
-from covp.graph.resolved import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
 
@@ -116,6 +117,7 @@ class DepthwiseCode:
             self.request.headline,
             "#include <stdint.h>",
             acle,
+            "" if self.wide else pin_macros(range(self.at_once + 1)),
             self._constants(),
             self.requantizer.function(),
             self._gather(),
@@ -136,15 +138,15 @@ class DepthwiseCode:
         return same and p.depth_multiplier == 1 and p.batch == 1
 
     @property
-    def _pair_rows(self) -> list[list[tuple[int, int, int]]]:
-        """For DSP: per kernel row the words of weights as (parity, first tap, position).
+    def _pair_rows(self) -> list[list[tuple[int, int]]]:
+        """For DSP: per kernel row the words of weights as (parity of the output, first tap).
 
         A word holds taps (first, first + 1); taps outside the kernel are zero.
         """
         kw = self.problem.kernel[1]
         parities = (0, 1) if self.problem.stride[1] % 2 else (0,)
         return [
-            [(parity, first, 0) for parity in parities for first in range(-parity, kw, 2)]
+            [(parity, first) for parity in parities for first in range(-parity, kw, 2)]
             for _ in range(self.problem.kernel[0])
         ]
 
@@ -164,7 +166,7 @@ class DepthwiseCode:
         weights = self.problem.weights.astype(np.int64)
         words = []
         for y, row in enumerate(self._pair_rows):
-            for _, first, _ in row:
+            for _, first in row:
                 low = weights[y, first] if 0 <= first < kw else 0 * weights[y, 0]
                 high = weights[y, first + 1] if first + 1 < kw else 0 * weights[y, 0]
                 words.append((low & 0xFFFF) | (high << 16))
@@ -238,7 +240,7 @@ class DepthwiseCode:
     def _load_pairs(self) -> list[str]:
         loads, at = [], 0
         for y, row in enumerate(self._pair_rows):
-            for parity, first, _ in row:
+            for parity, first in row:
                 loads.append(f"int32_t {self._pair(y, parity, first)} = q[{at}];")
                 at += 1
         return loads
@@ -274,7 +276,8 @@ class DepthwiseCode:
                         products.append(f"s{o} += {name} * v;")
                 if products:
                     at = y * dh * self.plane.width + column
-                    lines.append(f"{{ int32_t v = x[{at}]; {' '.join(products)} }}")
+                    barrier = pin([product.split()[0] for product in products])
+                    lines.append(f"{{ int32_t v = x[{at}]; {' '.join(products)} {barrier} }}")
         return lines
 
     def _sums_wide(self, count: int) -> list[str]:
@@ -304,7 +307,6 @@ class DepthwiseCode:
         words = int(self.wide) * sum(len(row) for row in self._pair_rows)
         words += 1 + len(self.requantizer.columns())
         taps = p.kernel[0] * p.kernel[1]
-        output = "output + c" if p.depth_multiplier == 1 else "output + c"
         constants = f"table + c * {words}"
         if not self.wide:
             constants = f"filters + c * {taps}, {constants}"
@@ -312,7 +314,7 @@ class DepthwiseCode:
         inner = [
             f"for (int32_t c = 0; c < {p.out_channels}; c++) {{",
             f"    gather(input + {source}, plane);",
-            f"    convolve(plane, {output}, {constants});",
+            f"    convolve(plane, output + c, {constants});",
             "}",
         ]
         if p.batch > 1:

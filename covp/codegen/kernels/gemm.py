@@ -10,28 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from covp.graph.resolved import QuantizedConv2D
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
+from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
-from covp.graph.resolved import QuantizedConv2D
-
-
-def pin_macro(count: int) -> str:
-    """C text of ``PIN(...)`` for ``count`` sums: orders the code around it, costs no instruction.
-
-    Left alone, compilers load ahead and regroup the sums until they run out of registers. Which
-    of the two barriers helps was measured: Clang for RISC-V and GCC for Arm do best when the sums
-    themselves are opaque, the other two when only the loads stay in order.
-    """
-    names = ", ".join(f"s{i}" for i in range(count))
-    operands = ", ".join(f'"+r"(s{i})' for i in range(count))
-    fence = f"#define PIN{count}({names}) __asm__ volatile"
-    return (
-        "#if defined(__clang__) == defined(__riscv)\n"
-        f'{fence}("" : {operands})\n#else\n{fence}("" ::: "memory")\n#endif\n'
-    )
 
 
 @dataclass(frozen=True)
@@ -95,9 +80,8 @@ class Gemm:
         table = np.stack([self.bias, *self.requantizer.columns()], axis=1)
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
-        macros = "".join(pin_macro(count) for count in sorted(widths))
         return (
-            macros
+            pin_macros(widths)
             + c_array("weights", self._packed(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
@@ -183,10 +167,6 @@ class Gemm:
         emit = self._step_wide if self.block.wide else self._step_narrow
         return ["{", *("    " + line for line in emit(pixels, channels, step)), "}"]
 
-    @staticmethod
-    def _pin(pixel: int, channels: int) -> str:
-        return f"PIN{channels}({', '.join(f's{pixel}{c}' for c in range(channels))});"
-
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
         """One k: a byte of each channel's weights times a byte of each pixel."""
         loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
@@ -194,7 +174,7 @@ class Gemm:
         for p in range(pixels):
             lines.append(f"int32_t x{p} = x[{step + p * self.row_stride}];")
             lines += [f"s{p}{c} += w{c} * x{p};" for c in range(channels)]
-            lines.append(self._pin(p, channels))
+            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
@@ -212,5 +192,5 @@ class Gemm:
             for c in range(channels):
                 lines.append(f"s{p}{c} = __smlad(a{c}, y{p}, s{p}{c});")
                 lines.append(f"s{p}{c} = __smlad(b{c}, z{p}, s{p}{c});")
-            lines.append(self._pin(p, channels))
+            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
         return lines
