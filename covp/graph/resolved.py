@@ -1,0 +1,205 @@
+"""Quantized operators with everything resolved to integers: what kernels and accelerators compute.
+
+The graph keeps scales as a model states them; here they are TFLM's fixed-point multipliers
+(tensorflow/lite/micro/kernels/*_common.cc), zero points, clamps and plain arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import ModelError
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
+from covp.graph.graph import Op, Tensor
+from covp.graph.quantization import activation_range, quantize_multiplier
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedConv2D:
+    """An int8 convolution, depthwise convolution or fully connected layer.
+
+    A fully connected layer is a 1x1 convolution with one pixel for each row of its input.
+
+    Attributes:
+        weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
+        bias: int32, one an output channel, zeros where the model has none.
+        multiplier, shift: int32, one an output channel; shift is positive to the left.
+        clamp: lowest and highest output, in stored units.
+    """
+
+    batch: int
+    in_height: int
+    in_width: int
+    in_channels: int
+    out_height: int
+    out_width: int
+    out_channels: int
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Padding
+    depthwise: bool
+    depth_multiplier: int
+    input_zero_point: int
+    output_zero_point: int
+    weights: NDArray[np.int8]
+    bias: NDArray[np.int32]
+    multiplier: NDArray[np.int32]
+    shift: NDArray[np.int32]
+    clamp: tuple[int, int]
+
+
+def resolve(op: Op) -> QuantizedConv2D:
+    """The integers of an int8 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+
+    Raises:
+        ModelError: the operator is of another kind, its weights are not constant int8, or they
+            have a zero point.
+    """
+    resolver = _RESOLVERS.get(op.kind)
+    if resolver is None:
+        raise ModelError(f"{op.name}: {op.kind} is not a convolution")
+    return resolver(op)
+
+
+def _conv2d(op: Op) -> QuantizedConv2D:
+    attributes: Conv2D = op.attributes
+    weights = _weights(op)
+    batch, height, width, channels = op.input(0).shape
+    if weights.shape[3] != channels:
+        raise ModelError(
+            f"{op.name}: grouped convolution ({channels} input channels, filters of "
+            f"{weights.shape[3]}) is not supported; split it into one convolution a group"
+        )
+    return _problem(
+        op,
+        (batch, height, width, channels),
+        op.output.shape,
+        (weights.shape[1], weights.shape[2]),
+        attributes.stride,
+        attributes.dilation,
+        attributes.padding,
+        weights,
+        attributes.activation,
+    )
+
+
+def _depthwise(op: Op) -> QuantizedConv2D:
+    attributes: DepthwiseConv2D = op.attributes
+    weights = _weights(op)[0]
+    return _problem(
+        op,
+        op.input(0).shape,
+        op.output.shape,
+        (weights.shape[0], weights.shape[1]),
+        attributes.stride,
+        attributes.dilation,
+        attributes.padding,
+        weights,
+        attributes.activation,
+        attributes.depth_multiplier,
+    )
+
+
+def _fully_connected(op: Op) -> QuantizedConv2D:
+    attributes: FullyConnected = op.attributes
+    weights = _weights(op)
+    out_channels, depth = weights.shape
+    rows = op.input(0).size // depth
+    return _problem(
+        op,
+        (rows, 1, 1, depth),
+        (rows, 1, 1, out_channels),
+        (1, 1),
+        (1, 1),
+        (1, 1),
+        Padding(),
+        weights.reshape(out_channels, 1, 1, depth),
+        attributes.activation,
+    )
+
+
+_RESOLVERS = {
+    "CONV_2D": _conv2d,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "FULLY_CONNECTED": _fully_connected,
+}
+
+
+def _weights(op: Op) -> NDArray[np.int8]:
+    tensor = op.input(1)
+    if tensor.data is None or tensor.dtype != np.int8:
+        raise ModelError(f"{op.name}: weights {tensor.name} must be constant int8")
+    if tensor.quantization is not None and tensor.quantization.zero_point.any():
+        raise ModelError(
+            f"{op.name}: weights {tensor.name} have a zero point; quantize them symmetrically"
+        )
+    return tensor.data
+
+
+def _problem(
+    op: Op,
+    source: tuple[int, ...],
+    result: tuple[int, ...],
+    kernel: Pair,
+    stride: Pair,
+    dilation: Pair,
+    padding: Padding,
+    weights: NDArray[np.int8],
+    activation: str,
+    depth_multiplier: int = 0,
+) -> QuantizedConv2D:
+    out = op.output
+    multiplier, shift = _multipliers(op, result[3])
+    return QuantizedConv2D(
+        batch=source[0],
+        in_height=source[1],
+        in_width=source[2],
+        in_channels=source[3],
+        out_height=result[1],
+        out_width=result[2],
+        out_channels=result[3],
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
+        padding=padding,
+        depthwise=depth_multiplier > 0,
+        depth_multiplier=max(depth_multiplier, 1),
+        input_zero_point=op.input(0).zero_point,
+        output_zero_point=out.zero_point,
+        weights=weights,
+        bias=_bias(op, result[3]),
+        multiplier=multiplier,
+        shift=shift,
+        clamp=activation_range(activation, out.scale, out.zero_point, out.dtype),
+    )
+
+
+def _bias(op: Op, channels: int) -> NDArray[np.int32]:
+    tensor: Tensor | None = op.inputs[2] if len(op.inputs) > 2 else None
+    if tensor is None:
+        return np.zeros(channels, np.int32)
+    if tensor.data is None or tensor.dtype != np.int32:
+        raise ModelError(f"{op.name}: bias {tensor.name} must be constant int32")
+    return np.asarray(tensor.data, np.int32).reshape(channels)
+
+
+def _multipliers(op: Op, channels: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Per channel: input scale * weight scale / output scale.
+
+    In double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED multiplies the two scales
+    in single precision first (GetQuantizedConvolutionMultipler).
+    """
+    weights = op.input(1).quantization
+    if weights is None:
+        raise ModelError(f"{op.name}: weights {op.input(1).name} have no scale")
+    scales = np.broadcast_to(weights.scale, (channels,))
+    exact = np.float32 if op.kind == "FULLY_CONNECTED" else np.float64
+    products = exact(op.input(0).scale) * scales.astype(exact)
+    factors = products.astype(np.float64) / op.output.scale
+    pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)
+    return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32)
