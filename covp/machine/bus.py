@@ -1,0 +1,109 @@
+"""The memory of a device as bus masters see it: peripherals that load and store by themselves."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import DeviceFault
+from covp.platform_file import Region
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """A region of the memory map and the host buffer that holds it.
+
+    Attributes:
+        region: name, kind and place.
+        bytes: uint8, shape (region.bytes,); the emulator maps these very bytes.
+    """
+
+    region: Region
+    bytes: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, region: Region) -> Memory:
+        """Zeroed memory for a region; the host hands out its pages when they are touched."""
+        return cls(region, np.frombuffer(mmap.mmap(-1, region.bytes), dtype=np.uint8))
+
+    @property
+    def pointer(self) -> int:
+        """Host address of the first byte."""
+        return int(self.bytes.ctypes.data)
+
+
+class Bus:
+    """Reads and writes of one bus master. Addresses are the core's.
+
+    Args:
+        memories: what there is.
+        master: name used in faults.
+        wrote: told the address and size of every write, so that translated code is forgotten.
+    """
+
+    def __init__(
+        self, memories: Iterable[Memory], master: str, wrote: Callable[[int, int], None]
+    ) -> None:
+        self._memories = tuple(memories)
+        self.master = master
+        self._wrote = wrote
+
+    def for_master(self, master: str) -> Bus:
+        """The same memory under another master's name."""
+        return Bus(self._memories, master, self._wrote)
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes. Raises DeviceFault outside the memory."""
+        return self._slice(address, size, "read").tobytes()
+
+    def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
+        """Store bytes. Raises DeviceFault outside the memory or in flash."""
+        raw = np.frombuffer(data, dtype=np.uint8)
+        target = self._slice(address, raw.size, "write")
+        target[:] = raw
+        self._wrote(address, raw.size)
+
+    def view(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bytes themselves, not a copy: uint8, shape (size,), read-only where it is flash.
+
+        Code that already ran must not be written this way; use `write` for that.
+        Raises DeviceFault outside the memory.
+        """
+        view = self._slice(address, size, "view")
+        if self._memory(address, size, "view").region.kind == "flash":
+            view = view.view()
+            view.flags.writeable = False
+        return view
+
+    def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
+        """Whether all the bytes lie in one memory (one that can be written)."""
+        return any(
+            memory.region.start <= address
+            and address + size <= memory.region.end
+            and not (writable and memory.region.kind == "flash")
+            for memory in self._memories
+        )
+
+    def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
+        memory = self._memory(address, size, what)
+        start = address - memory.region.start
+        return memory.bytes[start : start + size]
+
+    def _memory(self, address: int, size: int, what: str) -> Memory:
+        for memory in self._memories:
+            region = memory.region
+            if region.start <= address and address + size <= region.end:
+                if what == "write" and region.kind == "flash":
+                    raise self._fault("write to read-only memory", address, size, region.name)
+                return memory
+        kind = "unmapped write" if what == "write" else "unmapped read"
+        raise self._fault(kind, address, size, "outside the memory map")
+
+    def _fault(self, kind: str, address: int, size: int, why: str) -> DeviceFault:
+        detail = f"by bus master {self.master}: {why}"
+        return DeviceFault(kind, pc=0, address=address, size=size, detail=detail)

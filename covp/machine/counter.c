@@ -1,0 +1,456 @@
+/* The native side of the virtual device: counts retired instructions and estimated cycles.
+ *
+ * Unicorn calls on_block before every translated block. A block is known by (address, size); it is
+ * decoded once, from the bytes of the host buffer that the emulated memory lives in, and counted
+ * from then on by three additions. Everything out of the ordinary (a new block, a marker, a stop
+ * that was asked for) goes through on_rare_block, so that the common path stays short.
+ *
+ * Compiled for the host by covp/machine/counter.py, which mirrors `Machine` and `Rule` with ctypes.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+typedef struct uc_struct uc_engine;
+typedef int (*emu_stop_fn)(uc_engine *uc);
+typedef struct { uint64_t pc; uint16_t icount; uint16_t size; } UcTb;
+typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
+
+enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
+enum { PAGE_BITS = 10, MAX_REGIONS = 16 };
+enum { UC_MEM_FETCH = 18, UC_PROT_RW = 3, UC_PROT_RWX = 7 };
+
+/* What a rule says about an instruction, beside its cycles. */
+enum {
+    RULE_SPECIAL = 1,   /* stop in front of it: it needs the host, or this core does not have it */
+    RULE_PIPELINED = 2, /* one cycle less when the instruction before it is pipelined too */
+    RULE_PAIRED = 4,    /* issues together with a paired instruction before it */
+};
+
+typedef struct {
+    uint32_t bytes, mask, match;
+    uint32_t list;  /* one more cycle for every set bit of these (register lists) */
+    uint16_t cycles;
+    uint16_t taken; /* extra cycles of a conditional branch that is taken */
+    uint32_t flags;
+} Rule;
+
+enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2 };
+
+typedef struct Block {
+    uint64_t count;
+    struct Block *other; /* the same address with another size */
+    uint32_t address;
+    uint16_t key;        /* the size, or 0 where the common path must not take it */
+    uint16_t size;
+    uint16_t instructions, cycles, taken;
+    uint16_t flags;
+} Block;
+
+typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
+typedef struct { uint64_t instructions, cycles; } Count;
+typedef struct { uint32_t address, bucket; } Marker;
+
+typedef struct {
+    /* Read and written by Python; mirrored in counter.py. */
+    uint64_t instructions, cycles;
+    uint64_t limit;       /* the common path counts below it; 0 asks for attention */
+    uint64_t ceiling;     /* stop in front of the first block at or above it */
+    uint32_t fresh;       /* 1: the next block starts an emu_start; decode it again */
+    uint32_t stopped;     /* 1: stopped in front of a block, which was not counted */
+    uint32_t special;     /* 1: ... because of an instruction in it, at special_pc */
+    uint32_t special_pc;
+    uint32_t interrupt;   /* 1 + number of the exception that ended the run, or 0 */
+    uint32_t access_type; /* uc_mem_type of the access that ended the run, or 0 */
+    uint32_t access_address, access_size;
+    uint32_t is_thumb;
+    uint32_t bucket;
+    uint32_t region_count;
+    Region regions[MAX_REGIONS];
+    emu_stop_fn emu_stop;
+    const Rule *rules;
+    uint64_t rule_count;
+    /* Only the native side. */
+    Block **chunks;
+    Block *last;
+    Block **all;          /* every block ever decoded, for the profile */
+    uint64_t all_count, all_room;
+    Marker *markers;
+    uint64_t marker_count;
+    Count *buckets;
+    uint64_t bucket_count;
+    Count switched;       /* totals when the current bucket became current */
+    uint8_t *code_pages;  /* a bit for every page that was fetched from */
+} Machine;
+
+EXPORT Machine *machine_new(void) {
+    Machine *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->chunks = calloc(CHUNKS, sizeof *m->chunks);
+    m->code_pages = calloc(1u << (32 - PAGE_BITS - 3), 1);
+    if (!m->chunks || !m->code_pages) {
+        free(m->chunks);
+        free(m->code_pages);
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+static bool in_chunk(const Machine *m, const Block *b) {
+    const Block *chunk = m->chunks[b->address >> CHUNK_BITS];
+    return b >= chunk && b < chunk + CHUNK_BLOCKS;
+}
+
+EXPORT void machine_free(Machine *m) {
+    for (uint64_t i = 0; i < m->all_count; i++)
+        if (!in_chunk(m, m->all[i])) free(m->all[i]);
+    for (int i = 0; i < CHUNKS; i++) free(m->chunks[i]);
+    free(m->chunks);
+    free(m->code_pages);
+    free(m->all);
+    free(m->markers);
+    free(m->buckets);
+    free(m);
+}
+
+static const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {
+    for (uint32_t i = 0; i < m->region_count; i++) {
+        const Region *r = &m->regions[i];
+        if (address >= r->start && (uint64_t)address + size <= r->end)
+            return r->host + (address - r->start);
+    }
+    return NULL;
+}
+
+static uint32_t half(const uint8_t *p) { return p[0] | (uint32_t)p[1] << 8; }
+
+/* The instruction at p: its size, and its bits as the manuals write them (Arm: first half on top). */
+static uint32_t fetch(const Machine *m, const uint8_t *p, const uint8_t *end, uint32_t *bits) {
+    uint32_t first = half(p);
+    bool wide = m->is_thumb ? first >= 0xe800 : (first & 3) == 3;
+    *bits = first;
+    if (!wide || p + 4 > end) return 2;
+    *bits = m->is_thumb ? first << 16 | half(p + 2) : first | half(p + 2) << 16;
+    return 4;
+}
+
+static const Rule *find_rule(const Machine *m, uint32_t bytes, uint32_t bits) {
+    static const Rule one_cycle = {.cycles = 1};
+    for (uint64_t i = 0; i < m->rule_count; i++) {
+        const Rule *r = &m->rules[i];
+        if (r->bytes == bytes && (bits & r->mask) == r->match) return r;
+    }
+    return &one_cycle;
+}
+
+/* Fill in what b's bytes say. True when that differs from what was there. */
+static bool decode(Machine *m, Block *b) {
+    Block was = *b;
+    const uint8_t *start = host_bytes(m, b->address, b->size);
+    b->instructions = b->cycles = b->taken = 0;
+    b->flags &= BLOCK_MARKER;
+    if (start) {
+        const uint8_t *end = start + b->size;
+        uint32_t bits, size, before = 0;
+        for (const uint8_t *p = start; p + 2 <= end; p += size) {
+            size = fetch(m, p, end, &bits);
+            const Rule *rule = find_rule(m, size, bits);
+            uint32_t cycles = rule->cycles + (uint32_t)__builtin_popcount(bits & rule->list);
+            if (cycles && (rule->flags & before & (RULE_PIPELINED | RULE_PAIRED))) cycles--;
+            /* A pair is two instructions, not a chain. */
+            before = rule->flags;
+            if (cycles == 0) before &= ~(uint32_t)RULE_PAIRED;
+            if (rule->flags & RULE_SPECIAL) b->flags |= BLOCK_SPECIAL;
+            b->taken = rule->taken;
+            b->instructions++;
+            b->cycles = (uint16_t)(b->cycles + cycles);
+        }
+    }
+    b->key = b->flags ? 0 : b->size;
+    return was.instructions != b->instructions || was.cycles != b->cycles;
+}
+
+static void remember(Machine *m, Block *b) {
+    if (m->all_count == m->all_room) {
+        uint64_t room = m->all_room ? 2 * m->all_room : 1024;
+        Block **all = realloc(m->all, room * sizeof *all);
+        if (!all) abort();
+        m->all = all;
+        m->all_room = room;
+    }
+    m->all[m->all_count++] = b;
+}
+
+static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
+    for (uint64_t low = 0, high = m->marker_count; low < high;) {
+        uint64_t middle = (low + high) / 2;
+        if (m->markers[middle].address == address) {
+            *bucket = m->markers[middle].bucket;
+            return true;
+        }
+        if (m->markers[middle].address < address) low = middle + 1;
+        else high = middle;
+    }
+    return false;
+}
+
+static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
+    Block **chunk = &m->chunks[address >> CHUNK_BITS];
+    if (!*chunk) {
+        if (!make) return NULL;
+        *chunk = calloc(CHUNK_BLOCKS, sizeof(Block));
+        if (!*chunk) abort();
+    }
+    Block *first = *chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
+    for (Block *b = first; b; b = b->other)
+        if (b->size == size) return b;
+    if (!make) return NULL;
+    Block *b = first;
+    if (first->size) {
+        b = calloc(1, sizeof *b);
+        if (!b) abort();
+        b->other = first->other;
+        first->other = b;
+    }
+    b->address = address;
+    b->size = (uint16_t)size;
+    uint32_t bucket;
+    if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
+    decode(m, b);
+    remember(m, b);
+    return b;
+}
+
+/* The bytes may have changed: what was counted so far keeps its old meaning in the profile. */
+static void decode_again(Machine *m, Block *b) {
+    Block was = *b;
+    if (!decode(m, b) || !was.count) return;
+    Block *old = malloc(sizeof *old);
+    if (!old) abort();
+    *old = was;
+    b->count = 0;
+    remember(m, old);
+}
+
+static void switch_bucket(Machine *m, uint32_t bucket) {
+    if (m->bucket < m->bucket_count) {
+        m->buckets[m->bucket].instructions += m->instructions - m->switched.instructions;
+        m->buckets[m->bucket].cycles += m->cycles - m->switched.cycles;
+    }
+    m->switched = (Count){m->instructions, m->cycles};
+    m->bucket = bucket;
+}
+
+static inline void count(Machine *m, Block *b) {
+    const Block *last = m->last;
+    if (last && last->address + last->size != b->address) m->cycles += last->taken;
+    m->instructions += b->instructions;
+    m->cycles += b->cycles;
+    b->count++;
+    m->last = b;
+}
+
+static uint32_t special_address(const Machine *m, const Block *b) {
+    const uint8_t *start = host_bytes(m, b->address, b->size);
+    uint32_t bits, size;
+    for (const uint8_t *p = start; start && p < start + b->size; p += size) {
+        size = fetch(m, p, start + b->size, &bits);
+        if (find_rule(m, size, bits)->flags & RULE_SPECIAL) return b->address + (uint32_t)(p - start);
+    }
+    return b->address;
+}
+
+static void stop_in_front(Machine *m, uc_engine *uc) {
+    m->stopped = 1;
+    m->limit = 0;
+    m->emu_stop(uc);
+}
+
+static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
+    bool fresh = m->fresh;
+    if (fresh) {
+        m->fresh = 0;
+        m->limit = m->ceiling;
+    }
+    if (m->instructions >= m->limit) {
+        stop_in_front(m, uc);
+        return;
+    }
+    Block *b = find(m, address, size, true);
+    if (fresh) decode_again(m, b);
+    if (b->flags & BLOCK_SPECIAL) {
+        m->special = 1;
+        m->special_pc = special_address(m, b);
+        stop_in_front(m, uc);
+        return;
+    }
+    uint32_t bucket;
+    if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
+    count(m, b);
+}
+
+EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
+    Machine *m = user;
+    uint32_t address = (uint32_t)address64;
+    Block *chunk = m->chunks[address >> CHUNK_BITS];
+    if (LIKELY(chunk != NULL)) {
+        Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
+        if (LIKELY(b->key == size && m->instructions < m->limit)) {
+            count(m, b);
+            return;
+        }
+    }
+    on_rare_block(m, uc, address, size);
+}
+
+EXPORT void on_new_edge(uc_engine *uc, UcTb *current, UcTb *previous, void *user) {
+    (void)uc;
+    (void)previous;
+    Machine *m = user;
+    Block *b = find(m, (uint32_t)current->pc, current->size, false);
+    if (b) decode_again(m, b);
+}
+
+/* Only pages that were fetched from are executable: stores to all others take the fast path. */
+EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *entry, void *user) {
+    (void)uc;
+    Machine *m = user;
+    uint32_t page = (uint32_t)address >> PAGE_BITS;
+    uint8_t bit = (uint8_t)(1u << (page & 7));
+    if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;
+    entry->paddr = address & ~(uint64_t)((1 << PAGE_BITS) - 1);
+    entry->perms = m->code_pages[page >> 3] & bit ? UC_PROT_RWX : UC_PROT_RW;
+    return true;
+}
+
+EXPORT bool on_invalid_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
+                              void *user) {
+    (void)uc;
+    (void)value;
+    Machine *m = user;
+    m->access_type = (uint32_t)type;
+    m->access_address = (uint32_t)address;
+    m->access_size = (uint32_t)size;
+    return false;
+}
+
+EXPORT void on_exception(uc_engine *uc, uint32_t number, void *user) {
+    Machine *m = user;
+    m->interrupt = number + 1;
+    m->emu_stop(uc);
+}
+
+EXPORT bool on_invalid_instruction(uc_engine *uc, void *user) {
+    (void)uc;
+    (void)user;
+    return false;
+}
+
+/* The last block was left at pc: take back what it did not do. */
+EXPORT void machine_left_at(Machine *m, uint32_t pc) {
+    Block *b = m->last;
+    if (!b || pc < b->address || pc >= b->address + b->size) return;
+    b->count--;
+    m->instructions -= b->instructions;
+    m->cycles -= b->cycles;
+    m->last = NULL;
+    if (pc == b->address) return;
+    Block *done = find(m, b->address, pc - b->address, true);
+    m->instructions += done->instructions;
+    m->cycles += done->cycles;
+    done->count++;
+}
+
+/* Totals in front of the instruction at pc in the block that is running. */
+EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
+    *now = (Count){m->instructions, m->cycles};
+    Block *b = m->last;
+    if (!b || pc < b->address || pc >= b->address + b->size) return;
+    now->instructions -= b->instructions;
+    now->cycles -= b->cycles;
+    if (pc == b->address) return;
+    const Block *done = find(m, b->address, pc - b->address, true);
+    now->instructions += done->instructions;
+    now->cycles += done->cycles;
+}
+
+/* Address of the last instruction of the last block. */
+EXPORT uint32_t machine_last_instruction(const Machine *m) {
+    const Block *b = m->last;
+    const uint8_t *start = b ? host_bytes(m, b->address, b->size) : NULL;
+    if (!start) return 0;
+    const uint8_t *end = start + b->size, *p = start;
+    for (uint32_t bits, size; p < end; p += size) {
+        size = fetch(m, p, end, &bits);
+        if (p + size >= end) break;
+    }
+    return b->address + (uint32_t)(p - start);
+}
+
+/* Count one instruction that the host carried out. */
+EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
+    Block *b = find(m, address, size, true);
+    m->last = NULL;
+    count(m, b);
+    m->last = NULL;
+}
+
+/* markers sorted by address; buckets start at zero and bucket 0 is current. */
+EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count_, uint64_t buckets) {
+    Marker *copy = malloc((count_ + 1) * sizeof *copy);
+    Count *zero = calloc(buckets + 1, sizeof *zero);
+    if (!copy || !zero) {
+        free(copy);
+        free(zero);
+        return 0;
+    }
+    memcpy(copy, markers, count_ * sizeof *copy);
+    free(m->markers);
+    free(m->buckets);
+    m->markers = copy;
+    m->marker_count = count_;
+    m->buckets = zero;
+    m->bucket_count = buckets;
+    m->bucket = 0;
+    m->switched = (Count){m->instructions, m->cycles};
+    for (uint64_t i = 0; i < m->all_count; i++) {
+        Block *b = m->all[i];
+        uint32_t bucket;
+        b->flags &= (uint16_t)~BLOCK_MARKER;
+        if (is_marked(m, b->address, &bucket)) b->flags |= BLOCK_MARKER;
+        b->key = b->flags ? 0 : b->size;
+    }
+    return 1;
+}
+
+EXPORT void machine_enter_bucket(Machine *m, uint32_t bucket) { switch_bucket(m, bucket); }
+
+EXPORT uint64_t machine_buckets(Machine *m, Count *out) {
+    switch_bucket(m, m->bucket);
+    memcpy(out, m->buckets, m->bucket_count * sizeof *out);
+    return m->bucket_count;
+}
+
+typedef struct { uint64_t count; uint32_t address, size, instructions, cycles; } BlockCount;
+
+/* Blocks that ran, into out (room for that many); returns how many there are. */
+EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room) {
+    uint64_t used = 0;
+    for (uint64_t i = 0; i < m->all_count; i++) {
+        const Block *b = m->all[i];
+        if (!b->count) continue;
+        if (used < room)
+            out[used] = (BlockCount){b->count, b->address, b->size, b->instructions, b->cycles};
+        used++;
+    }
+    return used;
+}

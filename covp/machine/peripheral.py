@@ -1,0 +1,211 @@
+"""`Peripheral`: the base of memory-mapped hardware models, and how they are found by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+from covp.cache import content_key
+from covp.errors import AcceleratorError, DeviceFault, PlatformError, near_misses
+from covp.machine.bus import Bus
+from covp.machine.clock import Clock
+from covp.machine.registers import Register, RegisterMap
+
+
+class Peripheral:
+    """Hardware behind registers.
+
+    A model derives from it, sets `registers` and writes the methods that the map's ``on_write``
+    and ``on_read`` name::
+
+        class Doubler(Peripheral):
+            registers = RegisterMap(
+                Register("VALUE", 0x00),
+                Register("CTRL", 0x04, fields=[Field("START", 0, access="wo", on_write="start")]),
+            )
+
+            def start(self, value: int) -> None:
+                self.values["VALUE"] *= 2
+
+    Attributes:
+        registers: the register map.
+        size: bytes of the bus that it takes.
+        values: register name to value, 0 <= value < 2**32; kept in range on every access.
+        bus: reads and writes memory; set when the device attaches the model.
+        clock: the device's time; set when the device attaches the model.
+        name: of this instance; set when the device attaches the model.
+    """
+
+    registers: ClassVar[RegisterMap] = RegisterMap()
+    size: ClassVar[int] = 0x1000
+
+    bus: Bus
+    clock: Clock
+    name: str = ""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        Peripheral.reset(self)
+
+    def attach(self, name: str, bus: Bus, clock: Clock) -> None:
+        """Called by the device; a model that needs more than that overrides it."""
+        self.name = name
+        self.bus = bus
+        self.clock = clock
+        self.reset()
+
+    def reset(self) -> None:
+        """Put the registers to their reset values; models add their own state."""
+        self.values = {register.name: register.reset_value for register in self.registers}
+
+    def get(self, register: str, field: str) -> int:
+        """The value of a field."""
+        return self.registers[register][field].get(self.values[register])
+
+    def set(self, register: str, field: str, value: int) -> None:
+        """Change a field, whatever its access rule says to software."""
+        found = self.registers[register][field]
+        self.values[register] = found.put(self.values[register], value)
+
+    def read_register(self, offset: int, size: int) -> int:
+        """What the core's load gets. Raises DeviceFault where the map forbids it."""
+        register = self._find(offset, size, "read")
+        if register.access == "wo":
+            raise self.fault(f"read of {register.name}, which is write-only", offset, size)
+        if register.on_read is not None:
+            getattr(self, register.on_read)()
+        value = self.values[register.name] & 0xFFFFFFFF
+        for field in register.fields:
+            if field.access == "wo":
+                value &= ~field.mask
+        return value
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """What the core's store does. Raises DeviceFault where the map forbids it."""
+        register = self._find(offset, size, "write")
+        if register.access == "ro":
+            raise self.fault(f"write to {register.name}, which is read-only", offset, size)
+        reserved = value & ~register.defined_bits
+        if reserved:
+            raise self.fault(
+                f"write of 0x{value:x} to {register.name} sets reserved bits 0x{reserved:x}",
+                offset,
+                size,
+            )
+        self.values[register.name] = _written(register, self.values[register.name], value)
+        for field in register.fields:
+            if field.on_write is not None and field.get(value):
+                getattr(self, field.on_write)(field.get(value))
+        if register.on_write is not None:
+            getattr(self, register.on_write)(value)
+
+    def fault(self, detail: str, offset: int | None = None, size: int | None = None) -> DeviceFault:
+        """A fault of kind "register access" that names the model; the device adds the pc."""
+        return DeviceFault(
+            "register access",
+            pc=0,
+            address=offset,
+            size=size,
+            detail=f"{self.name or type(self).__name__}: {detail}",
+        )
+
+    def _find(self, offset: int, size: int, what: str) -> Register:
+        register = self.registers.at(offset)
+        if register is None:
+            near = self.registers.at(offset & ~3)
+            if near is None:
+                raise self.fault(f"{what} at offset 0x{offset:x}: no register", offset, size)
+            raise self.fault(f"{what} inside {near.name}: only whole words", offset, size)
+        if size != 4:
+            raise self.fault(
+                f"{what} of {size} bytes of {register.name}: only whole words", offset, size
+            )
+        return register
+
+
+def _written(register: Register, old: int, value: int) -> int:
+    if not register.fields:
+        return old & ~value if register.access == "w1c" else value
+    for field in register.fields:
+        if register.access == "w1c" or field.access == "w1c":
+            old &= ~(value & field.mask)
+        elif field.access != "ro":
+            old = (old & ~field.mask) | (value & field.mask)
+    return old
+
+
+def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> Peripheral:
+    """A new peripheral model.
+
+    Args:
+        model: the name of a module in covp.peripherals (its class is the `Peripheral` subclass
+            that it defines), "module:Class" or "path/to/file.py:Class".
+        parameters: given to the constructor.
+
+    Raises:
+        PlatformError: there is no such model; the text lists near misses.
+        AcceleratorError: the model cannot be imported or constructed.
+    """
+    place, _, wanted = model.partition(":")
+    try:
+        module = _import(place)
+    except PlatformError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(f"peripheral {model}: cannot be imported: {error!r}") from error
+    kind = _class(module, model, wanted)
+    try:
+        return kind(**dict(parameters or {}))
+    except Exception as error:
+        raise AcceleratorError(f"peripheral {model}: {error}") from error
+
+
+def peripheral_names() -> list[str]:
+    """The models that come with covp."""
+    folder = Path(__file__).parent.parent / "peripherals"
+    return sorted(path.stem for path in folder.glob("[!_]*.py"))
+
+
+def _import(place: str) -> ModuleType:
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise PlatformError(f"peripheral {place}: no such file")
+        name = f"covp_peripheral_{content_key(str(path.resolve()))}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+    full = place if "." in place else f"covp.peripherals.{place}"
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name is None or not full.startswith(error.name):
+            raise
+        hint = near_misses(place, peripheral_names())
+        raise PlatformError(f"unknown peripheral {place!r}: {hint}") from None
+
+
+def _class(module: ModuleType, model: str, wanted: str) -> type[Peripheral]:
+    if wanted:
+        found = getattr(module, wanted, None)
+        if isinstance(found, type) and issubclass(found, Peripheral):
+            return found
+        raise PlatformError(f"peripheral {model}: {wanted} is no Peripheral class in it")
+    classes = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Peripheral)
+        and value.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        raise PlatformError(f"peripheral {model}: it defines {len(classes)} models; write :Class")
+    return classes[0]
