@@ -324,7 +324,9 @@ class Gcc(Toolchain):
         return [self.binary, *self.core.gcc_flags, *COMMON_FLAGS, *flags]
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
-        command = [self.binary, *self.core.gcc_flags, "-nostdlib", "-nostartfiles", "-static"]
+        # GCC finds its library by the architecture's exact spelling, and has none with _zicsr
+        target = [flag.replace("_zicsr", "") for flag in self.core.gcc_flags]
+        command = [self.binary, *target, "-nostdlib", "-nostartfiles", "-static"]
         command += ["-Wl,--gc-sections,--no-check-sections,--no-warn-rwx-segments"]
         command += ["-T", str(script), "-o", str(out), *map(str, objects), "-lgcc"]
         self._run(command)
@@ -380,7 +382,9 @@ def _dependencies(text: str) -> list[str]:
     return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]
 
 
-_ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
+_ERROR = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"
+)
 _UNDEFINED = re.compile(r"undefined (?:symbol: |reference to )[`']?(?P<symbol>[^\s'`]+)")
 _REFERENCE = re.compile(r"(?:>>> referenced by |^)(?P<file>[^\s:()]+\.[cS]):(?P<line>\d+)", re.M)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 _ALLOC, _NOBITS, _SYMTAB = 0x2, 8, 2
 _GLOBAL_OR_WEAK = (1, 2)
@@ -90,9 +92,20 @@ class ElfImage:
         rows = [struct.unpack_from("<10I", self.content, start + 40 * i) for i in range(count)]
         base = rows[names][4] if rows else 0
         return [
-            (self._text(base + r[0]), r[1], r[2], r[3], r[4], r[5], r[6], r[8], r[9])
-            for r in rows
+            (self._text(base + r[0]), r[1], r[2], r[3], r[4], r[5], r[6], r[8], r[9]) for r in rows
         ]
 
     def _text(self, offset: int) -> str:
         return self.content[offset : self.content.index(b"\0", offset)].decode()
+
+
+def global_names(objects: Sequence[Path]) -> list[str]:
+    """The global symbols that object files define, sorted."""
+    return sorted(
+        {
+            symbol.name
+            for path in objects
+            for symbol in ElfImage(path.read_bytes()).symbols.values()
+            if symbol.visible
+        }
+    )

@@ -144,7 +144,7 @@ class ImageMemory:
 
 def _extents(elf: ElfImage) -> dict[str, tuple[int, int]]:
     """Size and alignment of each of `SECTIONS`."""
-    found = {name: (0, ALIGNMENT) for name in SECTIONS}
+    found = dict.fromkeys(SECTIONS, (0, ALIGNMENT))
     for section in elf.sections:
         if section.name not in found:
             raise DeviceError(f"section {section.name} has no place; put it into .text or .data")

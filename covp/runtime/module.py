@@ -121,16 +121,18 @@ class Module:
         """The function of that name. Raises UsageError with near misses."""
         elf = self._loaded().elf
         if name not in self.signatures:
-            raise UsageError(f"{self.name} has no function {name!r}: "
-                             f"{near_misses(name, self.signatures)}")
+            raise UsageError(
+                f"{self.name} has no function {name!r}: {near_misses(name, self.signatures)}"
+            )
         return Function(self, self.signatures[name], elf.symbols[name].value)
 
     def address(self, symbol: str) -> int:
         """The address of a function or variable. Raises UsageError with near misses."""
         symbols = self._loaded().elf.symbols
         if symbol not in symbols:
-            raise UsageError(f"{self.name} has no symbol {symbol!r}: "
-                             f"{near_misses(symbol, symbols)}")
+            raise UsageError(
+                f"{self.name} has no symbol {symbol!r}: {near_misses(symbol, symbols)}"
+            )
         return symbols[symbol].address
 
     @property

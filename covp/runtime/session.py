@@ -6,21 +6,32 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from covp.device.base import LowLevelDevice
+from covp.codegen.program import AcceleratorInstance, Program
+from covp.device.base import LowLevelDevice, Stop
 from covp.errors import UsageError
 from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.devices import open_device
-from covp.runtime.elf import ElfImage
-from covp.runtime.image import DONE, ENTRY, QUEUE, place_runtime, runtime_exports
-from covp.runtime.linking import ImageMemory, LoadedImage, write_image
+from covp.runtime.elf import global_names
+from covp.runtime.graph_module import GraphModule
+from covp.runtime.image import DONE, ENTRY, QUEUE, place_runtime, runtime_exports, runtime_library
+from covp.runtime.linking import (
+    FLASH_SECTIONS,
+    RAM_SECTIONS,
+    ImageMemory,
+    LoadedImage,
+    write_image,
+)
 from covp.runtime.module import Call, Module
+from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.tensor import DeviceTensor
 from covp.toolchain import Source, get_toolchain
 
+_M = TypeVar("_M", bound=Module)
 _MAX_TASKS = 64
 
 
@@ -53,6 +64,8 @@ class Session:
         self._memory = ImageMemory(self.platform)
         self._queue: list[Call] = []
         self._modules: list[Module] = []
+        self._accelerators: dict[int, str] = {}
+        self._last_run: GraphModule | None = None
         self._open = True
         self._runtime = place_runtime(self.toolchain, self.platform, self._memory)
         self._exports = runtime_exports(self._runtime)
@@ -118,11 +131,57 @@ class Session:
             unit = Source.read(Path(source))
         folders = [Path(folder).resolve() for folder in include]
         objects = self.toolchain.compile([unit], include=folders, flags=("-g", *flags))
-        keep = sorted(_global_names(objects))
-        image = self._memory.place(
-            self.toolchain, objects, unit.name, keep=keep, symbols=self._exports
-        )
+        image = self._place(objects, unit.name, global_names(objects))
         return self._add(Module(self, image, unit.name))
+
+    def load(self, program: Program) -> GraphModule:
+        """Compile a program's C, load it and put its accelerators on the bus.
+
+        Raises:
+            ToolchainError: its C does not compile or link.
+            CapacityError: a section does not fit; nothing was written then.
+            UsageError: it was compiled for another platform, or an address of its accelerators is
+                taken by another.
+        """
+        self._check_open()
+        if program.platform != self.platform:
+            raise UsageError(
+                f"{program.name} was compiled for {program.platform.name}, "
+                f"the session runs {self.platform.name}"
+            )
+        sources = [Source(n, text) for n, text in program.sources.items() if n.endswith(".c")]
+        headers = {n: text for n, text in program.sources.items() if n.endswith(".h")}
+        objects = self.toolchain.compile(sources, headers, flags=("-g1", *program.flags))
+        keep = [program.run_function, program.arena_symbol]
+        image = self._place(objects, program.name, keep)
+        try:
+            for accelerator in program.accelerators:
+                self._attach(accelerator)
+        except BaseException:
+            self._memory.release(image)
+            raise
+        return self._add(GraphModule(self, image, program))
+
+    def profile(self) -> Profile:
+        """The cost of the latest inference. Raises UsageError when none has run."""
+        if self._last_run is None:
+            raise UsageError("no program has run yet: load one and call its run()")
+        return self._last_run.profile()
+
+    def memory(self) -> MemoryUse:
+        """What the runtime and all that is loaded take of the memory now."""
+        images = [self._runtime, *(module.image for module in self._modules)]
+        variables = sum(image.bytes_in(RAM_SECTIONS) for image in images)
+        flash = sum(image.bytes_in((*FLASH_SECTIONS, ".data")) for image in images)
+        graphs = [module for module in self._modules if isinstance(module, GraphModule)]
+        stack = self._memory.stack.size
+        return MemoryUse(
+            flash_bytes=flash,
+            ram_bytes=variables + stack,
+            arena_bytes=sum(graph.program.arena_bytes for graph in graphs),
+            stack_bytes=stack,
+            tensor_bytes=self._memory.ram.used_bytes - variables - stack,
+        )
 
     def sync(self) -> None:
         """Run the queued calls.
@@ -135,7 +194,7 @@ class Session:
             batch, self._queue = self._queue[:_MAX_TASKS], self._queue[_MAX_TASKS:]
             self._run(batch)
 
-    def _run(self, batch: Sequence[Call]) -> None:
+    def _run(self, batch: Sequence[Call]) -> Stop:
         size = len(batch) * TASK_BYTES
         block = self._memory.ram.allocate(size, 16, f"the queue of {len(batch)} calls")
         completed = 0
@@ -146,7 +205,7 @@ class Session:
             header = (block.address, len(batch), 0, space.address, space.size)
             self.device.write(queue, struct.pack("<5I", *header))
             try:
-                self.device.execute(self._symbol(ENTRY), self._symbol(DONE))
+                return self.device.execute(self._symbol(ENTRY), self._symbol(DONE))
             finally:
                 (completed,) = struct.unpack("<I", self.device.read(queue + 8, 4))
                 tasks = self.device.read(block.address, size)
@@ -168,7 +227,27 @@ class Session:
         if self.strict:
             self.sync()
 
-    def _add(self, module: Module) -> Module:
+    def _place(self, objects: Sequence[Path], what: str, keep: Sequence[str]) -> LoadedImage:
+        library = runtime_library(self.toolchain)
+        return self._memory.place(
+            self.toolchain, [*objects, library], what, keep=keep, symbols=self._exports
+        )
+
+    def _attach(self, accelerator: AcceleratorInstance) -> None:
+        """Put an accelerator on the bus, unless the same one is there from another program."""
+        present = self._accelerators.get(accelerator.base)
+        if present == accelerator.name:
+            return
+        where = f"{accelerator.name} at 0x{accelerator.base:08x}"
+        if present is not None:
+            raise UsageError(f"{where}: {present} is there already; load it in another session")
+        attach = getattr(self.device, "attach", None)
+        if attach is None:
+            raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
+        attach(accelerator.make(), accelerator.base, accelerator.name)
+        self._accelerators[accelerator.base] = accelerator.name
+
+    def _add(self, module: _M) -> _M:
         try:
             self.sync()
             self._write(module.image)
@@ -193,12 +272,3 @@ class Session:
     def _check_open(self) -> None:
         if not self._open:
             raise UsageError("the session is closed")
-
-
-def _global_names(objects: Sequence[Path]) -> set[str]:
-    return {
-        symbol.name
-        for path in objects
-        for symbol in ElfImage(path.read_bytes()).symbols.values()
-        if symbol.visible
-    }

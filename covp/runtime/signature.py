@@ -56,7 +56,7 @@ class Signature:
 
 def read_signatures(elf: bytes) -> dict[str, Signature]:
     """The external functions that an ELF file with DWARF (-g) defines, by name."""
-    from elftools.elf.elffile import ELFFile  # type: ignore[import-untyped]
+    from elftools.elf.elffile import ELFFile
 
     file = ELFFile(io.BytesIO(elf))
     if not file.has_dwarf_info():
@@ -98,9 +98,9 @@ def _type_of(die: Any) -> CType:
 
 def _signature(die: Any) -> Signature:
     children = list(die.iter_children())
-    if not any(child.tag == "DW_TAG_formal_parameter" for child in children):
-        if "DW_AT_abstract_origin" in die.attributes:
-            children = list(die.get_DIE_from_attribute("DW_AT_abstract_origin").iter_children())
+    names_none = not any(child.tag == "DW_TAG_formal_parameter" for child in children)
+    if names_none and "DW_AT_abstract_origin" in die.attributes:
+        children = list(die.get_DIE_from_attribute("DW_AT_abstract_origin").iter_children())
     parameters = tuple(
         Parameter(_text(child), _type_of(child))
         for child in children

@@ -49,7 +49,8 @@ class DeviceTensor:
         self._check_alive()
         self._session.sync()
         raw = self._session.device.read(self.address, self.nbytes) if self.nbytes else b""
-        return np.frombuffer(raw, self.dtype).reshape(self.shape).copy()
+        values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
+        return values.copy()
 
     def write(self, array: ArrayLike) -> None:
         """Replace the content; queued calls run first, on the old content.

@@ -1,0 +1,135 @@
+"""`GraphModule`: a compiled model on the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from covp.codegen.program import Program, ProgramTensor
+from covp.errors import UsageError
+from covp.runtime.abi import Task
+from covp.runtime.image import RETURN
+from covp.runtime.module import Call, Module
+from covp.runtime.profile import Cost, LayerProfile, Profile
+from covp.runtime.signature import VOID, Signature
+
+if TYPE_CHECKING:
+    from covp.device.base import Stop
+    from covp.runtime.linking import LoadedImage
+    from covp.runtime.session import Session
+
+_OUTSIDE, _BETWEEN, _FIRST_LAYER = range(3)
+
+
+class GraphModule(Module):
+    """A `Program` in the device's memory; `Session.load` makes them.
+
+    Attributes:
+        program: what was loaded.
+    """
+
+    def __init__(self, session: Session, image: LoadedImage, program: Program) -> None:
+        super().__init__(session, image, program.name)
+        self.program = program
+        self._arena = self.address(program.arena_symbol)
+        self._profile: Profile | None = None
+
+    def run(self, *inputs: ArrayLike) -> Any:
+        """One inference.
+
+        Args:
+            inputs: one array for each input of the model, of exactly its shape and dtype.
+
+        Returns:
+            The output as a numpy array; a list of them where the model has several.
+
+        Raises:
+            UsageError: a wrong number, shape or dtype of inputs.
+            DeviceFault: the program faulted.
+        """
+        arrays = self._check(inputs)
+        session = self.session
+        session.sync()
+        for tensor, array in zip(self.program.inputs, arrays, strict=True):
+            session.device.write(self._arena + tensor.offset, array.tobytes())
+        self._mark()
+        entry = self._loaded().elf.symbols[self.program.run_function].value
+        call = Call(session, Signature(self.program.run_function, (), VOID), Task(entry), ())
+        stop = session._run([call])
+        self._profile = self._measure(stop)
+        session._last_run = self
+        outputs = [self._read(tensor) for tensor in self.program.outputs]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def profile(self) -> Profile:
+        """The cost of the latest `run`. Raises UsageError before the first."""
+        if self._profile is None:
+            raise UsageError(f"{self.name} has not run yet: call run() first")
+        return self._profile
+
+    def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
+        self._loaded()
+        expected = self.program.inputs
+        if len(inputs) != len(expected):
+            raise UsageError(
+                f"{self.name} takes {len(expected)} input{'s' if len(expected) != 1 else ''}, "
+                f"not {len(inputs)}"
+            )
+        arrays = []
+        for tensor, given in zip(expected, inputs, strict=True):
+            array = np.asarray(given)
+            if array.shape != tensor.shape or array.dtype != tensor.dtype:
+                raise UsageError(
+                    f"{self.name}: input {tensor.name} must be {tensor.dtype.name} of shape "
+                    f"{tensor.shape}, not {array.dtype.name} of shape {array.shape}"
+                )
+            arrays.append(np.ascontiguousarray(array))
+        return arrays
+
+    def _read(self, tensor: ProgramTensor) -> NDArray[Any]:
+        raw = self.session.device.read(self._arena + tensor.offset, tensor.nbytes)
+        values: NDArray[Any] = np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
+        return values.copy()
+
+    def _mark(self) -> None:
+        """Tell the device where layers begin and where control is back in the run function.
+
+        Control comes back to the run function at a return address, which is some instruction of
+        it; marking all of them saves finding the calls. A call as the last thing may come back to
+        the task runner at once, hence the mark there.
+        """
+        set_markers = getattr(self.session.device, "set_markers", None)
+        if set_markers is None:
+            return
+        symbols = self._loaded().elf.symbols
+        run = symbols[self.program.run_function]
+        markers = [(address, _BETWEEN) for address in range(run.address, run.address + run.size, 2)]
+        for bucket, layer in enumerate(self.program.layers, _FIRST_LAYER):
+            markers.append((self.address(layer.function), bucket))
+        markers.append((self.session._symbol(RETURN), _OUTSIDE))
+        set_markers(markers)
+
+    def _measure(self, stop: Stop) -> Profile:
+        clock_hz = self.session.platform.clock_hz
+        bucket_counts = getattr(self.session.device, "bucket_counts", None)
+        if bucket_counts is None:
+            return Profile(self.name, stop.instructions, stop.cycles, clock_hz)
+        counts = [*bucket_counts()]
+        counts += [(0, 0)] * (_FIRST_LAYER + len(self.program.layers) - len(counts))
+        known = stop.cycles is not None
+        costs = [(count[0], count[1] if known else None) for count in counts]
+        layers = tuple(
+            LayerProfile(layer, *cost)
+            for layer, cost in zip(self.program.layers, costs[_FIRST_LAYER:], strict=True)
+        )
+        inside = counts[_BETWEEN:]
+        return Profile(
+            program=self.name,
+            instructions=sum(count[0] for count in inside),
+            cycles=sum(count[1] for count in inside) if known else None,
+            clock_hz=clock_hz,
+            layers=layers,
+            between=Cost(*costs[_BETWEEN]),
+        )

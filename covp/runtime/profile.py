@@ -1,0 +1,94 @@
+"""`Profile`: what one inference cost, by layer; `MemoryUse`: what it takes of the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covp.codegen.program import ProgramLayer
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Retired instructions and core cycles (estimated on the virtual device); None: not known."""
+
+    instructions: int | None
+    cycles: int | None
+
+
+@dataclass(frozen=True)
+class LayerProfile:
+    """The cost of one layer, with all that it calls."""
+
+    layer: ProgramLayer
+    instructions: int
+    cycles: int | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One inference, from the first instruction of the program's run function to its return.
+
+    Attributes:
+        program: name of the program.
+        instructions: retired in all; None on devices that do not count.
+        cycles: core cycles in all, an estimate on the virtual device; None without a timing model.
+        clock_hz: of the core.
+        layers: in the order they run; empty on devices that cannot tell layers apart.
+        between: what the run function itself did. ``layers`` and ``between`` add up to the total.
+    """
+
+    program: str
+    instructions: int | None
+    cycles: int | None
+    clock_hz: int
+    layers: tuple[LayerProfile, ...] = ()
+    between: Cost = Cost(None, None)
+
+    @property
+    def seconds(self) -> float | None:
+        """The cycles as time at the platform's clock; None where they are not known."""
+        return None if self.cycles is None else self.cycles / self.clock_hz
+
+    def __str__(self) -> str:
+        rows = [("layer", "op", "on", "instructions", "cycles")]
+        for entry in self.layers:
+            layer = entry.layer
+            name = f"{layer.index} {layer.name}"
+            rows.append((name, layer.op, layer.target, *_cells(entry.instructions, entry.cycles)))
+        if self.layers:
+            rows.append(
+                ("between", "", "", *_cells(self.between.instructions, self.between.cycles))
+            )
+        rows.append((self.program, "", "", *_cells(self.instructions, self.cycles)))
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if column < 3 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+
+def _cells(instructions: int | None, cycles: int | None) -> tuple[str, str]:
+    return tuple("-" if value is None else f"{value:,}" for value in (instructions, cycles))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes that a session's code and data take.
+
+    Attributes:
+        flash_bytes: machine code, constants and the initial values of variables, of the runtime
+            and everything that is loaded.
+        ram_bytes: the variables of all of them (``arena_bytes`` among these) and the stack.
+        arena_bytes: activations and scratch of the loaded programs.
+        stack_bytes: kept for the stack.
+        tensor_bytes: held by `Session.tensor`; not part of ``ram_bytes``.
+    """
+
+    flash_bytes: int
+    ram_bytes: int
+    arena_bytes: int
+    stack_bytes: int
+    tensor_bytes: int
