@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from covp.graph.reference import run_reference
-
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement, partition
 from covp.accelerator.registry import find_backend
@@ -24,6 +22,7 @@ from covp.errors import ModelError, PlatformError, UsageError
 from covp.frontend import load_model
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
+from covp.graph.reference import run_reference
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 

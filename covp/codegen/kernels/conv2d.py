@@ -7,12 +7,12 @@ the block are gathered into scratch, with the input's zero point where the image
 
 from __future__ import annotations
 
-from covp.graph.resolved import QuantizedConv2D, resolve
-
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.gemm import Block, Gemm
+from covp.codegen.kernels.packed import PackedBlock, PackedGemm
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.cores import Core
+from covp.graph.resolved import QuantizedConv2D, resolve
 
 
 @kernel("CONV_2D", "int8")
@@ -24,31 +24,42 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     return Conv2DCode(request, problem, default_block(problem, request.core)).layer()
 
 
-def default_block(problem: QuantizedConv2D, core: Core) -> Block:
+def default_block(problem: QuantizedConv2D, core: Core) -> Block | PackedBlock:
     """A register block that suits the core's register file."""
     pixels = problem.batch * problem.out_height * problem.out_width
+    channels = problem.out_channels
     if core.has("dsp"):
-        return Block(min(pixels, 2), min(problem.out_channels, 2 if pixels > 1 else 4), 4, True)
-    if core.architecture == "riscv":
-        return Block(min(pixels, 4), min(problem.out_channels, 4), 4, False)
-    if core.has("mull"):
-        return Block(min(pixels, 2), min(problem.out_channels, 2), 4, False)
-    return Block(min(pixels, 2), min(problem.out_channels, 2), 1, False)
+        return Block(min(pixels, 2), min(channels, 2 if pixels > 1 else 4), 4, True)
+    riscv = core.architecture == "riscv"
+    packed = PackedBlock(min(pixels // 2, 3 if riscv else 1), min(channels, 2), 2)
+    if pixels > 1 and PackedGemm.takes(problem, packed):
+        return packed
+    if riscv:
+        return Block(min(pixels, 4), min(channels, 4), 4, False)
+    return Block(min(pixels, 2), min(channels, 2), 4 if core.has("mull") else 1, False)
 
 
 class Conv2DCode:
     """C text of one layer."""
 
-    def __init__(self, request: KernelRequest, problem: QuantizedConv2D, block: Block) -> None:
+    def __init__(
+        self, request: KernelRequest, problem: QuantizedConv2D, block: Block | PackedBlock
+    ) -> None:
         self.request = request
         self.problem = problem
         self.block = block
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
-        self.direct = _rows_in_place(problem) and not block.wide
+        self.packed = isinstance(block, PackedBlock)
+        self.wide = isinstance(block, Block) and block.wide
+        self.direct = _rows_in_place(problem) and not self.wide
         padded = -(-self.depth // 4) * 4
         self.row_stride = self.depth if self.direct else padded
         self.words = problem.in_channels % 4 == 0
-        self.gemm = Gemm(problem, request.core, block, self.row_stride)
+        self.gemm: Gemm | PackedGemm
+        if isinstance(block, PackedBlock):
+            self.gemm = PackedGemm(problem, request.core, block)
+        else:
+            self.gemm = Gemm(problem, request.core, block, self.row_stride)
 
     @property
     def pixels(self) -> int:
@@ -59,16 +70,17 @@ class Conv2DCode:
         """The whole layer."""
         op = self.request.op
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
-        if not self.direct:
+        if self._scratch_bytes():
             arguments["scratch"] = Scratch(self._scratch_bytes())
         parts = [
             self.request.headline,
             "#include <stdint.h>",
-            "#include <arm_acle.h>" if self.block.wide else self.gemm.requantizer.includes,
+            "#include <arm_acle.h>" if self.wide else self.gemm.requantizer.includes,
             self.gemm.constants(),
             self.gemm.requantizer.function(),
-            self.gemm.function("tile", self.block.pixels),
+            self.gemm.function("tile"),
             "" if self.direct else self._gather(),
+            self._pack() if self.packed else "",
             prototype(self.request.function, op, arguments),
             self._body(),
         ]
@@ -76,10 +88,14 @@ class Conv2DCode:
         return LayerCode(op, self.request.function, source, arguments, schedule=str(self.block))
 
     def _scratch_bytes(self) -> int:
-        """A block of patches; where they are widened from bytes at the end, one patch more."""
-        element = 2 if self.block.wide else 1
-        narrow = self.row_stride if self.late else 0
-        return self.block.pixels * self.row_stride * element + narrow
+        """Patches of a block; behind them, rows of bytes that are still to be widened or packed."""
+        if isinstance(self.gemm, PackedGemm):
+            rows = 0 if self.direct else 2 * self.row_stride
+            return self.gemm.patch_bytes + rows
+        if self.direct:
+            return 0
+        element = 2 if self.wide else 1
+        return self.block.pixels * self.row_stride * element + self.late * self.row_stride
 
     def _body(self) -> str:
         """Walk over the output in blocks; the last one starts early instead of being smaller."""
@@ -93,25 +109,67 @@ class Conv2DCode:
                 indent([f"pixel = {last};", *reset], 2),
                 "    }",
             ]
-        out = f"output + pixel * {p.out_channels}"
-        if self.direct:
-            lines.append(f"    tile(input + pixel * {self.row_stride}, {out});")
+        output = f"output + pixel * {p.out_channels}"
+        if self.packed:
+            lines += [indent(self._pack_block()), f"    tile(packed, {output});"]
+        elif self.direct:
+            lines.append(f"    tile(input + pixel * {self.row_stride}, {output});")
         else:
-            words = "(const uint32_t *)" if self.block.wide else ""
+            words = "(const uint32_t *)" if self.wide else ""
             lines += [
                 f"    for (int32_t p = 0; p < {block}; p++) {{",
-                indent(self._gather_next(), 2),
+                indent(self._gather_next("p"), 2),
                 "    }",
-                f"    tile({words}patches, {out});",
+                f"    tile({words}patches, {output});",
             ]
         return "\n".join(["{", indent([*lines, "}"]), "}\n"])
+
+    def _pack_block(self) -> list[str]:
+        """Two pixels at a time into words."""
+        if self.direct:
+            depth = self.depth
+            inner = [f"pack(input + (pixel + 2 * p) * {depth}, packed + p);"]
+        else:
+            inner = [
+                "for (int32_t i = 0; i < 2; i++) {",
+                indent(self._gather_next("i")),
+                "}",
+                "pack(patches, packed + p);",
+            ]
+        return [f"for (int32_t p = 0; p < {self.block.pixels // 2}; p++) {{", indent(inner), "}"]
+
+    def _pack(self) -> str:
+        """C text of ``pack(two rows, words)``; words of one k lie side by side."""
+        assert isinstance(self.gemm, PackedGemm)
+        pairs, row = self.block.pixels // 2, self.row_stride
+        unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if self.depth % n == 0)
+        steps = [
+            f"words[{i * pairs}] = rows[{i}] + (int32_t)((uint32_t)rows[{row + i}] << 16);"
+            for i in range(unroll)
+        ]
+        tail = [f"words[{i * pairs}] = 0;" for i in range(self.gemm.padded_depth - self.depth)]
+        lines = [
+            "static inline void pack(const int8_t *rows, int32_t *words)",
+            "{",
+            f"    for (int32_t k = 0; k < {self.depth // unroll}; k++) {{",
+            indent([*steps, f"words += {unroll * pairs};", f"rows += {unroll};"], 2),
+            "    }",
+            *(["    " + line for line in tail]),
+            "}\n",
+        ]
+        return "\n".join(lines)
 
     def _walk(self, last: int) -> tuple[list[str], list[str]]:
         """Declarations before the loop over pixels, and what moves the walk to pixel ``last``."""
         p = self.problem
-        if self.direct:
-            return [], []
-        declarations = [f"{self._element} *patches = scratch;"]
+        declarations = []
+        if isinstance(self.gemm, PackedGemm):
+            declarations.append("int32_t *packed = scratch;")
+            if not self.direct:
+                behind = self.gemm.patch_bytes
+                declarations.append(f"int8_t *patches = (int8_t *)scratch + {behind};")
+        elif not self.direct:
+            declarations.append(f"{self._element} *patches = scratch;")
         if _rows_in_place(p):
             return declarations, []
         image, rest = divmod(last, p.out_height * p.out_width)
@@ -124,13 +182,13 @@ class Conv2DCode:
             reset.append(f"image = input + {image * p.in_height * p.in_width * p.in_channels};")
         return declarations, reset
 
-    def _gather_next(self) -> list[str]:
+    def _gather_next(self, index: str) -> list[str]:
         """Gather one patch and step to the next pixel; no division, which small cores lack."""
         p = self.problem
         behind = f", (int8_t *)(patches + {self.block.pixels * self.row_stride})"
-        patch = f"patches + p * {self.row_stride}{behind if self.late else ''}"
+        patch = f"patches + {index} * {self.row_stride}{behind if self.late else ''}"
         if _rows_in_place(p):
-            return [f"gather(input + (pixel + p) * {self.depth}, {patch});"]
+            return [f"gather(input + (pixel + {index}) * {self.depth}, {patch});"]
         top, left = -p.padding.top, -p.padding.left
         next_row = [f"left = {left};", f"top += {p.stride[0]};"]
         if p.batch > 1:
@@ -151,11 +209,11 @@ class Conv2DCode:
     @property
     def late(self) -> bool:
         """Whether a patch is gathered as bytes first and widened as a whole."""
-        return self.block.wide and not self.words
+        return self.wide and not self.words
 
     @property
     def _element(self) -> str:
-        return "int16_t" if self.block.wide else "int8_t"
+        return "int16_t" if self.wide else "int8_t"
 
     def _gather(self) -> str:
         """C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
@@ -213,12 +271,12 @@ class Conv2DCode:
         """C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
         zero = str(self.problem.input_zero_point)
         needs_fill = not _rows_in_place(self.problem)
-        if self.block.wide and self.words:
+        if self.wide and self.words:
             fill = _FILL_WIDE.replace("@zero", zero)
             return _WIDEN.replace("widen(", "copy(") + (fill if needs_fill else "")
         copy = _COPY_WORDS if self.words else _COPY_BYTES
         fill = _FILL_BYTES.replace("@zero", zero) if needs_fill else ""
-        return copy + fill + (_WIDEN if self.block.wide else "")
+        return copy + fill + (_WIDEN if self.wide else "")
 
 
 def _rows_in_place(problem: QuantizedConv2D) -> bool:

@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from covp.graph.resolved import QuantizedConv2D, resolve
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.graph.resolved import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
 

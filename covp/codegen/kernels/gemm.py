@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from covp.graph.resolved import QuantizedConv2D
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
+from covp.graph.resolved import QuantizedConv2D
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,13 @@ class Gemm:
             parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2).ravel())
         return np.concatenate(parts)
 
-    def function(self, name: str, pixels: int) -> str:
-        """C text of ``static void name(const T *patch, int8_t *output)`` for some pixels.
+    def function(self, name: str) -> str:
+        """C text of ``static void name(const T *patch, int8_t *output)`` for a block of pixels.
 
         ``patch`` points to int8 rows, or int16 pairs as uint32_t with DSP; rows are
-        ``row_stride`` elements apart. ``output`` is dense: ``pixels`` rows of all channels.
+        ``row_stride`` elements apart. ``output`` is dense: a row of all channels a pixel.
         """
+        pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
         source = "const uint32_t *patch" if self.block.wide else "const int8_t *patch"
         # inlined into the walk it would have to share its registers

@@ -1,0 +1,179 @@
+"""The matrix kernel for cores without SIMD: two pixels in one register.
+
+Two activations a, b travel as one word ``a + (b << 16)``. One multiplication by a weight and one
+addition then serve two sums. The lower sum stays apart from the upper one as long as it fits 16
+bits signed, which holds while the magnitudes of the weights add up to at most 255 (255 * 128 is
+below 32768). The weights are known, so every block of channels gets the lengths of its longest
+safe runs as a table; at the end of a run ``p`` is moved into two sums that do not overflow::
+
+    t += p;                        the word sum, modulo 2**32
+    h += (p + 0x8000) >> 16;       the upper sum, exact
+
+The lower sum is ``t - (h << 16)`` in the end: modulo 2**32 that is exact too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array, indent
+from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.requantize import Requantizer
+from covp.cores import Core
+from covp.graph.resolved import QuantizedConv2D
+
+LONGEST_SUM = 255
+"""Magnitudes of weights that a run may add up to."""
+
+
+@dataclass(frozen=True)
+class PackedBlock:
+    """The register block: pairs of pixels times output channels; ``unroll`` steps a round."""
+
+    pairs: int
+    channels: int
+    unroll: int
+
+    @property
+    def pixels(self) -> int:
+        """Output pixels of a block."""
+        return 2 * self.pairs
+
+    def __str__(self) -> str:
+        return f"packed {self.pixels}px x {self.channels}ch, unroll {self.unroll}"
+
+
+class PackedGemm:
+    """C text of the tile of one layer, on packed patches ``int32_t patch[k][pair]``."""
+
+    def __init__(self, problem: QuantizedConv2D, core: Core, block: PackedBlock) -> None:
+        self.block = block
+        self.channels = problem.out_channels
+        weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
+        self.depth = weights.shape[1]
+        self.rounds = -(-self.depth // block.unroll)
+        self.weights = np.zeros((self.channels, self.rounds * block.unroll), np.int64)
+        self.weights[:, : self.depth] = weights
+        folded = problem.bias.astype(np.int64) - problem.input_zero_point * weights.sum(axis=1)
+        bound = int((np.abs(folded) + 128 * np.abs(weights).sum(axis=1)).max())
+        self.bias = folded.astype(np.int32)
+        self.requantizer = Requantizer(
+            core,
+            problem.multiplier,
+            problem.shift,
+            problem.output_zero_point,
+            *problem.clamp,
+            bound,
+        )
+
+    @property
+    def padded_depth(self) -> int:
+        """Steps of k with whole rounds."""
+        return self.rounds * self.block.unroll
+
+    @property
+    def patch_bytes(self) -> int:
+        """Size of the packed patches of a block."""
+        return 4 * self.padded_depth * self.block.pairs
+
+    @staticmethod
+    def takes(problem: QuantizedConv2D, block: PackedBlock) -> bool:
+        """Whether one round of any channel fits a run."""
+        weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
+        padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % block.unroll)))
+        rounds = padded.reshape(problem.out_channels, -1, block.unroll).sum(axis=2)
+        return bool(rounds.max(initial=0) <= LONGEST_SUM)
+
+    def constants(self) -> str:
+        """Weights in the order the tile reads them, run lengths, the channel table."""
+        starts = range(0, self.channels, self.block.channels)
+        blocks = [self.weights[s : s + self.block.channels] for s in starts]
+        packed = np.concatenate([block.T.ravel() for block in blocks]).astype(np.int8)
+        runs = np.array([n for block in blocks for n in self._runs(block)], np.uint8)
+        table = np.stack([self.bias, *self.requantizer.columns()], axis=1)
+        return (
+            pin_macros(range(self.block.channels + 1))
+            + c_array("weights", packed, f"by block of {self.block.channels} channels, k, channel")
+            + c_array(
+                "runs", runs, f"rounds of {self.block.unroll} k that are safe, 0 ends a block"
+            )
+            + c_array("channel_table", table.astype(np.int32), "bias, then requantization")
+        )
+
+    def _runs(self, block: NDArray[np.int64]) -> list[int]:
+        """Greedy: rounds are added to a run while every channel of the block stays safe."""
+        steps = np.abs(block).reshape(len(block), self.rounds, self.block.unroll).sum(axis=2)
+        runs: list[int] = []
+        total, length = np.zeros(len(block), np.int64), 0
+        for step in steps.T:
+            if length and ((total + step > LONGEST_SUM).any() or length == 255):
+                runs.append(length)
+                total, length = np.zeros(len(block), np.int64), 0
+            total, length = total + step, length + 1
+        return [*runs, length, 0]
+
+    def function(self, name: str) -> str:
+        """C text of ``static void name(const int32_t *patch, int8_t *output)``."""
+        full, rest = divmod(self.channels, self.block.channels)
+        lines = [
+            f"static __attribute__((noinline)) void {name}(const int32_t *patch, int8_t *output)",
+            "{",
+            "    const int8_t *w = weights;",
+            "    const uint8_t *run = runs;",
+            "    const int32_t *q = channel_table;",
+        ]
+        if full:
+            lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
+            lines += [indent(self._block(self.block.channels), 2), "    }"]
+        if rest:
+            lines += ["    {", indent(self._block(rest), 2), "    }"]
+        return "\n".join([*lines, "}\n"])
+
+    def _block(self, channels: int) -> list[str]:
+        columns = 1 + len(self.requantizer.columns())
+        pairs = range(self.block.pairs)
+        every = [(p, c) for c in range(channels) for p in pairs]
+
+        def names(prefix: str, value: str) -> str:
+            return ", ".join(f"{prefix}{p}{c} = {value}" for p, c in every)
+
+        lines = [
+            "int32_t " + ", ".join(f"t{p}{c} = q[{c * columns}]" for p, c in every) + ";",
+            f"int32_t {names('h', '0')};",
+            "const int32_t *x = patch;",
+            "uint32_t rounds = *run++;",
+            "do {",
+            f"    int32_t {names('p', '0')};",
+            "    do {",
+        ]
+        for step in range(self.block.unroll):
+            lines += [indent(self._step(channels, step), 2)]
+        lines += [
+            f"        x += {self.block.unroll * self.block.pairs};",
+            f"        w += {self.block.unroll * channels};",
+            "    } while (--rounds);",
+        ]
+        lines += [f"    t{p}{c} += p{p}{c}; h{p}{c} += (p{p}{c} + 0x8000) >> 16;" for p, c in every]
+        lines += ["    rounds = *run++;", "} while (rounds);"]
+        for c in range(channels):
+            constants = ", ".join(f"q[{c * columns + i}]" for i in range(1, columns))
+            for p in pairs:
+                low = f"t{p}{c} - (int32_t)((uint32_t)h{p}{c} << 16)"
+                high = f"h{p}{c} + q[{c * columns}]"
+                for pixel, value in ((2 * p, low), (2 * p + 1, high)):
+                    target = f"output[{pixel * self.channels + c}]"
+                    lines.append(f"{target} = (int8_t)requantize({value}, {constants});")
+        return [*lines, f"output += {channels};", f"q += {channels * columns};"]
+
+    def _step(self, channels: int, step: int) -> list[str]:
+        """One k: a byte of each channel's weights times a word of each pair."""
+        loads = ", ".join(f"w{c} = w[{step * channels + c}]" for c in range(channels))
+        lines = ["{", f"    int32_t {loads};"]
+        for p in range(self.block.pairs):
+            lines.append(f"    int32_t x{p} = x[{step * self.block.pairs + p}];")
+            lines += [f"    p{p}{c} += w{c} * x{p};" for c in range(channels)]
+            lines.append("    " + pin([f"p{p}{c}" for c in range(channels)]))
+        return [*lines, "}"]
