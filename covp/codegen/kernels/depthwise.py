@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.layer import KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
@@ -107,7 +107,7 @@ class DepthwiseCode:
     def layer(self) -> LayerCode:
         """The whole layer."""
         op = self.request.op
-        arguments = {
+        arguments: dict[str, Argument] = {
             "input": op.input(0),
             "output": op.output,
             "scratch": Scratch(self.plane.nbytes),
