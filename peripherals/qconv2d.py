@@ -24,13 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.errors import DeviceFault
 from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.machine.bus import Bus
+from covp.machine.peripheral import Peripheral
+from covp.machine.registers import Field, Register, RegisterMap
 
 Pair = tuple[int, int]
 
 ERRORS = {
     "none": 0,
-    "size": 1,  # a dimension, stride or dilation is zero
+    "size": 1,  # a dimension, stride or dilation is zero, or there are 2**32 MACs or more
     "address": 2,  # an operand is not in memory, or the result not in writable memory
     "alignment": 3,  # a table or the int32 result is not on a 4-byte boundary
     "overlap": 4,  # the result overlaps an operand
@@ -38,6 +42,55 @@ ERRORS = {
     "busy": 6,  # started while a job was running; that job goes on
 }
 """The codes of STATUS.ERROR."""
+
+
+def _pair(name: str, offset: int, low: str, high: str, doc: str) -> Register:
+    return Register(name, offset, fields=[Field(low, 0, 16), Field(high, 16, 16)], doc=doc)
+
+
+REGISTERS = RegisterMap(
+    Register(
+        "CTRL",
+        0x00,
+        fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
+        doc="Control; a job works on the registers as they are when it starts.",
+    ),
+    Register(
+        "STATUS",
+        0x04,
+        access="ro",
+        on_read="poll",
+        fields=[
+            Field("BUSY", 0, access="ro", doc="A job is running."),
+            Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start."),
+            Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not."),
+        ],
+        doc="What the unit is doing.",
+    ),
+    Register("INPUT", 0x08, doc="Address of the input: int8, NHWC."),
+    Register("OUTPUT", 0x0C, doc="Address of the result: int8 or int32, NHWC."),
+    Register("WEIGHTS", 0x10, doc="Address of the weights: int8, OHWI."),
+    Register("BIAS", 0x14, doc="Address of the bias: int32, one an output channel."),
+    Register("MULTIPLIER", 0x18, doc="Address of the multipliers: int32, one an output channel."),
+    Register("SHIFT", 0x1C, doc="Address of the shifts: int32 in [-31, 30], positive left."),
+    Register("BATCH", 0x20, doc="Number of images."),
+    _pair("INPUT_SIZE", 0x24, "HEIGHT", "WIDTH", "Size of an input image in pixels."),
+    _pair("OUTPUT_SIZE", 0x28, "HEIGHT", "WIDTH", "Size of an output image in pixels."),
+    _pair("CHANNELS", 0x2C, "INPUT", "OUTPUT", "Channels of the input and of the output."),
+    _pair("KERNEL", 0x30, "HEIGHT", "WIDTH", "Taps of the kernel."),
+    _pair("STRIDE", 0x34, "HEIGHT", "WIDTH", "Input pixels from one output pixel to the next."),
+    _pair("DILATION", 0x38, "HEIGHT", "WIDTH", "Input pixels from one tap to the next."),
+    _pair("PADDING", 0x3C, "TOP", "LEFT", "Padding in pixels; the sizes imply the other sides."),
+    _pair("ZERO_POINT", 0x40, "INPUT", "OUTPUT", "Zero points, signed, -128..127."),
+    _pair("CLAMP", 0x44, "LOW", "HIGH", "Lowest and highest int8 result, signed."),
+    Register(
+        "MODE",
+        0x48,
+        fields=[Field("REQUANTIZE", 0, doc="1: int8 results; 0: int32 sums.")],
+        doc="What the result is.",
+    ),
+)
+"""The register interface. A driver may copy WEIGHTS to MODE as one block: the layer's constants."""
 
 
 class JobError(Exception):
@@ -115,6 +168,8 @@ class Job:
         sizes = (*self.in_size, *self.out_size, *self.kernel, *self.stride, *self.dilation)
         if min(*sizes, self.batch, self.in_channels, self.out_channels) == 0:
             raise JobError("size")
+        if self.macs >= 1 << 32:
+            raise JobError("size")
         low, high = self.clamp
         if not (-128 <= low <= high <= 127) or not (
             -128 <= self.in_zero_point <= 127 and -128 <= self.out_zero_point <= 127
@@ -127,6 +182,130 @@ class Job:
         for address, length in self.operands().values():
             if address < start + size and start < address + length:
                 raise JobError("overlap")
+
+
+class LoadStoreUnit:
+    """Moves operands and results between the unit and the memory it shares with the core."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+
+    def load(self, job: Job) -> dict[str, NDArray[Any]]:
+        """The operands where they lie: input and weights int8, the rest int32, all flat.
+
+        Raises:
+            JobError: an operand is not in memory, or the result not in writable memory.
+        """
+        if not self.bus.is_memory(*job.result(), writable=True):
+            raise JobError("address")
+        operands: dict[str, NDArray[Any]] = {}
+        for name, (address, size) in job.operands().items():
+            try:
+                raw = self.bus.view(address, size)
+            except DeviceFault:
+                raise JobError("address") from None
+            operands[name] = raw.view(np.int8 if name in ("input", "weights") else np.int32)
+        return operands
+
+    def store(self, job: Job, result: NDArray[Any]) -> None:
+        """Write the result."""
+        self.bus.write(job.output, result)
+
+
+class QConv2d(Peripheral):
+    """The unit behind its registers: the controller.
+
+    Args:
+        macs_per_cycle: multiply-accumulates of the computation module in a cycle.
+        bytes_per_cycle: width of the load/store unit's memory port.
+        startup_cycles: from the start bit to the first MAC.
+    """
+
+    registers = REGISTERS
+
+    def __init__(
+        self, *, macs_per_cycle: int = 16, bytes_per_cycle: int = 4, startup_cycles: int = 32
+    ) -> None:
+        super().__init__()
+        self.macs_per_cycle = macs_per_cycle
+        self.bytes_per_cycle = bytes_per_cycle
+        self.startup_cycles = startup_cycles
+        self.done_at = 0
+
+    def reset(self) -> None:
+        """Registers to their reset values; a running job is forgotten."""
+        super().reset()
+        self.done_at = 0
+
+    def start(self, _: int) -> None:
+        """CTRL.START: check the job, compute it and be busy for as long as it takes."""
+        if self.get("STATUS", "BUSY"):
+            if self.clock.now < self.done_at:
+                self.set("STATUS", "ERROR", ERRORS["busy"])
+                return
+            self._finish()
+        self.set("STATUS", "DONE", 0)
+        self.set("STATUS", "ERROR", 0)
+        unit = LoadStoreUnit(self.bus)
+        job = self._job()
+        try:
+            job.check()
+            unit.store(job, compute(job, unit.load(job)))
+        except JobError as error:
+            self.set("STATUS", "ERROR", ERRORS[error.code])
+            self.set("STATUS", "DONE", 1)
+            return
+        self.set("STATUS", "BUSY", 1)
+        self.done_at = self.clock.now + self.cycles(job)
+
+    def poll(self) -> None:
+        """STATUS is read: a core that asks waits for the end anyway, so the time is skipped."""
+        if self.get("STATUS", "BUSY"):
+            self.clock.wait_until(self.done_at)
+            self._finish()
+
+    def cycles(self, job: Job) -> int:
+        """Cycles that a job takes, by the model in this module's docstring."""
+        moved = sum(size for _, size in (*job.operands().values(), job.result()))
+        work = max(-(-job.macs // self.macs_per_cycle), -(-moved // self.bytes_per_cycle))
+        return self.startup_cycles + work
+
+    def _finish(self) -> None:
+        self.set("STATUS", "BUSY", 0)
+        self.set("STATUS", "DONE", 1)
+
+    def _job(self) -> Job:
+        """The registers decoded."""
+        value = self.values
+        return Job(
+            input=value["INPUT"],
+            weights=value["WEIGHTS"],
+            bias=value["BIAS"],
+            multiplier=value["MULTIPLIER"],
+            shift=value["SHIFT"],
+            output=value["OUTPUT"],
+            batch=value["BATCH"],
+            in_size=self._halves("INPUT_SIZE"),
+            out_size=self._halves("OUTPUT_SIZE"),
+            in_channels=self.get("CHANNELS", "INPUT"),
+            out_channels=self.get("CHANNELS", "OUTPUT"),
+            kernel=self._halves("KERNEL"),
+            stride=self._halves("STRIDE"),
+            dilation=self._halves("DILATION"),
+            pad=self._halves("PADDING"),
+            in_zero_point=_signed(self.get("ZERO_POINT", "INPUT")),
+            out_zero_point=_signed(self.get("ZERO_POINT", "OUTPUT")),
+            clamp=(_signed(self.get("CLAMP", "LOW")), _signed(self.get("CLAMP", "HIGH"))),
+            requantize=bool(self.get("MODE", "REQUANTIZE")),
+        )
+
+    def _halves(self, register: str) -> Pair:
+        return self.values[register] & 0xFFFF, self.values[register] >> 16
+
+
+def _signed(half: int) -> int:
+    """16 bits as two's complement."""
+    return half - (1 << 16) if half >> 15 else half
 
 
 def compute(job: Job, operands: dict[str, NDArray[Any]]) -> NDArray[np.int8] | NDArray[np.int32]:

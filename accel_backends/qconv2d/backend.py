@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import numpy as np
-from covp.graph.resolved import QuantizedConv2D, resolve
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument, CCall, Constant, Requantize, Step, Words, Workspace
 from covp.accelerator.parameters import Parameter
+from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, optional, wildcard
+from covp.graph.resolved import QuantizedConv2D, resolve
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""
@@ -44,27 +45,28 @@ class QConv2dBackend(AcceleratorBackend):
 
     def supports(self, match: Match) -> bool | str:
         """Whether the layer is an int8 convolution within the register widths."""
-        types = [match.op.input(0).dtype.name, match.op.input(1).dtype.name]
-        if types != ["int8", "int8"]:
-            return f"input and weights {types[0]} x {types[1]}; only int8 x int8"
-        groups = match.op.input(0).shape[-1] // max(match.op.input(1).shape[-1], 1)
+        op = match.op
+        types = [tensor.dtype.name for tensor in (op.input(0), op.input(1), op.output)]
+        if types != ["int8"] * 3:
+            return f"{types[0]} x {types[1]} -> {types[2]}; only int8 x int8 -> int8"
+        groups = op.input(0).shape[-1] // op.input(1).shape[-1]
         if groups != 1:
             return f"{groups} groups; only 1"
-        job = resolve(match.op)
-        if not isinstance(job, QuantizedConv2D):
-            return f"{match.op.kind} is no quantized convolution; only int8 with scales"
+        try:
+            job = resolve(op)
+        except ModelError as error:
+            return str(error)
         limit = self.values["max_stride"]
         if max(job.stride) > int(limit):
             return f"stride {job.stride[0]}x{job.stride[1]}; at most {limit}"
-        for name, size in _sizes(job):
-            if size > HALF:
-                return f"{name} {size}; at most {HALF}"
+        for name, size, most in _sizes(job):
+            if size > most:
+                return f"{name} {size}; at most {most}"
         return True
 
     def lower(self, match: Match) -> Sequence[Step]:
         """One driver call; with ``requantize=false`` the core's requantization behind it."""
         job = resolve(match.op)
-        assert isinstance(job, QuantizedConv2D)
         output = match.outputs[0]
         if self.values["requantize"]:
             return [self._call(job, match, output)]
@@ -130,19 +132,24 @@ def _pair(low: int, high: int) -> int:
     return (low & HALF) | (high & HALF) << 16
 
 
-def _sizes(job: QuantizedConv2D) -> list[tuple[str, int]]:
-    """What has to fit into half a register."""
+def _sizes(job: QuantizedConv2D) -> list[tuple[str, int, int]]:
+    """What has to fit into a register or a counter: name, value, limit."""
+    halves = {
+        "input height": job.in_height,
+        "input width": job.in_width,
+        "output height": job.out_height,
+        "output width": job.out_width,
+        "input channels": job.in_channels,
+        "output channels": job.out_channels,
+        "kernel height": job.kernel[0],
+        "kernel width": job.kernel[1],
+        "dilation": max(job.dilation),
+        "padding": max(job.padding.top, job.padding.left),
+    }
+    pixels = job.batch * job.out_height * job.out_width
     return [
-        ("batch", job.batch),
-        ("input height", job.in_height),
-        ("input width", job.in_width),
-        ("output height", job.out_height),
-        ("output width", job.out_width),
-        ("input channels", job.in_channels),
-        ("output channels", job.out_channels),
-        ("kernel height", job.kernel[0]),
-        ("kernel width", job.kernel[1]),
-        ("dilation", max(job.dilation)),
+        *((name, size, HALF) for name, size in halves.items()),
+        ("multiply-accumulates", pixels * job.weights.size, 2**32 - 1),
     ]
 
 

@@ -15,18 +15,23 @@ static inline void fence(void)
 #endif
 }
 
+#define JOB_WORDS ((QCONV2D_MODE_OFFSET - QCONV2D_WEIGHTS_OFFSET) / 4 + 1)
+
 void qconv2d_run(const uintptr_t *job, const void *input, void *output)
 {
-    volatile uint32_t *registers = (volatile uint32_t *)QCONV2D_BASE;
-    for (uint32_t offset = QCONV2D_WEIGHTS; offset <= QCONV2D_MODE; offset += 4)
-        registers[offset / 4] = (uint32_t)*job++;
-    registers[QCONV2D_INPUT / 4] = (uint32_t)(uintptr_t)input;
-    registers[QCONV2D_OUTPUT / 4] = (uint32_t)(uintptr_t)output;
+    volatile uint32_t *registers = &QCONV2D_WEIGHTS;
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < JOB_WORDS; i++)
+        registers[i] = (uint32_t)job[i];
+    QCONV2D_INPUT = (uint32_t)(uintptr_t)input;
+    QCONV2D_OUTPUT = (uint32_t)(uintptr_t)output;
     fence();
-    registers[QCONV2D_CTRL / 4] = QCONV2D_CTRL_START;
-    while (registers[QCONV2D_STATUS / 4] & QCONV2D_STATUS_BUSY)
-        ;
+    QCONV2D_CTRL = QCONV2D_CTRL_START_MASK;
+    uint32_t status;
+    do
+        status = QCONV2D_STATUS;
+    while (status & QCONV2D_STATUS_BUSY_MASK);
     fence();
-    if (registers[QCONV2D_STATUS / 4] & QCONV2D_STATUS_ERROR)
+    if (status & QCONV2D_STATUS_ERROR_MASK)
         __builtin_trap();
 }

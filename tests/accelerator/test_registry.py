@@ -91,7 +91,7 @@ def test_a_broken_file_is_one_line(tmp_path: Path, text: str, reason: str) -> No
 
 
 def test_unknown_names_and_files() -> None:
-    with pytest.raises(UsageError, match="unknown accelerator 'qconv2'.*did you mean qconv2d"):
+    with pytest.raises(UsageError, match=r"unknown accelerator 'qconv2'.*did you mean qconv2d"):
         find_backend("qconv2")
     with pytest.raises(UsageError, match="no such file"):
         find_backend("nowhere/file.py:Class")
