@@ -1,0 +1,212 @@
+"""The int8 convolution kernels on every core against the specification in plain integers."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from covp.codegen.kernels import conv2d, depthwise  # noqa: F401  (they register themselves)
+from covp.codegen.layer import KernelRequest, Scratch, emit_layer
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding
+from covp.graph.graph import Op, Quantization, Tensor
+from covp.platform_file import load_platform
+from covp.runtime.session import Session
+
+Array = NDArray[Any]
+PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "cortex-m33"]
+KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
+
+
+def quantized(name: str, shape: tuple[int, ...], scale: Any, zero_point: int, data: Any) -> Tensor:
+    """An int8 tensor; ``scale`` is a number or one a channel."""
+    scales = np.atleast_1d(np.asarray(scale, np.float32))
+    quantization = Quantization(scales, np.full(scales.shape, zero_point, np.int32))
+    return Tensor(name, shape, np.dtype(np.int8), quantization, data)
+
+
+@st.composite
+def convolutions(draw: st.DrawFn, kinds: tuple[str, ...]) -> Op:
+    """One layer of one of the kinds, with weights of a drawn magnitude."""
+    kind = draw(st.sampled_from(kinds))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    activation = draw(st.sampled_from(["none", "relu", "relu6"]))
+    batch = draw(st.sampled_from([1, 1, 1, 2]))
+    channels = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16]))
+    outputs = draw(st.sampled_from([1, 2, 3, 4, 7, 8]))
+    if kind == "FULLY_CONNECTED":
+        attributes: Any = FullyConnected(activation)
+        shapes = (batch, channels), (outputs, channels), (batch, outputs)
+    else:
+        geometry = _geometry(draw)
+        (height, width), kernel, stride, dilation, padding, (out_h, out_w) = geometry
+        if kind == "DEPTHWISE_CONV_2D":
+            factor = draw(st.sampled_from([1, 1, 2]))
+            outputs = channels * factor
+            attributes = DepthwiseConv2D(stride, padding, dilation, factor, activation)
+            filters = (1, *kernel, outputs)
+        else:
+            attributes = Conv2D(stride, padding, dilation, activation)
+            filters = (outputs, *kernel, channels)
+        shapes = (batch, height, width, channels), filters, (batch, out_h, out_w, outputs)
+    spread = draw(st.sampled_from([2, 20, 60, 127]))
+    weights = rng.integers(-spread, spread + 1, shapes[1]).astype(np.int8)
+    if draw(st.booleans()):
+        weights[rng.random(weights.shape) < 0.7] = 0
+    source = quantized("x", shapes[0], 0.02, int(rng.integers(-128, 128)), None)
+    scales = rng.uniform(0.001, 0.01, outputs if kind != "FULLY_CONNECTED" else 1)
+    depth = weights.size // outputs
+    out_scale = 0.02 * 0.005 * spread * np.sqrt(depth) * draw(st.sampled_from([0.02, 0.5, 3.0]))
+    zero_point = -128 if activation != "none" else int(rng.integers(-128, 128))
+    result = quantized("y", shapes[2], out_scale, zero_point, None)
+    bias = rng.integers(-2000, 2000, outputs).astype(np.int32)
+    inputs: list[Tensor | None] = [
+        source,
+        quantized("w", weights.shape, scales, 0, weights),
+        Tensor("b", (outputs,), np.dtype(np.int32), None, bias),
+    ]
+    if draw(st.booleans()):
+        inputs[2] = None
+    return Op(kind, "layer", inputs, [result], attributes)
+
+
+def _geometry(draw: st.DrawFn) -> Any:
+    kernel = draw(st.sampled_from([(1, 1), (3, 3), (2, 3), (5, 1), (1, 4), (3, 2)]))
+    stride = draw(st.sampled_from([(1, 1), (2, 2), (1, 2), (3, 1)]))
+    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (1, 2)]))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = [draw(st.integers(r, r + 7)) for r in reach]
+    pads = [draw(st.integers(0, r - 1)) for r in reach for _ in "ab"]
+    padding = Padding(*pads)
+    out_h = (size[0] + padding.top + padding.bottom - reach[0]) // stride[0] + 1
+    out_w = (size[1] + padding.left + padding.right - reach[1]) // stride[1] + 1
+    return tuple(size), kernel, stride, dilation, padding, (out_h, out_w)
+
+
+def expected(op: Op, x: Array) -> Array:
+    """The layer in plain loops over taps, with Python's exact integers for requantization."""
+    acc = _sums(op, x.astype(np.int64) - op.input(0).zero_point)
+    output, weights = op.output, op.input(1)
+    assert weights.quantization is not None and output.quantization is not None
+    scales = np.broadcast_to(weights.quantization.scale, (acc.shape[-1],))
+    low, high = -128, 127
+    if op.attributes.activation in ("relu", "relu6"):
+        low = max(low, output.zero_point)
+    if op.attributes.activation == "relu6":
+        step = np.float32(6.0) / np.float32(output.scale)
+        high = min(high, output.zero_point + int(np.floor(step + np.float32(0.5))))
+    result = np.empty(acc.shape, np.int8)
+    for channel, scale in enumerate(scales):
+        single = op.kind == "FULLY_CONNECTED"
+        product = float(np.float32(op.input(0).scale) * scale) if single else None
+        exact = product if product is not None else op.input(0).scale * float(scale)
+        mantissa, exponent = np.frexp(exact / output.scale)
+        multiplier, shift = round(float(mantissa) * 2**31), int(exponent)
+        if multiplier == 2**31:
+            multiplier, shift = 2**30, shift + 1
+        for index in np.ndindex(acc.shape[:-1]):
+            value = _requantized(int(acc[(*index, channel)]), multiplier, shift)
+            result[(*index, channel)] = min(max(value + output.zero_point, low), high)
+    return result
+
+
+def _requantized(acc: int, multiplier: int, shift: int) -> int:
+    """gemmlowp: SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT."""
+    wrapped = (acc << max(shift, 0)) & 0xFFFFFFFF
+    signed = wrapped - (1 << 32) if wrapped >> 31 else wrapped
+    high = (signed * multiplier + (1 << 30)) >> 31
+    exponent = max(-shift, 0)
+    remainder, threshold = high & ((1 << exponent) - 1), ((1 << exponent) - 1) >> 1
+    return (high >> exponent) + (remainder > threshold + (high < 0))
+
+
+def _sums(op: Op, x: Array) -> Array:
+    weights = op.input(1).data
+    assert weights is not None
+    w = weights.astype(np.int64)
+    bias = op.inputs[2].data if op.inputs[2] is not None else np.zeros(1, np.int64)
+    assert bias is not None
+    if op.kind == "FULLY_CONNECTED":
+        return np.asarray(x @ w.T + bias)
+    a, (batch, out_h, out_w, channels) = op.attributes, op.output.shape
+    pad = a.padding
+    x = np.pad(x, ((0, 0), (pad.top, pad.bottom), (pad.left, pad.right), (0, 0)))
+    acc = np.zeros((batch, out_h, out_w, channels), np.int64) + bias
+    per_channel = op.kind == "DEPTHWISE_CONV_2D"
+    kernel = w.shape[1:3]
+    for ky, kx in np.ndindex(*kernel):
+        top, left = ky * a.dilation[0], kx * a.dilation[1]
+        seen = x[
+            :,
+            top : top + (out_h - 1) * a.stride[0] + 1 : a.stride[0],
+            left : left + (out_w - 1) * a.stride[1] + 1 : a.stride[1],
+        ]
+        if per_channel:
+            acc += np.repeat(seen, a.depth_multiplier, axis=3) * w[0, ky, kx]
+        else:
+            acc += seen @ w[:, ky, kx].T
+    return acc
+
+
+def run_layer(session: Session, op: Op, x: np.ndarray) -> np.ndarray:
+    """Compile one layer, run it on the device, give back its output."""
+    code = emit_layer(KernelRequest(op, session.platform.core, "layer"))
+    module = session.load_c(code.source, flags=("-fno-strict-aliasing", "-Werror"))
+    output = session.tensor(np.full(op.output.shape, 99, np.int8))
+    tensors = [session.tensor(x), output]
+    tensors += [
+        session.tensor(np.full(-(-a.nbytes // 4), 0x5A5A5A5A, np.int32))
+        for a in code.arguments.values()
+        if isinstance(a, Scratch)
+    ]
+    assert list(code.arguments)[:2] == ["input", "output"]
+    module["layer"](*tensors)
+    result = output.numpy()
+    for tensor in tensors:
+        tensor.free()
+    module.unload()
+    return result
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    opened: dict[tuple[str, str], Session] = {}
+
+    def get(platform: str, toolchain: str = "zig") -> Session:
+        key = platform, toolchain
+        if key not in opened:
+            opened[key] = Session(load_platform(platform), toolchain=toolchain)
+        return opened[key]
+
+    yield get
+    for session in opened.values():
+        session.close()
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1))
+def test_every_bit_is_as_specified(sessions, platform, op, seed):
+    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
+    assert np.array_equal(run_layer(sessions(platform), op, x), expected(op, x))
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1))
+def test_gcc_gives_the_same_bits(sessions, platform, op, seed):
+    compiler = COMPILERS[load_platform(platform).core.architecture]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
+    assert np.array_equal(run_layer(sessions(platform, "gcc"), op, x), expected(op, x))
