@@ -396,6 +396,14 @@ EXPORT uint32_t machine_last_instruction(const Machine *m) {
     return b->address + (uint32_t)(p - start);
 }
 
+/* The bits of the instruction at an address, 0 outside the memory. */
+EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
+    const uint8_t *p = host_bytes(m, address, 2);
+    uint32_t bits = 0;
+    if (p) fetch(m, p, host_bytes(m, address, 4) ? p + 4 : p + 2, &bits);
+    return bits;
+}
+
 /* Count one instruction that the host carried out. */
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);

@@ -37,7 +37,7 @@ class Field:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        if not (0 <= self.bit and 1 <= self.width and self.bit + self.width <= 32):
+        if not (self.bit >= 0 and self.width >= 1 and self.bit + self.width <= 32):
             raise ValueError(f"field {self.name}: bits {self.bit}+{self.width} leave the register")
         if not 0 <= self.reset < 1 << self.width:
             raise ValueError(

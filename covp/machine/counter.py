@@ -1,0 +1,271 @@
+"""The native instruction counter: compiled on first use, called by Unicorn before every block."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from covp.cache import cache_dir, content_key, write_atomically
+from covp.errors import DeviceError, ToolchainError
+from covp.machine.bus import Memory
+from covp.machine.timing import Rule
+
+_SOURCE = Path(__file__).with_name("counter.c")
+_FLAGS = ("-shared", "-O2", "-fPIC", "-Wall", "-Wextra")
+_MAX_REGIONS = 16
+
+u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+
+
+class _Rule(ctypes.Structure):
+    _fields_ = (
+        ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
+        ("cycles", u16), ("taken", u16), ("flags", u32),
+    )  # fmt: skip
+
+
+class _Region(ctypes.Structure):
+    _fields_ = (("start", u32), ("end", u32), ("host", pointer), ("writable", u32))
+
+
+class _Count(ctypes.Structure):
+    _fields_ = (("instructions", u64), ("cycles", u64))
+
+
+class _Marker(ctypes.Structure):
+    _fields_ = (("address", u32), ("bucket", u32))
+
+
+class _BlockCount(ctypes.Structure):
+    _fields_ = (
+        ("count", u64), ("address", u32), ("size", u32), ("instructions", u32), ("cycles", u32),
+    )  # fmt: skip
+
+
+class MachineState(ctypes.Structure):
+    """The part of counter.c's Machine that both sides use."""
+
+    _fields_ = (
+        ("instructions", u64), ("cycles", u64), ("limit", u64), ("ceiling", u64),
+        ("fresh", u32), ("stopped", u32), ("special", u32), ("special_pc", u32),
+        ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
+        ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
+        ("regions", _Region * _MAX_REGIONS),
+        ("emu_stop", pointer), ("rules", pointer), ("rule_count", u64),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Retired instructions (exact) and core cycles (estimated)."""
+
+    instructions: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class BlockRuns:
+    """A translated block that ran.
+
+    Attributes:
+        address, size: of its code, in bytes.
+        instructions, cycles: of one run.
+        count: how often it ran.
+    """
+
+    address: int
+    size: int
+    instructions: int
+    cycles: int
+    count: int
+
+
+class Counter:
+    """Counts what one Unicorn engine executes.
+
+    Args:
+        engine: Unicorn's handle, as a ctypes pointer.
+        uclib: Unicorn's shared library.
+        memories: where code can be.
+        thumb: Arm, else RISC-V.
+        rules: cycles of instructions and the ones that need the host; the first match holds.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        uclib: Any,
+        memories: Sequence[Memory],
+        thumb: bool,
+        rules: Sequence[Rule],
+    ) -> None:
+        if len(memories) > _MAX_REGIONS:
+            raise DeviceError(
+                f"{len(memories)} memory regions; at most {_MAX_REGIONS} are possible"
+            )
+        self._library = _library()
+        self._machine = self._library.machine_new()
+        if not self._machine:
+            raise DeviceError("not enough host memory for the instruction counter")
+        self.state = MachineState.from_address(self._machine)
+        self.state.is_thumb = thumb
+        for slot, memory in zip(self.state.regions, memories, strict=False):
+            slot.start, slot.end = memory.region.start, memory.region.end
+            slot.host = memory.pointer
+            slot.writable = memory.region.kind == "ram"
+        self.state.region_count = len(memories)
+        self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
+        self._rules = _packed(tuple(rules))
+        self.state.rules = ctypes.addressof(self._rules)
+        self.state.rule_count = len(rules)
+        self._hook(engine, uclib)
+
+    def _hook(self, engine: Any, uclib: Any) -> None:
+        from unicorn import unicorn_const as uc
+
+        invalid = uc.UC_HOOK_MEM_UNMAPPED | uc.UC_HOOK_MEM_PROT
+        for kind, function in (
+            (uc.UC_HOOK_BLOCK, "on_block"),
+            (uc.UC_HOOK_EDGE_GENERATED, "on_new_edge"),
+            (uc.UC_HOOK_TLB_FILL, "on_tlb_fill"),
+            (invalid, "on_invalid_access"),
+            (uc.UC_HOOK_INTR, "on_exception"),
+            (uc.UC_HOOK_INSN_INVALID, "on_invalid_instruction"),
+        ):
+            handle = ctypes.c_size_t()
+            callback = ctypes.cast(getattr(self._library, function), pointer)
+            status = uclib.uc_hook_add(
+                engine, ctypes.byref(handle), kind, callback, pointer(self._machine),
+                u64(1), u64(0),
+            )  # fmt: skip
+            if status:
+                raise DeviceError(f"Unicorn refused the hook {function}: error {status}")
+
+    def close(self) -> None:
+        """Free the native side; the engine must be closed before."""
+        if self._machine:
+            self._library.machine_free(self._machine)
+            self._machine = None
+
+    def begin(self, ceiling: int) -> None:
+        """Prepare for an emu_start that stops in front of the first block at ``ceiling``."""
+        state = self.state
+        state.ceiling = min(ceiling, (1 << 64) - 1)
+        state.fresh, state.limit = 1, 0
+        state.stopped = state.special = 0
+        state.interrupt = state.access_type = 0
+
+    def request_stop(self) -> None:
+        """Stop in front of the next block. For callbacks, where uc_emu_stop would harm."""
+        self.state.fresh = 0
+        self.state.limit = 0
+
+    def left_at(self, pc: int) -> None:
+        """The run ended at ``pc``: take back what the last block did not do."""
+        self._library.machine_left_at(self._machine, pc)
+
+    def now(self, pc: int) -> Totals:
+        """Totals in front of the instruction at ``pc`` of the running block."""
+        count = _Count()
+        self._library.machine_now(self._machine, pc, ctypes.byref(count))
+        return Totals(count.instructions, count.cycles)
+
+    def last_instruction(self) -> int:
+        """Address of the last instruction of the last block."""
+        return int(self._library.machine_last_instruction(self._machine))
+
+    def opcode(self, address: int) -> int:
+        """The bits of the instruction at an address; 0 outside the memory."""
+        return int(self._library.machine_opcode(self._machine, address))
+
+    def count_one(self, address: int, size: int) -> None:
+        """Count the instruction at ``address`` that the host carried out."""
+        self._library.machine_count_one(self._machine, address, size)
+
+    def set_markers(self, markers: Sequence[tuple[int, int]], buckets: int) -> None:
+        """Switch to a bucket when a block at an address is entered; clears the buckets."""
+        packed = (_Marker * len(markers))(*sorted(markers))
+        if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
+            raise DeviceError("not enough host memory for the markers")
+        self._bucket_count = buckets
+
+    def enter_bucket(self, bucket: int) -> None:
+        """Make a bucket current."""
+        self._library.machine_enter_bucket(self._machine, bucket)
+
+    def buckets(self) -> list[Totals]:
+        """What was counted to each bucket."""
+        counts = (_Count * max(1, self._bucket_count))()
+        used = self._library.machine_buckets(self._machine, counts)
+        return [Totals(count.instructions, count.cycles) for count in counts[:used]]
+
+    _bucket_count = 0
+
+    def blocks(self) -> list[BlockRuns]:
+        """Every block that ran so far."""
+        room = self._library.machine_blocks(self._machine, None, 0)
+        found = (_BlockCount * max(1, room))()
+        self._library.machine_blocks(self._machine, found, room)
+        return [
+            BlockRuns(block.address, block.size, block.instructions, block.cycles, block.count)
+            for block in found[:room]
+        ]
+
+
+@functools.lru_cache(maxsize=32)
+def _packed(rules: tuple[Rule, ...]) -> Any:
+    return (_Rule * max(1, len(rules)))(
+        *(
+            (rule.bytes, rule.mask, rule.match, rule.list, rule.cycles, rule.taken, rule.flags)
+            for rule in rules
+        )
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(_shared_library()))
+    machine, address = pointer, u32
+    for name, result, arguments in (
+        ("machine_new", pointer, ()),
+        ("machine_free", None, (machine,)),
+        ("machine_left_at", None, (machine, address)),
+        ("machine_now", None, (machine, address, pointer)),
+        ("machine_last_instruction", u32, (machine,)),
+        ("machine_opcode", u32, (machine, address)),
+        ("machine_count_one", None, (machine, address, u32)),
+        ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_enter_bucket", None, (machine, u32)),
+        ("machine_buckets", u64, (machine, pointer)),
+        ("machine_blocks", u64, (machine, pointer, u64)),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _shared_library() -> Path:
+    """The counter compiled for this host; made by the bundled compiler when it is not cached."""
+    source = _SOURCE.read_bytes()
+    key = content_key(source, *_FLAGS, sys.platform, platform.machine(), str(sys.maxsize))
+    path = cache_dir("native") / f"counter-{key}.so"
+    if not path.is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "counter.so"
+            command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made)]
+            run = subprocess.run(
+                [*command, str(_SOURCE)], capture_output=True, text=True, check=False
+            )
+            if run.returncode:
+                reason = " ".join(run.stderr.split())[-400:]
+                raise ToolchainError(f"the instruction counter cannot be compiled: {reason}")
+            write_atomically(path, made.read_bytes())
+    return path

@@ -1,0 +1,69 @@
+"""The Unicorn engine of a core: how it is opened, its registers, its exceptions."""
+
+from __future__ import annotations
+
+import functools
+
+import unicorn
+from unicorn import arm_const, riscv_const
+from unicorn import unicorn_const as uc
+
+from covp.cores import Core
+from covp.errors import DeviceError
+
+RISCV_NAMES = (
+    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
+    *(f"a{number}" for number in range(8)),
+    *(f"s{number}" for number in range(2, 12)),
+    *(f"t{number}" for number in range(3, 7)),
+)
+_RISCV_FS_INITIAL = 1 << 13
+
+
+@functools.cache
+def register_ids(architecture: str) -> dict[str, int]:
+    """Unicorn's numbers of the general registers and the pc, by the names a debugger shows."""
+    if architecture == "arm":
+        names = [*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr"]
+        return {name: getattr(arm_const, f"UC_ARM_REG_{name.upper()}") for name in names}
+    found = {
+        name: getattr(riscv_const, f"UC_RISCV_REG_X{number}")
+        for number, name in enumerate(RISCV_NAMES)
+        if number
+    }
+    return {**found, "pc": riscv_const.UC_RISCV_REG_PC}
+
+
+def open_engine(core: Core) -> unicorn.Uc:
+    """A new engine for the core, nothing mapped.
+
+    Raises:
+        DeviceError: the emulator does not know the core.
+    """
+    try:
+        if core.architecture == "arm":
+            # UC_MODE_MCLASS would silently give a Cortex-M33 whatever the model says.
+            engine = unicorn.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+            engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{core.unicorn_cpu}"))
+        else:
+            engine = unicorn.Uc(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
+            engine.ctl_set_cpu_model(getattr(riscv_const, f"UC_CPU_RISCV32_{core.unicorn_cpu}"))
+        engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
+    except (AttributeError, unicorn.UcError) as error:
+        raise DeviceError(f"the emulator cannot be a {core.name}: {error}") from None
+    return engine
+
+
+def reset_core(engine: unicorn.Uc, core: Core, stack_top: int) -> None:
+    """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
+    for name, number in register_ids(core.architecture).items():
+        if name != "xpsr":
+            engine.reg_write(number, stack_top if name == "sp" else 0)
+    if core.architecture == "riscv" and core.has("fpu"):
+        status = engine.reg_read(riscv_const.UC_RISCV_REG_MSTATUS)
+        engine.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, status | _RISCV_FS_INITIAL)
+
+
+def read_registers(engine: unicorn.Uc, architecture: str) -> dict[str, int]:
+    """All general registers and the pc."""
+    return {name: engine.reg_read(id) for name, id in register_ids(architecture).items()}

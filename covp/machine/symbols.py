@@ -1,0 +1,125 @@
+"""Names and source lines of code addresses, out of ELF files, read when they are asked for."""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from pathlib import Path, PurePath
+from typing import Any
+
+
+class Symbols:
+    """The debug information of everything that is loaded."""
+
+    def __init__(self) -> None:
+        self._files: list[_ElfFile] = []
+
+    def add(self, elf: str | bytes) -> None:
+        """An ELF file by path or content; it is not read yet."""
+        self._files.append(_ElfFile(elf))
+
+    def remove(self, elf: str | bytes) -> None:
+        """Forget a file; one that was not added is no error."""
+        for position, file in enumerate(self._files):
+            if file.origin == elf:
+                del self._files[position]
+                return
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        for file in reversed(self._files):
+            symbol = file.symbol(address)
+            if symbol is not None:
+                return symbol, file.line(address)
+        return None, None
+
+    def functions(self) -> list[tuple[int, int, str]]:
+        """(start, end, name) of all functions, by address."""
+        return sorted(function for file in self._files for function in file.functions)
+
+    def address_of(self, name: str) -> int | None:
+        """The address of a function, without Thumb's bit 0; None where there is none."""
+        for start, _, function in self.functions():
+            if function == name:
+                return start
+        return None
+
+
+class _ElfFile:
+    def __init__(self, origin: str | bytes) -> None:
+        self.origin = origin
+        self._elf: Any = None
+        self._functions: list[tuple[int, int, str]] | None = None
+        self._lines: list[tuple[int, str | None]] | None = None
+
+    def _open(self) -> Any:
+        if self._elf is None:
+            from elftools.elf.elffile import ELFFile
+
+            data = self.origin if isinstance(self.origin, bytes) else Path(self.origin).read_bytes()
+            self._elf = ELFFile(io.BytesIO(data))
+        return self._elf
+
+    @property
+    def functions(self) -> list[tuple[int, int, str]]:
+        """(start, end, name), by address; a symbol without a size reaches to the next one."""
+        if self._functions is None:
+            self._functions = _read_functions(self._open())
+        return self._functions
+
+    def symbol(self, address: int) -> str | None:
+        position = bisect_right(self.functions, (address, 1 << 32, "")) - 1
+        if position < 0:
+            return None
+        start, end, name = self.functions[position]
+        return f"{name}+0x{address - start:x}" if start <= address < end else None
+
+    def line(self, address: int) -> str | None:
+        if self._lines is None:
+            self._lines = _read_lines(self._open())
+        position = bisect_right(self._lines, address, key=lambda entry: entry[0]) - 1
+        return self._lines[position][1] if position >= 0 else None
+
+
+def _read_functions(elf: Any) -> list[tuple[int, int, str]]:
+    table = elf.get_section_by_name(".symtab")
+    thumb = 1 if elf["e_machine"] == "EM_ARM" else 0
+    found: dict[int, tuple[int, str]] = {}
+    for symbol in table.iter_symbols() if table is not None else ():
+        if symbol["st_info"]["type"] != "STT_FUNC" or symbol["st_shndx"] == "SHN_UNDEF":
+            continue
+        start, size = symbol["st_value"] & ~thumb, symbol["st_size"]
+        if start not in found or size > found[start][0]:
+            found[start] = (size, symbol.name)
+    starts = sorted(found)
+    functions = []
+    for start, following in zip(starts, [*starts[1:], 1 << 32], strict=True):
+        size, name = found[start]
+        functions.append((start, start + size if size else min(following, start + 0x1000), name))
+    return functions
+
+
+def _read_lines(elf: Any) -> list[tuple[int, str | None]]:
+    """(first address, "file:line" or None behind the end of a sequence), by address."""
+    if not elf.has_dwarf_info():
+        return []
+    lines: list[tuple[int, str | None]] = []
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program["file_entry"]
+        first = 0 if program.header.version >= 5 else 1
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            if state.end_sequence:
+                lines.append((state.address, None))
+            elif state.file - first < len(files):
+                name = PurePath(files[state.file - first].name.decode("utf-8", "replace")).name
+                lines.append((state.address, f"{name}:{state.line}"))
+    # A sequence's end yields to a sequence that starts at the same address.
+    lines.sort(key=lambda entry: (entry[0], entry[1] is not None))
+    return lines
