@@ -321,7 +321,8 @@ class Gcc(Toolchain):
         return ("-dumpfullversion",)
 
     def _compile_command(self, flags: Sequence[str]) -> list[str]:
-        return [self.binary, *self.core.gcc_flags, *COMMON_FLAGS, *flags]
+        # folding equal functions into one would take names from signatures and profiles
+        return [self.binary, *self.core.gcc_flags, *COMMON_FLAGS, "-fno-ipa-icf", *flags]
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
         # GCC finds its library by the architecture's exact spelling, and has none with _zicsr

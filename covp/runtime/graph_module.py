@@ -91,7 +91,7 @@ class GraphModule(Module):
     def _read(self, tensor: ProgramTensor) -> NDArray[Any]:
         raw = self.session.device.read(self._arena + tensor.offset, tensor.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
-        return values.copy()
+        return np.array(values)
 
     def _mark(self) -> None:
         """Tell the device where layers begin and where control is back in the run function.

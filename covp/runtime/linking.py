@@ -47,9 +47,10 @@ def linker_script(
         keep: further symbols that must stay.
         symbols: names of other images with their values (Thumb bit included).
     """
-    lines = [f"ENTRY({entry})"] if entry else []
-    lines += [f"EXTERN({name})" for name in keep]
-    lines += [f"{name} = 0x{value:08x};" for name, value in sorted((symbols or {}).items())]
+    # in quotes, as GNU ld takes a name such as "add" for a hexadecimal number
+    lines = [f'ENTRY("{entry}")'] if entry else []
+    lines += [f'EXTERN("{name}")' for name in keep]
+    lines += [f'"{name}" = 0x{value:08x};' for name, value in sorted((symbols or {}).items())]
     lines.append("SECTIONS\n{")
     for name, contents in _CONTENTS.items():
         lines.append(f"  {name} 0x{addresses[name]:08x} : {{ {contents} }}")

@@ -50,7 +50,7 @@ class DeviceTensor:
         self._session.sync()
         raw = self._session.device.read(self.address, self.nbytes) if self.nbytes else b""
         values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
-        return values.copy()
+        return np.array(values)
 
     def write(self, array: ArrayLike) -> None:
         """Replace the content; queued calls run first, on the old content.
