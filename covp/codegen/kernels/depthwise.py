@@ -144,7 +144,7 @@ class DepthwiseCode:
         A word holds taps (first, first + 1); taps outside the kernel are zero.
         """
         kw = self.problem.kernel[1]
-        parities = (0, 1) if self.problem.stride[1] % 2 else (0,)
+        parities = (0, 1) if self.problem.stride[1] % 2 and self.problem.out_width > 1 else (0,)
         return [
             [(parity, first) for parity in parities for first in range(-parity, kw, 2)]
             for _ in range(self.problem.kernel[0])
