@@ -15,6 +15,14 @@ static inline void fence(void)
 #endif
 }
 
+/* A function of its own, so that the fault's symbol tells what happened; the status with its error
+   code is in the first argument's register. */
+static __attribute__((noinline, noreturn)) void qconv2d_job_refused(uint32_t status)
+{
+    __asm__ volatile("" ::"r"(status));
+    __builtin_trap();
+}
+
 #define JOB_WORDS ((QCONV2D_MODE_OFFSET - QCONV2D_WEIGHTS_OFFSET) / 4 + 1)
 
 void qconv2d_run(const uintptr_t *job, const void *input, void *output)
@@ -33,5 +41,5 @@ void qconv2d_run(const uintptr_t *job, const void *input, void *output)
     while (status & QCONV2D_STATUS_BUSY_MASK);
     fence();
     if (status & QCONV2D_STATUS_ERROR_MASK)
-        __builtin_trap();
+        qconv2d_job_refused(status);
 }
