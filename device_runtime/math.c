@@ -224,6 +224,8 @@ float tanhf(float x)
         float e = expf(magnitude + magnitude);
         return copysignf(1.0f - 2.0f / (e + 1.0f), x);
     }
+    if (magnitude < 0.000244140625f) /* the cube is below the last place; -0 stays */
+        return x;
     float z = x * x;
     float p = -5.70498872745e-3f;
     p = p * z + 2.06390887954e-2f;

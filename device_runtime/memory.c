@@ -19,10 +19,9 @@ typedef uint32_t __attribute__((may_alias, aligned(1))) loose_word;
 typedef word loose_word;
 #endif
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
+/* Upwards; right for overlapping memory too if the target lies below the source. */
+static void copy_up(uint8_t *d, const uint8_t *s, size_t n)
 {
-    uint8_t *d = to;
-    const uint8_t *s = from;
     if (n >= 8 && (WORDS_AT_ANY_ADDRESS || same_alignment(d, s))) {
         for (; (uintptr_t)d & 3; --n)
             *d++ = *s++;
@@ -39,6 +38,11 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
     }
     for (; n; --n)
         *d++ = *s++;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    copy_up(to, from, n);
     return to;
 }
 
@@ -46,8 +50,10 @@ void *memmove(void *to, const void *from, size_t n)
 {
     uint8_t *d = to;
     const uint8_t *s = from;
-    if ((uintptr_t)d - (uintptr_t)s >= n)
-        return memcpy(to, from, n);
+    if ((uintptr_t)d - (uintptr_t)s >= n) {
+        copy_up(d, s, n);
+        return to;
+    }
     d += n;
     s += n;
     if (n >= 8 && same_alignment(d, s)) {
@@ -95,6 +101,10 @@ int memcmp(const void *left, const void *right, size_t n)
 }
 
 #ifdef __arm__
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmissing-attributes" /* GCC knows more of memcpy than it may say */
+#endif
+
 /* The names of the Arm run-time ABI; memset has its last two arguments the other way round. */
 #define COPY(name, of) \
     __attribute__((alias(#of))) void *name(void *restrict, const void *restrict, size_t)
