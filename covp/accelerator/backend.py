@@ -44,6 +44,16 @@ class AcceleratorBackend(ABC):
         """The first line of the class's docstring."""
         return (inspect.getdoc(cls) or "").partition("\n")[0]
 
+    @property
+    def spec(self) -> str:
+        """What `find_backend` takes for this instance: the name and what is not default."""
+        changed = [
+            f"{p.name}={p.text(self.values[p.name])}"
+            for p in self.parameters
+            if self.values[p.name] != p.default
+        ]
+        return ":".join([self.name, ",".join(changed)] if changed else [self.name])
+
     @abstractmethod
     def supports(self, match: Match) -> bool | str:
         """Whether the accelerator takes a match.

@@ -30,6 +30,10 @@ class Parameter:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
+    def text(self, value: Value) -> str:
+        """The value as a user writes it."""
+        return str(value).lower() if isinstance(self.default, bool) else str(value)
+
     def read(self, given: str | Value) -> Value:
         """A value of the parameter's type.
 

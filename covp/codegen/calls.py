@@ -174,6 +174,7 @@ class _CallCode:
             f"        const int32_t *sum = (const int32_t *){self._value(step.sums)} + channel;",
             f"        int8_t *result = {self._value(step.output)} + channel;",
             f"        int32_t {constants};",
+            "#pragma GCC unroll 4",
             f"        for (int32_t i = {step.output.size // channels}; i > 0; i--) {{",
             f"            *result = (int8_t)requantize(*sum, {names});",
             f"            sum += {channels};",

@@ -108,7 +108,7 @@ def _assemble(
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=tuple(_describe(layer, split) for layer in layers),
         accelerators=tuple(
-            AcceleratorInstance(backend.name, backend.make_peripheral, base)
+            AcceleratorInstance(backend.spec, backend.make_peripheral, base)
             for backend, base in zip(
                 backends, accelerator_bases(platform, len(backends)), strict=True
             )

@@ -148,7 +148,7 @@ def scaled(value: int, multiplier: int, shift: int) -> int:
     right = max(-shift, 0)
     quotient, rest = divmod(abs(high), 2**right)
     rounded = quotient + (2 * rest >= 2**right and right > 0)
-    return rounded if high >= 0 else -rounded
+    return int(rounded if high >= 0 else -rounded)
 
 
 def expected(case: Case, x: np.ndarray, w: np.ndarray, tables: Mapping[str, np.ndarray]) -> bytes:

@@ -45,6 +45,7 @@ def test_a_file_gives_its_class_with_parameters(own: Path) -> None:
     backend = find_backend(f"{own}:Mine:lanes=8,fast=yes")
     assert backend.name == "mine"
     assert backend.values == {"lanes": 8, "fast": True}
+    assert backend.spec == "mine:lanes=8,fast=true"
     assert backend.make_peripheral().lanes == 8
     assert backend.make_peripheral() is not backend.make_peripheral()
     assert find_backend(str(own)).values == {"lanes": 4, "fast": False}
