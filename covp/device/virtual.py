@@ -14,10 +14,12 @@ from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault, P
 from covp.machine.bus import Bus, Memory
 from covp.machine.clock import Clock
 from covp.machine.counter import BlockRuns, Counter, Totals
-from covp.machine.engine import open_engine, read_registers, register_ids, reset_core
+from covp.machine.engine import RISCV_NAMES, open_engine, read_registers, register_ids, reset_core
 from covp.machine.faults import Ending, explain
 from covp.machine.peripheral import Peripheral, load_peripheral
+from covp.machine.instructions import RiscvCounters, is_armv6m, special_rules
 from covp.machine.symbols import Symbols
+from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
 from covp.machine.timing import core_rules
 from covp.platform_file import Platform
 
@@ -53,7 +55,11 @@ class VirtualDevice:
         for memory in self.memories:
             self._map(memory)
         self._counter = Counter(
-            self._engine._uch, uclib, self.memories, bool(self._thumb), core_rules(platform.core)
+            self._engine._uch,
+            uclib,
+            self.memories,
+            bool(self._thumb),
+            (*special_rules(platform.core), *core_rules(platform.core)),
         )
         self.clock = Clock(self._cycles_now, self._skip, platform.clock_hz)
         self.bus = Bus(self.memories, "host", self._forget_code)
@@ -66,6 +72,11 @@ class VirtualDevice:
         self._deadline = 0.0
         self._accesses = 0
         self._ranges: list[tuple[int, int, int]] = []
+        self._csrs = RiscvCounters(lambda: self.cycles, lambda: self.instructions)
+        if self._arch == "arm":
+            self.attach(SystemControl(), SCS_BASE, "scs")
+            if not is_armv6m(platform.core):
+                self.attach(Dwt(), DWT_BASE, "dwt")
         for config in platform.peripherals:
             self.attach(load_peripheral(config.model, config.parameters), config.base, config.name)
         self.reset()
@@ -365,7 +376,7 @@ class VirtualDevice:
         seconds = self.timeout if timeout is None else timeout
         self._deadline = time.monotonic() + seconds
         last = before.instructions + max_instructions if max_instructions is not None else None
-        self._counter.enter_bucket(0)
+        self._counter.start()
         pc = entry
         while pc != stop:
             pc = self._run(pc, stop, last)
@@ -399,10 +410,35 @@ class VirtualDevice:
             raise error
         if status or state.interrupt:
             raise self._fault(pc, status)
+        if state.special:
+            return (
+                self._special(state.special_pc)
+                if state.special_pc == pc
+                else self._run(pc, self._split(state.special_pc), last)
+            )
         if state.stopped or pc == stop:
             return pc
         self._left_at(pc)  # wfi: nothing can wake the core but time, so that it goes on
         return pc
+
+    def _split(self, pc: int) -> int:
+        """Make sure that translated code ends in front of ``pc``."""
+        self._forget_code(pc, 2)
+        return pc
+
+    def _special(self, pc: int) -> int:
+        """Carry out the instruction at ``pc`` that the emulator must not; returns the next pc."""
+        bits = self._counter.opcode(pc)
+        if self._arch == "riscv" and RiscvCounters.takes(bits):
+            rs1, rd = bits >> 15 & 31, bits >> 7 & 31
+            value = self._csrs.access(bits, self.read_register(RISCV_NAMES[rs1]))
+            if value is not None:
+                if rd:
+                    self.write_register(RISCV_NAMES[rd], value)
+                self._counter.count_one(pc, 4)
+                return pc + 4
+        detail = f"opcode 0x{bits:x}: {self.platform.core.name} does not have it"
+        raise self._located(DeviceFault("illegal instruction", pc=pc, detail=detail))
 
     def _start(self, pc: int, stop: int) -> int:
         self._running = True

@@ -31,8 +31,9 @@ enum { UC_MEM_FETCH = 18, UC_PROT_RW = 3, UC_PROT_RWX = 7 };
 /* What a rule says about an instruction, beside its cycles. */
 enum {
     RULE_SPECIAL = 1,   /* stop in front of it: it needs the host, or this core does not have it */
-    RULE_PIPELINED = 2, /* one cycle less when the instruction before it is pipelined too */
-    RULE_PAIRED = 4,    /* issues together with a paired instruction before it */
+    RULE_LOAD = 2,      /* the next instruction, if it is RULE_MEMORY, takes a cycle less */
+    RULE_MEMORY = 4,
+    RULE_COUNTED = 8,   /* list: add the value of these low bits, not how many are set */
 };
 
 typedef struct {
@@ -40,7 +41,8 @@ typedef struct {
     uint32_t list;  /* one more cycle for every set bit of these (register lists) */
     uint16_t cycles;
     uint16_t taken; /* extra cycles of a conditional branch that is taken */
-    uint32_t flags;
+    uint16_t flags;
+    uint16_t unit;  /* neighbours with different units issue together; 0 issues alone */
 } Rule;
 
 enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2 };
@@ -152,6 +154,17 @@ static const Rule *find_rule(const Machine *m, uint32_t bytes, uint32_t bits) {
     return &one_cycle;
 }
 
+/* Estimated cycles of an instruction behind another one. */
+static uint32_t cost(const Rule *rule, uint32_t bits, const Rule *before) {
+    uint32_t listed = bits & rule->list;
+    uint32_t cycles = rule->cycles;
+    cycles += rule->flags & RULE_COUNTED ? listed : (uint32_t)__builtin_popcount(listed);
+    if (!before || !cycles) return cycles;
+    bool pipelined = (before->flags & RULE_LOAD) && (rule->flags & RULE_MEMORY);
+    bool paired = before->unit && rule->unit && before->unit != rule->unit;
+    return cycles - (pipelined || paired);
+}
+
 /* Fill in what b's bytes say. True when that differs from what was there. */
 static bool decode(Machine *m, Block *b) {
     Block was = *b;
@@ -160,15 +173,14 @@ static bool decode(Machine *m, Block *b) {
     b->flags &= BLOCK_MARKER;
     if (start) {
         const uint8_t *end = start + b->size;
-        uint32_t bits, size, before = 0;
+        const Rule *before = NULL;
+        uint32_t bits, size;
         for (const uint8_t *p = start; p + 2 <= end; p += size) {
             size = fetch(m, p, end, &bits);
             const Rule *rule = find_rule(m, size, bits);
-            uint32_t cycles = rule->cycles + (uint32_t)__builtin_popcount(bits & rule->list);
-            if (cycles && (rule->flags & before & (RULE_PIPELINED | RULE_PAIRED))) cycles--;
+            uint32_t cycles = cost(rule, bits, before);
             /* A pair is two instructions, not a chain. */
-            before = rule->flags;
-            if (cycles == 0) before &= ~(uint32_t)RULE_PAIRED;
+            before = cycles < rule->cycles && rule->unit ? NULL : rule;
             if (rule->flags & RULE_SPECIAL) b->flags |= BLOCK_SPECIAL;
             b->taken = rule->taken;
             b->instructions++;
@@ -440,7 +452,11 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
     return 1;
 }
 
-EXPORT void machine_enter_bucket(Machine *m, uint32_t bucket) { switch_bucket(m, bucket); }
+/* Another program starts: bucket 0, and no branch leads from what ran before. */
+EXPORT void machine_start(Machine *m) {
+    switch_bucket(m, 0);
+    m->last = NULL;
+}
 
 EXPORT uint64_t machine_buckets(Machine *m, Count *out) {
     switch_bucket(m, m->bucket);

@@ -28,7 +28,8 @@ u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctyp
 class _Rule(ctypes.Structure):
     _fields_ = (
         ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
-        ("cycles", u16), ("taken", u16), ("flags", u32),
+        ("cycles", u16), ("taken", u16), ("flags", u16),
+        ("unit", u16),
     )  # fmt: skip
 
 
@@ -197,9 +198,9 @@ class Counter:
             raise DeviceError("not enough host memory for the markers")
         self._bucket_count = buckets
 
-    def enter_bucket(self, bucket: int) -> None:
-        """Make a bucket current."""
-        self._library.machine_enter_bucket(self._machine, bucket)
+    def start(self) -> None:
+        """A program starts: bucket 0 is current, and no branch leads from what ran before."""
+        self._library.machine_start(self._machine)
 
     def buckets(self) -> list[Totals]:
         """What was counted to each bucket."""
@@ -224,7 +225,16 @@ class Counter:
 def _packed(rules: tuple[Rule, ...]) -> Any:
     return (_Rule * max(1, len(rules)))(
         *(
-            (rule.bytes, rule.mask, rule.match, rule.list, rule.cycles, rule.taken, rule.flags)
+            (
+                rule.bytes,
+                rule.mask,
+                rule.match,
+                rule.list,
+                rule.cycles,
+                rule.taken,
+                rule.flags,
+                rule.unit,
+            )
             for rule in rules
         )
     )
@@ -243,7 +253,7 @@ def _library() -> ctypes.CDLL:
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
-        ("machine_enter_bucket", None, (machine, u32)),
+        ("machine_start", None, (machine,)),
         ("machine_buckets", u64, (machine, pointer)),
         ("machine_blocks", u64, (machine, pointer, u64)),
     ):

@@ -31,7 +31,7 @@ def register_ids(architecture: str) -> dict[str, int]:
         for number, name in enumerate(RISCV_NAMES)
         if number
     }
-    return {**found, "pc": riscv_const.UC_RISCV_REG_PC}
+    return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
 
 
 def open_engine(core: Core) -> unicorn.Uc:
@@ -57,7 +57,7 @@ def open_engine(core: Core) -> unicorn.Uc:
 def reset_core(engine: unicorn.Uc, core: Core, stack_top: int) -> None:
     """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
     for name, number in register_ids(core.architecture).items():
-        if name != "xpsr":
+        if name not in ("xpsr", "zero"):
             engine.reg_write(number, stack_top if name == "sp" else 0)
     if core.architecture == "riscv" and core.has("fpu"):
         status = engine.reg_read(riscv_const.UC_RISCV_REG_MSTATUS)
