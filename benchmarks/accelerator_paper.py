@@ -1,0 +1,161 @@
+"""The conv2d accelerator beside Table 2 of the CODAI'23 paper.
+
+For each of the paper's models, on the generic RV32IMC platform: instructions of an inference on
+the core alone and with the accelerator, what that saves, and the time to simulate one accelerated
+inference (emulated core and accelerator model together, the program already loaded), each beside
+the paper's figure. Outputs are checked against the reference, to the bit.
+
+Three ways to split a layer between accelerator and core are shown:
+
+    qconv2d                                   the accelerator requantizes
+    qconv2d:requantize=false                  it returns int32 sums, the core requantizes
+    qconv2d:requantize=false,max_stride=1     as the paper: the same split, stride 1 only
+
+The paper's core runs TVM's kernels (5.73e7, 4.12e7, 1.43e7 instructions); the saving is against a
+core alone that needs far fewer, so a given amount of work left on the core weighs more here.
+
+    python benchmarks/accelerator_paper.py [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+import covp
+
+PLATFORM = "riscv32"
+SPLITS = ("qconv2d", "qconv2d:requantize=false", "qconv2d:requantize=false,max_stride=1")
+RUNS = 5
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A row of Table 2: share of instructions saved, MACs offloaded, instructions, seconds."""
+
+    saved: float
+    coverage: float
+    core: float
+    accelerated: float
+    simulation_seconds: float
+
+
+PAPER = {
+    "resnet": Paper(0.75, 0.79, 5.73e7, 1.44e7, 0.68),
+    "vww": Paper(0.65, 0.83, 4.12e7, 1.46e7, 1.33),
+    "kws": Paper(0.63, 0.77, 1.43e7, 5.34e6, 0.54),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model under one split; seconds are the median of a few runs."""
+
+    model: str
+    accelerator: str
+    core_instructions: int
+    instructions: int
+    saved: float
+    mac_coverage: float
+    simulation_seconds: float
+    core_simulation_seconds: float
+    matches_reference: bool
+    paper: Paper
+
+
+@dataclass(frozen=True)
+class Run:
+    """One program, run a few times on one input."""
+
+    program: covp.Program
+    instructions: int
+    seconds: float
+    matches: bool
+
+
+def run(model: str, accelerators: list[str]) -> Run:
+    """Compile, load and run a model on a seeded random input."""
+    program = covp.compile(model, PLATFORM, accelerators=accelerators)
+    random = np.random.default_rng(0)
+    inputs = [random.integers(-128, 128, t.shape).astype(t.dtype) for t in program.inputs]
+    with covp.Session(PLATFORM) as session:
+        graph = session.load(program)
+        seconds = []
+        for _ in range(RUNS):
+            start = time.perf_counter()
+            output = graph.run(*inputs)
+            seconds.append(time.perf_counter() - start)
+        instructions = graph.profile().instructions
+    assert program.reference is not None and instructions is not None
+    outputs = output if isinstance(output, list) else [output]
+    wanted = program.reference(inputs)
+    matches = all(np.array_equal(o, w) for o, w in zip(outputs, wanted, strict=True))
+    return Run(program, instructions, sorted(seconds)[RUNS // 2], matches)
+
+
+def coverage(program: covp.Program) -> float:
+    """The share of the model's MACs that the accelerators compute."""
+    layers = program.layers
+    return sum(x.macs for x in layers if x.target != "cpu") / sum(x.macs for x in layers)
+
+
+def rows() -> list[Row]:
+    """Every model under every split."""
+    found = []
+    for model, paper in PAPER.items():
+        core = run(model, [])
+        for split in SPLITS:
+            with_unit = run(model, [split])
+            found.append(
+                Row(
+                    model,
+                    split,
+                    core.instructions,
+                    with_unit.instructions,
+                    1 - with_unit.instructions / core.instructions,
+                    coverage(with_unit.program),
+                    with_unit.seconds,
+                    core.seconds,
+                    core.matches and with_unit.matches,
+                    paper,
+                )
+            )
+    return found
+
+
+def show(table: list[Row]) -> None:
+    """The table as text."""
+    print(
+        f"{'model':7}{'accelerator':39}{'core':>12}{'accelerated':>13}{'(paper)':>9}"
+        f"{'saved':>7}{'(paper)':>9}{'MACs':>6}{'(paper)':>9}{'simulated':>11}{'(paper)':>9}  bits"
+    )
+    for row in table:
+        paper = row.paper
+        print(
+            f"{row.model:7}{row.accelerator:39}{row.core_instructions:12,}"
+            f"{row.instructions:13,}{paper.accelerated:9.2e}{row.saved:7.1%}{paper.saved:9.0%}"
+            f"{row.mac_coverage:6.0%}{paper.coverage:9.0%}{row.simulation_seconds:9.3f} s"
+            f"{paper.simulation_seconds:7.2f} s  {'same' if row.matches_reference else 'DIFFERENT'}"
+        )
+
+
+def main() -> int:
+    """Print the table; exit status 1 when an output differs from the reference."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON document instead")
+    as_json = parser.parse_args().json
+    table = rows()
+    if as_json:
+        print(json.dumps([asdict(row) for row in table], indent=1))
+    else:
+        show(table)
+    return 0 if all(row.matches_reference for row in table) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
