@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class GraphModule(Module):
         session.sync()
         for tensor, array in zip(self.program.inputs, arrays, strict=True):
             session.device.write(self._arena + tensor.offset, array.tobytes())
-        self._mark()
+        self._count_layers()
         entry = self._loaded().elf.symbols[self.program.run_function].value
         call = Call(session, Signature(self.program.run_function, (), VOID), Task(entry), ())
         stop = session._run([call])
@@ -93,23 +94,27 @@ class GraphModule(Module):
         values: NDArray[Any] = np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
         return np.array(values)
 
-    def _mark(self) -> None:
-        """Tell the device where layers begin and where control is back in the run function.
+    def _count_layers(self) -> None:
+        """Let the device count by layer, from zero, where it can."""
+        set_markers = getattr(self.session.device, "set_markers", None)
+        if set_markers is not None:
+            set_markers(self._markers)
+
+    @cached_property
+    def _markers(self) -> list[tuple[int, int]]:
+        """Where layers begin, and where control is back in the run function.
 
         Control comes back to the run function at a return address, which is some instruction of
         it; marking all of them saves finding the calls. A call as the last thing may come back to
         the task runner at once, hence the mark there.
         """
-        set_markers = getattr(self.session.device, "set_markers", None)
-        if set_markers is None:
-            return
         symbols = self._loaded().elf.symbols
         run = symbols[self.program.run_function]
         markers = [(address, _BETWEEN) for address in range(run.address, run.address + run.size, 2)]
         for bucket, layer in enumerate(self.program.layers, _FIRST_LAYER):
             markers.append((self.address(layer.function), bucket))
         markers.append((self.session._symbol(RETURN), _OUTSIDE))
-        set_markers(markers)
+        return markers
 
     def _measure(self, stop: Stop) -> Profile:
         clock_hz = self.session.platform.clock_hz

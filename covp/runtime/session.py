@@ -158,6 +158,7 @@ class Session:
             for accelerator in program.accelerators:
                 self._attach(accelerator)
         except BaseException:
+            self._detach(program.accelerators)
             self._memory.release(image)
             raise
         return self._add(GraphModule(self, image, program))
@@ -247,6 +248,17 @@ class Session:
         attach(accelerator.make(), accelerator.base, accelerator.name)
         self._accelerators[accelerator.base] = accelerator.name
 
+    def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:
+        """Take accelerators that no loaded program needs any more off the bus."""
+        graphs = [module for module in self._modules if isinstance(module, GraphModule)]
+        needed = {a.base for graph in graphs for a in graph.program.accelerators}
+        for accelerator in accelerators:
+            if accelerator.base in self._accelerators and accelerator.base not in needed:
+                del self._accelerators[accelerator.base]
+                detach = getattr(self.device, "detach", None)
+                if self._open and detach is not None:
+                    detach(accelerator.name)
+
     def _add(self, module: _M) -> _M:
         try:
             self.sync()
@@ -260,8 +272,13 @@ class Session:
     def _unload(self, module: Module) -> None:
         if self._open:
             self.sync()
+            forget = getattr(self.device, "remove_debug_info", None)
+            if forget is not None:
+                forget(module.image.elf.content)
         self._memory.release(module.image)
         self._modules.remove(module)
+        if isinstance(module, GraphModule):
+            self._detach(module.program.accelerators)
 
     def _write(self, image: LoadedImage) -> None:
         write_image(self.device, image.elf)

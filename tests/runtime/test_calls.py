@@ -101,7 +101,9 @@ def test_every_result_comes_back(session: Session) -> None:
     module = session.load_c(ECHO)
 
     @settings(max_examples=40, deadline=None)
-    @given(st.sampled_from([*INTEGERS, "float"]).flatmap(lambda n: st.tuples(st.just(n), values_of(n))))
+    @given(
+        st.sampled_from([*INTEGERS, "float"]).flatmap(lambda n: st.tuples(st.just(n), values_of(n)))
+    )
     def check(call: tuple[str, Any]) -> None:
         name, value = call
         assert module[f"echo_{name}"](value).result() == value
@@ -139,11 +141,17 @@ int32_t dots(int a, ...) { return a; }
     "call, reason",
     [
         (lambda m, s: m["bytes"](), r"takes 2 arguments, not 0"),
-        (lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.uint8)), 4), "does not fit a tensor of uint8"),
+        (
+            lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.uint8)), 4),
+            "does not fit a tensor of uint8",
+        ),
         (lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.int16)), 4), "tensor of int16"),
         (lambda m, s: m["bytes"](np.zeros(4, np.int8), 4), r"make it session\.tensor"),
         (lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.int8)), -1), "-1 is outside uint32_t"),
-        (lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.int8)), 1.0), "needs an integer, not a float"),
+        (
+            lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.int8)), 1.0),
+            "needs an integer, not a float",
+        ),
         (lambda m, s: m["bytes"](s.tensor(np.zeros(4, np.int8)), 2**32), "outside uint32_t"),
         (lambda m, s: m["rows"](s.tensor(np.zeros(4, np.int32))), "does not fit a tensor of int32"),
         (lambda m, s: m["structure"](1), "cannot be passed by value"),

@@ -74,8 +74,35 @@ def spread() -> NDArray[np.float32]:
     """All magnitudes, the range of expf and tanhf densely, and the values with a meaning."""
     random = np.random.default_rng(11)
     bits = random.integers(0, 2**32, 1500, np.uint64).astype(np.uint32).view(np.float32)
-    special = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388607.5, 8388609, np.inf, -np.inf]
-    special += [np.nan, 1e-40, 3e-45, 88.7, 88.73, -87.5, -100.0, -103.9, -104, 0.625, 9.0, 9.2, 1.0]
+    special = [
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        0.49999997,
+        8388607.5,
+        8388609,
+        np.inf,
+        -np.inf,
+    ]
+    special += [
+        np.nan,
+        1e-40,
+        3e-45,
+        88.7,
+        88.73,
+        -87.5,
+        -100.0,
+        -103.9,
+        -104,
+        0.625,
+        9.0,
+        9.2,
+        1.0,
+    ]
     dense = [random.uniform(-100, 90, 700), random.uniform(-4, 4, 700), random.uniform(0, 2, 300)]
     rest = np.concatenate([np.array(special), *dense]).astype(np.float32)
     return np.concatenate([bits, rest])
@@ -119,7 +146,9 @@ def test_mathematical_functions_against_double_precision(session: Session) -> No
         )
     for name in ("floorf", "ceilf", "truncf", "roundf", "rintf", "tanhf"):
         finite = ~np.isnan(x)
-        assert np.array_equal(np.signbit(found[name])[finite], np.signbit(oracle[name])[finite]), name
+        assert np.array_equal(np.signbit(found[name])[finite], np.signbit(oracle[name])[finite]), (
+            name
+        )
 
 
 def test_arithmetic_that_the_core_has_no_instruction_for(session: Session) -> None:

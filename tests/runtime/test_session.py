@@ -110,7 +110,9 @@ def test_too_large_is_refused_with_the_sizes_before_anything_is_written(
     before = session.memory()
     monkeypatch.setattr(session.device, "write", lambda *_: pytest.fail("the device was written"))
     ram = "static char b[20000]; char *f(int i) { b[i] = 1; return b; }"
-    with pytest.raises(CapacityError, match=r"module\.c: section \.bss needs 20000 bytes.* ram") as r:
+    with pytest.raises(
+        CapacityError, match=r"module\.c: section \.bss needs 20000 bytes.* ram"
+    ) as r:
         session.load_c(ram)
     assert (r.value.needed, r.value.available < 16384) == (20000, True)
     flash = "const char b[5000000] = {1}; char f(int i) { return b[i]; }"
@@ -149,7 +151,9 @@ def test_a_tensor_in_a_queued_call_lives_until_it_has_run(open_session: Open) ->
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3, 4)])
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "float32", "float64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint16", "int32", "int64", "float32", "float64", "bool"]
+)
 def test_tensors_keep_shape_dtype_and_content(
     open_session: Open, shape: tuple[int, ...], dtype: str
 ) -> None:
@@ -249,7 +253,9 @@ def test_c_files_see_headers_beside_them_and_included_folders(
     (tmp_path / "near.h").write_text("#define NEAR 5\n")
     (tmp_path / "other" / "far.h").write_text("#define FAR 6\n")
     source = tmp_path / "sum.c"
-    source.write_text('#include "near.h"\n#include <far.h>\nint sum(void) { return NEAR + FAR + N; }')
+    source.write_text(
+        '#include "near.h"\n#include <far.h>\nint sum(void) { return NEAR + FAR + N; }'
+    )
     session = open_session("riscv32")
     module = session.load_c(source, include=[tmp_path / "other"], flags=["-DN=100"])
     assert module["sum"]().result() == 111

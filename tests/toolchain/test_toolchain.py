@@ -60,7 +60,7 @@ def test_the_runtime_compiles_without_a_warning_on_every_core(core: Core, name: 
 
 @pytest.mark.parametrize("core, name", CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_the_compiler_is_told_what_the_core_has(core: Core, name: str) -> None:
-    """Floats, 64-bit products and SIMD are machine code where the core has them, calls elsewhere."""
+    """Floats, 64-bit products and SIMD are instructions where the core has them, else calls."""
     toolchain = toolchain_of(name, core)
     text = "float f(float a, float b) { return a * b; }\n"
     text += "long long g(int a, int b) { return (long long)a * b; }\n"
@@ -74,7 +74,10 @@ def test_the_compiler_is_told_what_the_core_has(core: Core, name: str) -> None:
 
 
 def test_a_second_build_starts_no_process(toolchain: Toolchain, calls: list[str]) -> None:
-    sources = [Source("a.c", "int g(void); int f(void) { return g(); }"), Source("b.c", "int g(void) { return 1; }")]
+    sources = [
+        Source("a.c", "int g(void); int f(void) { return g(); }"),
+        Source("b.c", "int g(void) { return 1; }"),
+    ]
 
     def build() -> bytes:
         again = get_toolchain(toolchain.name, toolchain.core)
@@ -147,7 +150,7 @@ def test_an_undefined_symbol_is_named_with_its_place(toolchain: Toolchain) -> No
 
 def test_a_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(ToolchainError, match="apt install gcc-arm-none-eabi, or use .* zig"):
+    with pytest.raises(ToolchainError, match=r"apt install gcc-arm-none-eabi, or use .* zig"):
         get_toolchain("gcc", CORES["cortex-m4f"])
     with pytest.raises(ToolchainError, match="apt install gcc-riscv64-unknown-elf"):
         get_toolchain("gcc", CORES["rv32imc"])
