@@ -328,3 +328,33 @@ def test_reset_forgets_a_running_job() -> None:
     board.unit.reset()
     assert board.status() == 0
     assert board.now == 0
+
+
+halves = st.sampled_from([0, 1, 2, 3, 5, 0x7F, 0xFF80, 0xFFFF])
+words = st.one_of(
+    st.builds(pair, halves, halves),
+    st.integers(0, 2**32 - 1),
+    st.integers(RAM - 8, RAM + RAM_BYTES + 8),
+    st.sampled_from([INPUT, OUTPUT, WEIGHTS, BIAS, MULTIPLIER, SHIFT]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(PLAIN.registers())), words, max_size=6))
+def test_any_register_values_end_in_a_code_and_write_only_the_result(
+    abuse: dict[str, int],
+) -> None:
+    board = Board()
+    fill(board, PLAIN)
+    values = {**PLAIN.registers(), **abuse}
+    values["MODE"] &= 1
+    before = board.ram(RAM, RAM_BYTES)
+    error = board.run(values)
+    start, size = board.unit._job().result()
+    if error == "none":
+        low, high = start - RAM, start - RAM + size
+        assert 0 <= low <= high <= RAM_BYTES
+        after = board.ram(RAM, RAM_BYTES)
+        assert after[:low] + after[high:] == before[:low] + before[high:]
+    else:
+        assert board.ram(RAM, RAM_BYTES) == before
