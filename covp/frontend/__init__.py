@@ -1,0 +1,37 @@
+"""Reading model files: one file a format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from covp.errors import ModelError
+from covp.graph.graph import Graph
+
+
+def load_model(model: str | Path) -> Graph:
+    """A graph from a model file or the name of a zoo model.
+
+    Args:
+        model: the path of a .tflite file, or a name of `covp.zoo.names`. A path wins when both
+            exist.
+
+    Raises:
+        ModelError: no such model, or it cannot be read; one line.
+    """
+    path = Path(model)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return _load_file(path)
+    from covp import zoo
+
+    found = zoo.find(str(model))
+    graph = _load_file(found.path)
+    graph.name = str(model)
+    return graph
+
+
+def _load_file(path: Path) -> Graph:
+    if path.suffix.lower() == ".onnx":
+        raise ModelError(f"{path}: ONNX is not supported yet; convert the model to .tflite")
+    from covp.frontend.tflite import load_tflite
+
+    return load_tflite(path)

@@ -1,0 +1,237 @@
+"""The TFLite reader: a flatbuffer into a `Graph`."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from covp.errors import ModelError
+from covp.frontend.tflite_options import CONVERTERS
+from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.ops import definition
+
+_IDENTIFIER = b"TFL3"
+_DTYPES = {
+    tflite.TensorType.FLOAT32: np.float32,
+    tflite.TensorType.INT8: np.int8,
+    tflite.TensorType.UINT8: np.uint8,
+    tflite.TensorType.INT16: np.int16,
+    tflite.TensorType.INT32: np.int32,
+    tflite.TensorType.INT64: np.int64,
+    tflite.TensorType.BOOL: np.bool_,
+}
+_KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
+_TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
+# what reading a damaged flatbuffer may raise: the accessors trust every offset
+_DAMAGE = (
+    struct.error,
+    IndexError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    KeyError,
+)
+
+
+def load_tflite(path: str | Path) -> Graph:
+    """Read a .tflite file.
+
+    Raises:
+        ModelError: the file is missing, damaged, or uses what is not supported. The text names
+            the file, the operator with its index or the tensor, and what would mend it.
+    """
+    path = Path(path)
+    data = _read(path)
+    try:
+        return _Reader(data, _identifier(path.stem)).graph()
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+    except _DAMAGE as error:
+        raise ModelError(
+            f"{path}: damaged or truncated ({type(error).__name__} while reading); "
+            "copy or convert the model again"
+        ) from error
+
+
+def _read(path: Path) -> bytes:
+    if path.is_dir():
+        raise ModelError(f"{path}: is a directory; name a .tflite file in it")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    if not data:
+        raise ModelError(f"{path}: the file is empty; copy or convert the model again")
+    if data[4:8] != _IDENTIFIER:
+        raise ModelError(f"{path}: not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
+    return data
+
+
+def _identifier(stem: str) -> str:
+    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
+    return f"model_{name}" if name[0].isdigit() else name
+
+
+class _Reader:
+    """One model; every access may raise what `_DAMAGE` lists."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.size = len(data)
+        self.name = name
+        self.model = tflite.Model.GetRootAsModel(data, 0)
+        if self.model.SubgraphsLength() < 1:
+            raise ModelError("has no subgraph; convert the model again")
+        self.subgraph = self.model.Subgraphs(0)
+
+    def graph(self) -> Graph:
+        self.tensors = [self._tensor(i) for i in self._range(self.subgraph.TensorsLength())]
+        _make_unique(self.tensors)
+        ops = [self._op(i) for i in self._range(self.subgraph.OperatorsLength())]
+        if not ops:
+            raise ModelError("has no operator; nothing is left to run")
+        inputs = [self.tensors[i] for i in self._indices(self.subgraph.InputsAsNumpy())]
+        outputs = [self.tensors[i] for i in self._indices(self.subgraph.OutputsAsNumpy())]
+        if not inputs or not outputs:
+            raise ModelError("has no input or no output")
+        graph = Graph(self.name, inputs, outputs, ops)
+        _check_order(graph)
+        return graph
+
+    def _range(self, count: int) -> range:
+        # a damaged length would loop for hours
+        if not 0 <= count <= self.size:
+            raise ValueError(f"length {count}")
+        return range(count)
+
+    def _indices(self, values: Any) -> Iterator[int]:
+        if isinstance(values, int):  # flatbuffers gives 0 for a missing vector
+            return iter(())
+        indices: list[int] = values.tolist()
+        for index in indices:
+            if not 0 <= index < len(self.tensors):
+                raise IndexError(index)
+        return iter(indices)
+
+    def _tensor(self, index: int) -> Tensor:
+        raw = self.subgraph.Tensors(index)
+        name = (raw.Name() or b"").decode("utf-8", "replace") or f"tensor_{index}"
+        shape = tuple(int(raw.Shape(i)) for i in self._range(raw.ShapeLength()))
+        if raw.Type() not in _DTYPES:
+            kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
+            raise ModelError(
+                f"tensor {name} is {kind.lower()}, which is not supported; convert the model to "
+                "int8 (full integer quantization) or float32"
+            )
+        if any(extent < 0 for extent in shape):
+            raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
+        dtype: np.dtype[Any] = np.dtype(_DTYPES[raw.Type()])
+        return Tensor(
+            name, shape, dtype, self._quantization(raw, name, shape), self._data(raw, shape, dtype)
+        )
+
+    def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+        buffer = self.model.Buffers(raw.Buffer())
+        content = buffer.DataAsNumpy() if buffer is not None else 0
+        if isinstance(content, int) or content.size == 0:
+            return None
+        return np.frombuffer(content.tobytes(), dtype).reshape(shape)
+
+    def _quantization(self, raw: Any, name: str, shape: tuple[int, ...]) -> Quantization | None:
+        parameters = raw.Quantization()
+        if parameters is None or parameters.ScaleLength() == 0:
+            return None
+        scale = np.array(parameters.ScaleAsNumpy(), np.float32)
+        zero = parameters.ZeroPointAsNumpy()
+        zero_point = np.zeros_like(scale, np.int64) if isinstance(zero, int) else np.array(zero)
+        zero_point = np.broadcast_to(zero_point, scale.shape).astype(np.int32)
+        axis = int(parameters.QuantizedDimension()) if scale.size > 1 else 0
+        if not np.isfinite(scale).all() or (scale <= 0).any():
+            raise ModelError(f"tensor {name} has a scale that is not a positive number")
+        if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
+            raise ModelError(f"tensor {name}: {scale.size} scales do not fit its shape {shape}")
+        return Quantization(scale, zero_point, axis)
+
+    def _op(self, index: int) -> Op:
+        raw = self.subgraph.Operators(index)
+        kind = self._kind(raw)
+        convert = CONVERTERS.get(kind)
+        if convert is None:
+            known = ", ".join(sorted(CONVERTERS))
+            raise ModelError(f"operator {index} is {kind}, which is not supported; known: {known}")
+        inputs: list[Tensor | None] = []
+        for i in self._range(raw.InputsLength()):
+            at = int(raw.Inputs(i))
+            inputs.append(None if at == -1 else self.tensors[next(self._indices(np.array([at])))])
+        outputs = [self.tensors[i] for i in self._indices(raw.OutputsAsNumpy())]
+        op = Op(kind, f"{kind.lower()}_{index}", inputs, outputs, None, index)
+        try:
+            options = raw.BuiltinOptions()
+            op.attributes = convert(op, options)
+            _check(op)
+        except ModelError as error:
+            raise ModelError(f"operator {index} ({kind}): {error}") from None
+        return op
+
+    def _kind(self, raw: Any) -> str:
+        code = self.model.OperatorCodes(raw.OpcodeIndex())
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        kind = _KIND_NAMES.get(number, f"builtin {number}")
+        if kind == "CUSTOM":
+            return f"custom {(code.CustomCode() or b'?').decode('utf-8', 'replace')}"
+        return str(kind)
+
+
+def _check(op: Op) -> None:
+    """Types that a kernel exists for, quantization where it is needed, shapes that fit."""
+    source = op.input(1) if op.kind == "SPLIT" else op.input(0)
+    for tensor in (source, *op.outputs):
+        if tensor.dtype == np.int8 and tensor.quantization is None:
+            raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
+        if (
+            tensor.dtype == np.int8
+            and tensor.quantization is not None
+            and (tensor.quantization.per_channel)
+        ):
+            raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
+        if tensor.dtype not in (np.int8, np.float32, np.int32):
+            raise ModelError(
+                f"tensor {tensor.name} is {tensor.dtype}; int8 and float32 are supported"
+            )
+        if 0 in tensor.shape:
+            raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+    shapes = definition(op.kind).infer_shapes(op)
+    stated = [tensor.shape for tensor in op.outputs]
+    if shapes != stated:
+        raise ModelError(f"its output should have shape {shapes[0]}, the file says {stated[0]}")
+
+
+def _check_order(graph: Graph) -> None:
+    """Each operator reads what is an input, a constant or already computed."""
+    known = {id(tensor) for tensor in graph.inputs}
+    for op in graph.ops:
+        for tensor in op.inputs:
+            if tensor is not None and tensor.data is None and id(tensor) not in known:
+                raise ModelError(
+                    f"operator {op.index} ({op.kind}) reads {tensor.name} before it is computed"
+                )
+        known |= {id(tensor) for tensor in op.outputs}
+
+
+def _make_unique(tensors: list[Tensor]) -> None:
+    """Reports and arenas tell tensors apart by name."""
+    seen: set[str] = set()
+    for index, tensor in enumerate(tensors):
+        if tensor.name in seen:
+            tensor.name = f"{tensor.name}_{index}"
+        seen.add(tensor.name)

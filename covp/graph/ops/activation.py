@@ -1,0 +1,90 @@
+"""LOGISTIC, TANH, RELU, RELU6 and LEAKY_RELU: int8 through tables of 256 results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.fixed_point import input_radius, logistic, tanh
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import (
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+)
+
+_INPUT_BITS = 4
+
+
+def unary_table(op: Op) -> NDArray[np.int8]:
+    """The int8 result for each input from -128 to 127, for the five kinds of this file.
+
+    Source: tensorflow/lite/kernels/internal/reference/integer_ops/{logistic,tanh}.h,
+    reference/leaky_relu.h and micro/kernels/activations_common.cc.
+    """
+    centred = np.arange(-128, 128, dtype=np.int64) - op.input(0).zero_point
+    if op.kind in ("LOGISTIC", "TANH"):
+        return _saturating_function(op, centred)
+    if op.kind == "LEAKY_RELU":
+        return _leaky(op, centred)
+    return _clamped(op, centred)
+
+
+def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
+    multiplier, shift = quantize_multiplier(op.input(0).scale * (1 << (31 - _INPUT_BITS)))
+    radius = input_radius(_INPUT_BITS, shift)
+    inside = np.clip(centred, -radius + 1, radius - 1)
+    raw = multiply_by_quantized_multiplier(inside, multiplier, shift)
+    if op.kind == "LOGISTIC":
+        result = rounding_divide_by_pot(logistic(raw, _INPUT_BITS), 31 - 8) - 128
+    else:
+        result = rounding_divide_by_pot(tanh(raw, _INPUT_BITS), 31 - 7)
+    result = np.where(centred <= -radius, -128, np.where(centred >= radius, 127, result))
+    return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
+    ratio = op.input(0).scale / op.output.scale
+    alpha = float(np.float32(op.attributes.alpha))
+    positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio))
+    negative = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio * alpha))
+    result = np.where(centred >= 0, positive, negative) + op.output.zero_point
+    return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _clamped(op: Op, centred: Array) -> NDArray[np.int8]:
+    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
+    out = op.output
+    factor = quantize_multiplier(op.input(0).scale / out.scale)
+    scaled = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
+    limits = activation_range(op.kind.lower(), out.scale, out.zero_point, out.dtype)
+    return np.clip(scaled, *limits).astype(np.int8)
+
+
+def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    if x.dtype == np.int8:
+        return [unary_table(op)[x.astype(np.int64) + 128]]
+    return [_float(op, x).astype(np.float32)]
+
+
+def _float(op: Op, x: Array) -> Array:
+    if op.kind == "LOGISTIC":
+        return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))))
+    if op.kind == "TANH":
+        return np.asarray(np.tanh(x))
+    if op.kind == "LEAKY_RELU":
+        return np.where(x >= 0, x, x * np.float32(op.attributes.alpha))
+    return np.clip(x, 0, 6 if op.kind == "RELU6" else np.inf)
+
+
+def _shape(op: Op) -> list[Shape]:
+    return [op.input(0).shape]
+
+
+for _kind in ("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6"):
+    OPS[_kind] = OpDefinition(_shape, _reference)

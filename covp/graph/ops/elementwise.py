@@ -1,0 +1,69 @@
+"""ADD, SUB and MUL with numpy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import (
+    activation_range,
+    float_activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+
+_LEFT_SHIFT = 20
+_FLOAT = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
+
+
+def _shape(op: Op) -> list[Shape]:
+    shapes = op.input(0).shape, op.input(1).shape
+    try:
+        return [tuple(np.broadcast_shapes(*shapes))]
+    except ValueError:
+        raise ModelError(f"shapes {shapes[0]} and {shapes[1]} do not broadcast") from None
+
+
+def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a, b = given(values, 0), given(values, 1)
+    if op.output.dtype == np.float32:
+        low, high = float_activation_range(op.attributes.activation)
+        return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
+    if op.output.dtype != np.int8:
+        return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
+    out = op.output
+    x = a.astype(np.int64) - op.input(0).zero_point
+    y = b.astype(np.int64) - op.input(1).zero_point
+    scaled = _product(op, x, y) if op.kind == "MUL" else _sum(op, x, y)
+    limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
+    return [np.clip(scaled + out.zero_point, *limits).astype(np.int8)]
+
+
+def _sum(op: Op, x: Array, y: Array) -> Array:
+    """AddElementwise: both inputs at twice the larger scale, shifted left by 20 first.
+
+    tensorflow/lite/micro/kernels/add_common.cc and sub_common.cc.
+    """
+    scales = op.input(0).scale, op.input(1).scale
+    twice = 2.0 * max(scales)
+    terms = []
+    for value, scale in zip((x, y), scales, strict=True):
+        factor = quantize_multiplier(scale / twice)
+        terms.append(multiply_by_quantized_multiplier(value << _LEFT_SHIFT, *factor))
+    total = terms[0] - terms[1] if op.kind == "SUB" else terms[0] + terms[1]
+    result = quantize_multiplier(twice / ((1 << _LEFT_SHIFT) * op.output.scale))
+    return multiply_by_quantized_multiplier(total, *result)
+
+
+def _product(op: Op, x: Array, y: Array) -> Array:
+    """MulElementwise: tensorflow/lite/micro/kernels/mul_common.cc, the factor in float products."""
+    factor = float(np.float32(op.input(0).scale) * np.float32(op.input(1).scale))
+    return multiply_by_quantized_multiplier(x * y, *quantize_multiplier(factor / op.output.scale))
+
+
+for _kind in _FLOAT:
+    OPS[_kind] = OpDefinition(_shape, _reference)

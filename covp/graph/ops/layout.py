@@ -1,0 +1,136 @@
+"""Operators that only move values: RESHAPE, PAD, CONCATENATION, TRANSPOSE, slices, RESIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op, Tensor
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+
+
+def _reshape_shape(op: Op) -> list[Shape]:
+    source, out = op.input(0), op.output
+    if source.size != out.size:
+        raise ModelError(f"cannot reshape {source.shape} to {out.shape}")
+    return [out.shape]
+
+
+def _reshape(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    return [given(values, 0).reshape(op.output.shape)]
+
+
+def _pad_shape(op: Op) -> list[Shape]:
+    pads = op.attributes.paddings
+    return [tuple(n + a + b for n, (a, b) in zip(op.input(0).shape, pads, strict=True))]
+
+
+def _pad(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    value = x.dtype.type(op.attributes.value)
+    return [np.pad(x, op.attributes.paddings, constant_values=value)]
+
+
+def _concatenation_shape(op: Op) -> list[Shape]:
+    axis = op.attributes.axis
+    shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
+    rest = {shape[:axis] + shape[axis + 1 :] for shape in shapes}
+    if len(rest) != 1 or any(len(shape) <= axis for shape in shapes):
+        raise ModelError(f"shapes {shapes} do not join along axis {axis}")
+    joined = sum(shape[axis] for shape in shapes)
+    return [(*shapes[0][:axis], joined, *shapes[0][axis + 1 :])]
+
+
+def _concatenation(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    parts = [_rescaled(given(values, i), op.input(i), op.output) for i in range(len(op.inputs))]
+    return [np.concatenate(parts, axis=op.attributes.axis)]
+
+
+def _rescaled(x: Array, source: Tensor, target: Tensor) -> Array:
+    """int8 values brought to the output's quantization (as QUANTIZE does); else unchanged."""
+    if x.dtype != np.int8 or (source.scale, source.zero_point) == (target.scale, target.zero_point):
+        return x
+    factor = quantize_multiplier(source.scale / target.scale)
+    centred = x.astype(np.int64) - source.zero_point
+    stored = multiply_by_quantized_multiplier(centred, *factor) + target.zero_point
+    return np.clip(stored, -128, 127).astype(np.int8)
+
+
+def _transpose_shape(op: Op) -> list[Shape]:
+    return [tuple(op.input(0).shape[axis] for axis in op.attributes.permutation)]
+
+
+def _transpose(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    return [np.ascontiguousarray(given(values, 0).transpose(op.attributes.permutation))]
+
+
+def _slice_shape(op: Op) -> list[Shape]:
+    return [_sliced(op, np.broadcast_to(np.int8(0), op.input(0).shape)).shape]
+
+
+def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    return [np.ascontiguousarray(_sliced(op, given(values, 0)))]
+
+
+def _sliced(op: Op, x: Array) -> Array:
+    a = op.attributes
+    taken = x[tuple(slice(*bounds) for bounds in a.slices)]
+    return taken.reshape(
+        [extent for axis, extent in enumerate(taken.shape) if axis not in a.shrink]
+    )
+
+
+def _split_shape(op: Op) -> list[Shape]:
+    axis, source, parts = op.attributes.axis, op.input(1).shape, len(op.outputs)
+    if source[axis] % parts:
+        raise ModelError(f"axis {axis} of {source} does not split into {parts} equal parts")
+    return [(*source[:axis], source[axis] // parts, *source[axis + 1 :])] * parts
+
+
+def _split(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    parts = np.split(given(values, 1), len(op.outputs), axis=op.attributes.axis)
+    return [np.ascontiguousarray(part) for part in parts]
+
+
+def nearest_indices(
+    source: int, target: int, align_corners: bool, half_pixel_centers: bool
+) -> list[int]:
+    """The source row (or column) of each target row: reference_ops::GetNearestNeighbor."""
+    if align_corners and target > 1:
+        scale = np.float32(source - 1) / np.float32(target - 1)
+    else:
+        scale = np.float32(source) / np.float32(target)
+    offset = np.float32(0.5 if half_pixel_centers else 0.0)
+    indices = []
+    for i in range(target):
+        at = (np.float32(i) + offset) * scale
+        # TfLiteRound: half away from zero
+        index = int(np.floor(at + np.float32(0.5))) if align_corners else int(np.floor(at))
+        indices.append(max(min(index, source - 1), 0))
+    return indices
+
+
+def _resize_shape(op: Op) -> list[Shape]:
+    batch, _, _, channels = op.input(0).shape
+    return [(batch, *op.attributes.size, channels)]
+
+
+def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a, x = op.attributes, given(values, 0)
+    rows, columns = (
+        nearest_indices(x.shape[i + 1], a.size[i], a.align_corners, a.half_pixel_centers)
+        for i in (0, 1)
+    )
+    return [np.ascontiguousarray(x[:, rows][:, :, columns])]
+
+
+OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape)
+OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad)
+OPS["CONCATENATION"] = OpDefinition(_concatenation_shape, _concatenation)
+OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose)
+OPS["STRIDED_SLICE"] = OpDefinition(_slice_shape, _slice)
+OPS["SPLIT"] = OpDefinition(_split_shape, _split)
+OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(_resize_shape, _resize)

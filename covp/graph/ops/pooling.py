@@ -1,0 +1,60 @@
+"""AVERAGE_POOL_2D and MAX_POOL_2D."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op
+from covp.graph.ops.convolution import _patches
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import activation_range, float_activation_range
+
+
+def _shape(op: Op) -> list[Shape]:
+    a, source = op.attributes, op.input(0).shape
+    if len(source) != 4:
+        raise ModelError(f"shape {source} is not NHWC")
+    pads = (a.padding.top + a.padding.bottom, a.padding.left + a.padding.right)
+    out = tuple((source[i + 1] + pads[i] - a.filter[i]) // a.stride[i] + 1 for i in (0, 1))
+    return [(source[0], *out, source[3])]
+
+
+def _windows(op: Op, image: Array, outside: float) -> Array:
+    """(batch, out height, out width, filter height, filter width, channels)."""
+    a = op.attributes
+    rows, columns = (a.padding.top, a.padding.bottom), (a.padding.left, a.padding.right)
+    padded = np.pad(image, ((0, 0), rows, columns, (0, 0)), constant_values=outside)
+    return _patches(padded, a.filter, a.stride, (1, 1))
+
+
+def _clamp(op: Op, result: Array) -> list[Array]:
+    out = op.output
+    if out.dtype == np.float32:
+        limits: tuple[float, float] = float_activation_range(op.attributes.activation)
+    else:
+        limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
+    return [np.clip(result, *limits).astype(out.dtype)]
+
+
+def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """Padding does not count; int8 rounds half away from zero, on stored values."""
+    image = given(values, 0)
+    count = _windows(op, np.ones((1, *image.shape[1:3], 1), np.int64), 0).sum(axis=(3, 4))
+    if image.dtype == np.float32:
+        return _clamp(op, _windows(op, image, 0.0).sum(axis=(3, 4), dtype=np.float32) / count)
+    total = _windows(op, image.astype(np.int64), 0).sum(axis=(3, 4))
+    rounded = (np.abs(total) + count // 2) // count
+    return _clamp(op, np.where(total > 0, rounded, -rounded))
+
+
+def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    image = given(values, 0)
+    lowest = -np.inf if image.dtype == np.float32 else np.iinfo(image.dtype).min
+    return _clamp(op, _windows(op, image, lowest).max(axis=(3, 4)))
+
+
+OPS["AVERAGE_POOL_2D"] = OpDefinition(_shape, _average)
+OPS["MAX_POOL_2D"] = OpDefinition(_shape, _max)

@@ -1,0 +1,41 @@
+"""QUANTIZE and DEQUANTIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+
+
+def _same_shape(op: Op) -> list[Shape]:
+    return [op.input(0).shape]
+
+
+def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """AffineQuantize for float (half away from zero), Requantize for integers."""
+    x, out = given(values, 0), op.output
+    if x.dtype == np.float32:
+        ratio = x / np.float32(out.scale)
+        stored = np.trunc(ratio + np.copysign(np.float32(0.5), ratio)) + out.zero_point
+    else:
+        source = op.input(0)
+        factor = quantize_multiplier(source.scale / out.scale)
+        centred = x.astype(np.int64) - source.zero_point
+        stored = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
+    info = np.iinfo(out.dtype)
+    return [np.clip(stored, info.min, info.max).astype(out.dtype)]
+
+
+def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """(stored - zero point) * scale, the product in double as reference_ops::Dequantize."""
+    source = op.input(0)
+    centred = given(values, 0).astype(np.int64) - source.zero_point
+    return [(centred * float(source.scale)).astype(np.float32)]
+
+
+OPS["QUANTIZE"] = OpDefinition(_same_shape, _quantize)
+OPS["DEQUANTIZE"] = OpDefinition(_same_shape, _dequantize)

@@ -1,0 +1,48 @@
+"""MEAN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+
+
+def _shape(op: Op) -> list[Shape]:
+    a, source = op.attributes, op.input(0).shape
+    kept = [1 if axis in a.axes else extent for axis, extent in enumerate(source)]
+    if a.keep_dims:
+        return [tuple(kept)]
+    return [tuple(extent for axis, extent in enumerate(source) if axis not in a.axes)]
+
+
+def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x, a, out = given(values, 0), op.attributes, op.output
+    if x.dtype == np.float32:
+        mean = x.mean(axis=a.axes, dtype=np.float32)
+        return [np.asarray(mean, np.float32).reshape(out.shape)]
+    total = x.sum(axis=a.axes, dtype=np.int64)
+    count = int(np.prod([x.shape[axis] for axis in a.axes]))
+    return [np.asarray(_quantized(op, total, count)).astype(np.int8).reshape(out.shape)]
+
+
+def _quantized(op: Op, total: Array, count: int) -> Array:
+    """EvalIntegerMean, reference_ops::QuantizedMeanOrSum.
+
+    Equal quantization on both sides divides, towards zero; else 1 / count goes into the factor.
+    """
+    source, out = op.input(0), op.output
+    if (source.scale, source.zero_point) == (out.scale, out.zero_point):
+        return np.where(total < 0, -(-total // count), total // count)
+    multiplier, shift = quantize_multiplier(source.scale / out.scale)
+    extra = min(count.bit_length() - 1, 32, 31 + shift)
+    multiplier = (multiplier << extra) // count
+    value = total - source.zero_point * count
+    scaled = multiply_by_quantized_multiplier(value, multiplier, shift - extra)
+    return np.clip(scaled + out.zero_point, -128, 127)
+
+
+OPS["MEAN"] = OpDefinition(_shape, _reference)

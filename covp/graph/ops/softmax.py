@@ -1,0 +1,61 @@
+"""SOFTMAX along the last axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.quantization import (
+    quantize_multiplier,
+    rounding_divide_by_pot,
+    rounding_doubling_high_mul,
+)
+
+DIFFERENCE_BITS = 5
+"""Integer bits of input differences."""
+SUM_BITS = 12
+"""Integer bits of the sum of exponentials."""
+
+
+def exponentials(op: Op) -> Array:
+    """exp(-d * scale * beta) for d = 0 ... 255 steps below the row's maximum.
+
+    int64 array of 256 values with 0 integer bits; differences that TFLM leaves out are 0.
+    Source: PreprocessSoftmaxScaling and reference_ops::Softmax.
+    """
+    real = op.attributes.beta * op.input(0).scale * (1 << (31 - DIFFERENCE_BITS))
+    multiplier, shift = quantize_multiplier(min(real, (1 << 31) - 1.0))
+    shift = max(shift, 0)
+    differences = -np.arange(256, dtype=np.int64)
+    lowest = -input_radius(DIFFERENCE_BITS, shift)
+    kept = differences >= lowest
+    rescaled = rounding_doubling_high_mul(np.where(kept, differences, 0) << shift, multiplier)
+    return np.where(kept, exp_on_negative_values(rescaled, DIFFERENCE_BITS), 0)
+
+
+def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    if x.dtype == np.float32:
+        shifted = (x - x.max(axis=-1, keepdims=True)) * np.float32(op.attributes.beta)
+        powers = np.exp(shifted)
+        return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
+    wide = x.astype(np.int64)
+    powers = exponentials(op)[wide.max(axis=-1, keepdims=True) - wide]
+    total = rounding_divide_by_pot(powers, SUM_BITS).sum(axis=-1, keepdims=True)
+    # the sum as 2**bits * (1 + fraction)
+    leading_zeros = 32 - np.vectorize(int.bit_length, otypes=[np.int64])(total)
+    scale = one_over_one_plus_x((total << leading_zeros) - (1 << 31))
+    exponent = SUM_BITS - leading_zeros + 31 - 8
+    scaled = rounding_divide_by_pot(rounding_doubling_high_mul(scale, powers), exponent)
+    return [np.clip(scaled - 128, -128, 127).astype(np.int8)]
+
+
+def _shape(op: Op) -> list[Shape]:
+    return [op.input(0).shape]
+
+
+OPS["SOFTMAX"] = OpDefinition(_shape, _reference)
