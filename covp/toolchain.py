@@ -388,6 +388,7 @@ _ERROR = re.compile(
 )
 _UNDEFINED = re.compile(r"undefined (?:symbol: |reference to )[`']?(?P<symbol>[^\s'`]+)")
 _REFERENCE = re.compile(r"(?:>>> referenced by |^)(?P<file>[^\s:()]+\.[cS]):(?P<line>\d+)", re.M)
+_LINKER = re.compile(r"^\S*\bld(?:\.lld)?: ?(?:error: )?(?:\S*/out\.elf )?")
 
 
 def _first_error(stderr: str, tool: str) -> str:
@@ -401,6 +402,7 @@ def _first_error(stderr: str, tool: str) -> str:
         place = _REFERENCE.search(stderr)
         where = f"{Path(place['file']).name}:{place['line']}: " if place else ""
         return f"{where}undefined symbol {undefined['symbol']}"
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    lines = [_LINKER.sub("", line.strip()) for line in stderr.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("collect2")]
     told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return f"{tool}: {told or 'failed without a message'}"

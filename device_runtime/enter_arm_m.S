@@ -12,6 +12,14 @@
 covp_enter:
     ldr r0, =covp_stack_top
     mov sp, r0
+#ifdef __ARM_FP
+    ldr r0, =0xe000ed88 /* CPACR: full access to coprocessors 10 and 11, the FPU */
+    ldr r1, [r0]
+    orr r1, r1, #0xf00000
+    str r1, [r0]
+    dsb
+    isb
+#endif
     bl covp_run_tasks
     .global covp_done
     .type covp_done, %function

@@ -58,7 +58,7 @@ class GraphModule(Module):
         self._count_layers()
         entry = self._loaded().elf.symbols[self.program.run_function].value
         call = Call(session, Signature(self.program.run_function, (), VOID), Task(entry), ())
-        stop = session._run([call])
+        stop = session._queue.run([call])
         self._profile = self._measure(stop)
         session._last_run = self
         outputs = [self._read(tensor) for tensor in self.program.outputs]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 
 from covp.platform_file import Platform
 from covp.runtime.elf import global_names
@@ -12,7 +14,7 @@ from covp.toolchain import Source, Toolchain, runtime_dir
 ENTRY, DONE, QUEUE, RETURN = "covp_enter", "covp_done", "covp_queue", "covp_call_return"
 STACK_TOP = "covp_stack_top"
 
-_ENTER = {"arm": "enter_arm_m.S", "riscv": "enter_riscv.S"}
+_SUFFIX = {"arm": "arm_m", "riscv": "riscv"}
 # A loop that copies must not become a call of the function it is in; unrolled it is only larger.
 _PLAIN_LOOPS = {
     "zig": ("-fno-builtin", "-fno-unroll-loops", "-fno-vectorize"),
@@ -22,20 +24,66 @@ _PLAIN_LOOPS = {
 
 def place_runtime(toolchain: Toolchain, platform: Platform, memory: ImageMemory) -> LoadedImage:
     """Compile and link the runtime for a platform (cached)."""
-    folder = runtime_dir()
-    names = ["task_runner.c", "workspace.c", _ENTER[platform.core.architecture]]
-    objects = toolchain.compile([Source.read(folder / name) for name in names], flags=("-g1",))
-    plain = ("-g1", *_PLAIN_LOOPS[toolchain.name])
-    objects += toolchain.compile([Source.read(folder / "memory.c")], flags=plain)
+    names = ["task_runner.c", f"enter_{_SUFFIX[platform.core.architecture]}.S"]
+    sources = [Source.read(runtime_dir() / name) for name in names]
+    objects = toolchain.compile(sources, flags=("-g1",)) + _support_objects(toolchain)
     keep = global_names(objects)
     symbols = {STACK_TOP: memory.stack.end}
     return memory.place(toolchain, objects, "runtime", entry=ENTRY, keep=keep, symbols=symbols)
+
+
+def _support_objects(toolchain: Toolchain) -> list[Path]:
+    """Workspace allocation and memcpy with its family."""
+    workspace = Source.read(runtime_dir() / "workspace.c")
+    memory = Source.read(runtime_dir() / "memory.c")
+    plain = ("-g1", *_PLAIN_LOOPS[toolchain.name])
+    return [
+        *toolchain.compile([workspace], flags=("-g1",)),
+        *toolchain.compile([memory], flags=plain),
+    ]
 
 
 def runtime_library(toolchain: Toolchain) -> Path:
     """The mathematical functions, of which each module links what it uses (cached)."""
     source = Source.read(runtime_dir() / "math.c")
     return toolchain.archive(toolchain.compile([source], flags=("-g1",)))
+
+
+def standalone_script(platform: Platform) -> str:
+    """The linker script of a program that runs without a host (device_runtime/standalone.ld)."""
+    rights = {"flash": "rx", "ram": "rwx"}
+    memory = [
+        f"  {region.name} ({rights[region.kind]}) : "
+        f"ORIGIN = 0x{region.start:08x}, LENGTH = {region.bytes}"
+        for region in platform.memory
+    ]
+    template = Template((runtime_dir() / "standalone.ld").read_text(encoding="utf-8"))
+    return template.substitute(
+        name=platform.name,
+        memory="\n".join(memory),
+        flash=platform.flash.name,
+        ram=platform.ram.name,
+        stack=platform.stack_bytes,
+    )
+
+
+def link_standalone(
+    toolchain: Toolchain, platform: Platform, sources: Sequence[Source], flags: Sequence[str] = ()
+) -> Path:
+    """A whole firmware image of C sources with a ``main``: vectors, start-up code, libraries.
+
+    It starts at symbol ``covp_reset`` and ends at ``covp_exit`` with main's result in
+    ``covp_exit_status``.
+
+    Raises:
+        ToolchainError: it does not compile or link, or overflows a memory region.
+    """
+    folder = runtime_dir()
+    start = [folder / "startup.c", folder / f"startup_{_SUFFIX[platform.core.architecture]}.S"]
+    objects = toolchain.compile(sources, flags=("-g", *flags))
+    objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
+    objects += [*_support_objects(toolchain), runtime_library(toolchain)]
+    return toolchain.link(objects, standalone_script(platform))
 
 
 def runtime_exports(image: LoadedImage) -> dict[str, int]:

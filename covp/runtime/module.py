@@ -48,12 +48,14 @@ class Call:
             raise DeviceError(f"{self.signature.name} did not run: a call queued before it faulted")
         return decode_result(self.signature.result, *self._words)
 
-    def _finish(self, low: int, high: int) -> None:
+    def finish(self, low: int, high: int) -> None:
+        """Take the result registers, when the call has run."""
         self._words = (low, high)
         self._arguments = ()
 
-    def _drop(self) -> None:
-        self._dropped = True
+    def drop(self) -> None:
+        """Mark a call that will not run any more; no effect on one that has run."""
+        self._dropped = self._words is None
         self._arguments = ()
 
     def __repr__(self) -> str:

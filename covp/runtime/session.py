@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -11,14 +10,13 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from covp.codegen.program import AcceleratorInstance, Program
-from covp.device.base import LowLevelDevice, Stop
+from covp.device.base import LowLevelDevice
 from covp.errors import UsageError
 from covp.platform_file import Platform, load_platform
-from covp.runtime.abi import TASK_BYTES
 from covp.runtime.devices import open_device
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
-from covp.runtime.image import DONE, ENTRY, QUEUE, place_runtime, runtime_exports, runtime_library
+from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
     FLASH_SECTIONS,
     RAM_SECTIONS,
@@ -28,11 +26,11 @@ from covp.runtime.linking import (
 )
 from covp.runtime.module import Call, Module
 from covp.runtime.profile import MemoryUse, Profile
+from covp.runtime.task_queue import TaskQueue
 from covp.runtime.tensor import DeviceTensor
 from covp.toolchain import Source, get_toolchain
 
 _M = TypeVar("_M", bound=Module)
-_MAX_TASKS = 64
 
 
 class Session:
@@ -46,6 +44,8 @@ class Session:
         device: what the platform runs on; "virtual" is the emulated core.
         toolchain: "zig" or "gcc".
         strict: run every call when it is made.
+        timeout: seconds of host time that what is run together may take; None is the device's
+            default. A program that takes longer faults.
 
     Raises:
         PlatformError, ToolchainError, UsageError, CapacityError: with one line each.
@@ -57,12 +57,12 @@ class Session:
         device: str = "virtual",
         toolchain: str = "zig",
         strict: bool = False,
+        timeout: float | None = None,
     ) -> None:
         self.platform = load_platform(platform)
         self.toolchain = get_toolchain(toolchain, self.platform.core)
         self.strict = strict
         self._memory = ImageMemory(self.platform)
-        self._queue: list[Call] = []
         self._modules: list[Module] = []
         self._accelerators: dict[int, str] = {}
         self._last_run: GraphModule | None = None
@@ -70,6 +70,7 @@ class Session:
         self._runtime = place_runtime(self.toolchain, self.platform, self._memory)
         self._exports = runtime_exports(self._runtime)
         self.device: LowLevelDevice = open_device(device, self.platform)
+        self._queue = TaskQueue(self.device, self._memory, self._runtime, timeout)
         self._write(self._runtime)
 
     def __enter__(self) -> Session:
@@ -89,8 +90,7 @@ class Session:
         """Let the device go; queued calls are dropped. A second call does nothing."""
         if self._open:
             self._open = False
-            for call in self._queue:
-                call._drop()
+            self._queue.drop_all()
             close = getattr(self.device, "close", None)
             if close is not None:
                 close()
@@ -149,7 +149,9 @@ class Session:
                 f"{program.name} was compiled for {program.platform.name}, "
                 f"the session runs {self.platform.name}"
             )
-        sources = [Source(n, text) for n, text in program.sources.items() if n.endswith(".c")]
+        sources = [
+            Source(n, text) for n, text in program.sources.items() if n.endswith((".c", ".S"))
+        ]
         headers = {n: text for n, text in program.sources.items() if n.endswith(".h")}
         objects = self.toolchain.compile(sources, headers, flags=("-g1", *program.flags))
         keep = [program.run_function, program.arena_symbol]
@@ -184,6 +186,15 @@ class Session:
             tensor_bytes=self._memory.ram.used_bytes - variables - stack,
         )
 
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of host time for what is run together; None is the device's default."""
+        return self._queue.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self._queue.timeout = seconds
+
     def sync(self) -> None:
         """Run the queued calls.
 
@@ -191,40 +202,13 @@ class Session:
             DeviceFault: one of them faulted; it and those behind it are dropped.
         """
         self._check_open()
-        while self._queue:
-            batch, self._queue = self._queue[:_MAX_TASKS], self._queue[_MAX_TASKS:]
-            self._run(batch)
-
-    def _run(self, batch: Sequence[Call]) -> Stop:
-        size = len(batch) * TASK_BYTES
-        block = self._memory.ram.allocate(size, 16, f"the queue of {len(batch)} calls")
-        completed = 0
-        queue = self._runtime.elf.symbols[QUEUE].address
-        try:
-            space = max(self._memory.ram.gaps(), key=lambda gap: gap.size)
-            self.device.write(block.address, b"".join(call.task.pack() for call in batch))
-            header = (block.address, len(batch), 0, space.address, space.size)
-            self.device.write(queue, struct.pack("<5I", *header))
-            try:
-                return self.device.execute(self._symbol(ENTRY), self._symbol(DONE))
-            finally:
-                (completed,) = struct.unpack("<I", self.device.read(queue + 8, 4))
-                tasks = self.device.read(block.address, size)
-                for position, call in enumerate(batch[:completed]):
-                    call._finish(*struct.unpack_from("<II", tasks, position * TASK_BYTES + 8))
-        except BaseException:
-            for call in [*batch[completed:], *self._queue]:
-                call._drop()
-            self._queue.clear()
-            raise
-        finally:
-            self._memory.ram.free(block)
+        self._queue.run_all()
 
     def _symbol(self, name: str) -> int:
         return self._runtime.elf.symbols[name].address
 
     def _enqueue(self, call: Call) -> None:
-        self._queue.append(call)
+        self._queue.add(call)
         if self.strict:
             self.sync()
 

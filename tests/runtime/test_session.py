@@ -280,3 +280,27 @@ def test_names_that_do_not_exist_are_refused(open_session: Open) -> None:
         open_session("riscv32", toolchain="clang")
     with pytest.raises(UsageError, match="unknown device 'virtuel': did you mean virtual"):
         open_session("riscv32", device="virtuel")
+
+
+def test_an_endless_loop_is_a_fault(session: Session) -> None:
+    module = session.load_c("volatile int on = 1;\nvoid spin(void)\n{\n    while (on) { }\n}\n")
+    session.timeout = 0.05
+    with pytest.raises(DeviceFault, match=r"timeout.* in spin.*module\.c:4"):
+        module["spin"]().result()
+
+
+def test_a_long_queue_runs_in_what_memory_is_left(open_session: Open) -> None:
+    session = open_session("hifive1")
+    module = session.load_c(COUNTER)
+    fill = max(gap.size for gap in session._memory.ram.gaps()) - 300
+    held = session.tensor(np.zeros(fill, np.int8))
+    calls = [module["add"](1) for _ in range(200)]
+    assert [call.result() for call in calls] == list(range(1, 201))
+    assert not held.numpy().any()
+    rest = session.tensor(np.zeros(280, np.int8))
+    with pytest.raises(CapacityError, match="queue of 1 call"):
+        (lost := module["add"](1)).result()
+    with pytest.raises(DeviceError, match="did not run"):
+        lost.result()
+    rest.free()
+    assert module["add"](1).result() == 201

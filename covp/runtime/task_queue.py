@@ -1,0 +1,107 @@
+"""`TaskQueue`: calls that wait on the host, and how they get to the task runner on the device."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from covp.device.base import LowLevelDevice, Stop
+from covp.runtime.abi import TASK_BYTES
+from covp.runtime.allocator import Block
+from covp.runtime.image import DONE, ENTRY, QUEUE
+from covp.runtime.linking import ImageMemory, LoadedImage
+
+if TYPE_CHECKING:
+    from covp.runtime.module import Call
+
+MAX_TASKS = 64
+_RESULT = 8  # offset in struct covp_task
+_COMPLETED = 8  # offset in struct covp_queue
+
+
+class TaskQueue:
+    """Runs calls in the order they were added, as many as memory allows at a time.
+
+    The tasks lie in RAM that is free at that moment, and the largest free piece beside them is
+    the workspace of covp_workspace_alloc: neither takes memory while nothing runs.
+
+    Attributes:
+        timeout: seconds of host time for one execution; None is the device's default.
+    """
+
+    def __init__(
+        self,
+        device: LowLevelDevice,
+        memory: ImageMemory,
+        runtime: LoadedImage,
+        timeout: float | None,
+    ) -> None:
+        self.timeout = timeout
+        self._device = device
+        self._ram = memory.ram
+        self._address = {n: runtime.elf.symbols[n].address for n in (ENTRY, DONE, QUEUE)}
+        self._waiting: list[Call] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, call: Call) -> None:
+        """Let a call wait for `run_all`."""
+        self._waiting.append(call)
+
+    def run_all(self) -> None:
+        """Run what waits.
+
+        Raises:
+            DeviceFault, CapacityError: all that has not run by then is dropped.
+        """
+        while self._waiting:
+            room = max((gap.size for gap in self._ram.gaps()), default=0)
+            count = max(1, min(MAX_TASKS, room // TASK_BYTES))
+            batch, self._waiting = self._waiting[:count], self._waiting[count:]
+            try:
+                self.run(batch)
+            except BaseException:
+                self.drop_all()
+                raise
+
+    def drop_all(self) -> None:
+        """Forget what waits; asking such a call for its result is an error."""
+        for call in self._waiting:
+            call.drop()
+        self._waiting.clear()
+
+    def run(self, batch: Sequence[Call]) -> Stop:
+        """Run these calls now, without those that wait."""
+        size = len(batch) * TASK_BYTES
+        block = None
+        try:
+            plural = "s" if len(batch) != 1 else ""
+            block = self._ram.allocate(size, 16, f"the queue of {len(batch)} call{plural}")
+            self._store(batch, block)
+            try:
+                return self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
+            finally:
+                self._collect(batch, block)
+        except BaseException:
+            for call in batch:
+                call.drop()
+            raise
+        finally:
+            if block is not None:
+                self._ram.free(block)
+
+    def _store(self, batch: Sequence[Call], block: Block) -> None:
+        gaps = self._ram.gaps() or [Block(block.end, 0)]
+        workspace = max(gaps, key=lambda gap: gap.size)
+        self._device.write(block.address, b"".join(call.task.pack() for call in batch))
+        header = (block.address, len(batch), 0, workspace.address, workspace.size)
+        self._device.write(self._address[QUEUE], struct.pack("<5I", *header))
+
+    def _collect(self, batch: Sequence[Call], block: Block) -> None:
+        raw = self._device.read(self._address[QUEUE] + _COMPLETED, 4)
+        completed = int.from_bytes(raw, "little")
+        tasks = self._device.read(block.address, len(batch) * TASK_BYTES)
+        for position, call in enumerate(batch[:completed]):
+            call.finish(*struct.unpack_from("<II", tasks, position * TASK_BYTES + _RESULT))
