@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-import unicorn
 from unicorn import unicorn_const as uc
-from unicorn.unicorn_py3.unicorn import uclib
+from unicorn.unicorn_py3.unicorn import Uc, UcError, uclib
 
 from covp.device.base import Stop
 from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault, PlatformError
@@ -16,8 +15,8 @@ from covp.machine.clock import Clock
 from covp.machine.counter import BlockRuns, Counter, Totals
 from covp.machine.engine import RISCV_NAMES, open_engine, read_registers, register_ids, reset_core
 from covp.machine.faults import Ending, explain
-from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.instructions import RiscvCounters, is_armv6m, special_rules
+from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.symbols import Symbols
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
 from covp.machine.timing import core_rules
@@ -27,6 +26,7 @@ PAGE = 0x1000
 # Instructions between two looks at the time limit and at Ctrl-C: well under a tenth of a second.
 SLICE = 20_000_000
 _ACCESSES_BETWEEN_LOOKS = 4096
+_ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops behind them
 
 
 class VirtualDevice:
@@ -51,7 +51,7 @@ class VirtualDevice:
         self._arch = platform.core.architecture
         self._ids = register_ids(self._arch)
         self._thumb = 1 if self._arch == "arm" else 0
-        self._engine: unicorn.Uc | None = open_engine(platform.core)
+        self._engine: Uc | None = open_engine(platform.core)
         for memory in self.memories:
             self._map(memory)
         self._counter = Counter(
@@ -69,6 +69,9 @@ class VirtualDevice:
         self._last_stop: int | None = None
         self._running = False
         self._pending: BaseException | None = None
+        self._locating = False
+        self._access_points: set[int] = set()
+        self._last_access = (0, 0)
         self._deadline = 0.0
         self._accesses = 0
         self._ranges: list[tuple[int, int, int]] = []
@@ -138,7 +141,7 @@ class VirtualDevice:
     # -- registers ----------------------------------------------------------------------------
 
     @property
-    def engine(self) -> unicorn.Uc:
+    def engine(self) -> Uc:
         """The emulator. Raises DeviceError after `close`."""
         if self._engine is None:
             raise DeviceError("the device is closed")
@@ -150,6 +153,8 @@ class VirtualDevice:
 
     def write_register(self, name: str, value: int) -> None:
         """Change a register."""
+        if name == "pc" and self._running:
+            raise DeviceError("the pc cannot be changed while an instruction is carried out")
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
 
     def registers(self) -> dict[str, int]:
@@ -185,7 +190,7 @@ class VirtualDevice:
 
     def _now(self) -> Totals:
         if self._running:  # inside a callback
-            return self._counter.now(self.read_register("pc"))
+            return self._counter.now(self._counter.block())
         return Totals(self._counter.state.instructions, self._counter.state.cycles)
 
     def _cycles_now(self) -> int:
@@ -295,23 +300,58 @@ class VirtualDevice:
                 del self._pages[page]
                 self.engine.mem_unmap(page, PAGE)
 
-    def _on_load(self, engine: unicorn.Uc, offset: int, size: int, page: int) -> int:
+    def _on_load(self, engine: Uc, offset: int, size: int, page: int) -> int:
         try:
             base, peripheral = self._find_peripheral(page + offset, size, "unmapped read")
-            value = peripheral.read_register(page + offset - base, size)
+            offset += page - base
+            if peripheral.needs_exact_time(offset, False) and not self._is_located():
+                return 0
+            value = peripheral.read_register(offset, size)
             self._look()
             return value
         except BaseException as error:
             self._fail(error, page + offset)
             return 0
 
-    def _on_store(self, engine: unicorn.Uc, offset: int, size: int, value: int, page: int) -> None:
+    def _on_store(self, engine: Uc, offset: int, size: int, value: int, page: int) -> None:
         try:
             base, peripheral = self._find_peripheral(page + offset, size, "unmapped write")
-            peripheral.write_register(page + offset - base, size, value & 0xFFFFFFFF)
+            offset += page - base
+            if peripheral.needs_exact_time(offset, True) and not self._is_located():
+                return
+            peripheral.write_register(offset, size, value & 0xFFFFFFFF)
             self._look()
         except BaseException as error:
             self._fail(error, page + offset)
+
+    def _is_located(self) -> bool:
+        """Whether the accessing instruction starts the running block, so that the time is exact.
+
+        Inside a block the emulator does not tell the pc. Where it is needed the access is given
+        up; the emulator then stops at the instruction, undone, and `_run` repeats it as the start
+        of a block of its own.
+        """
+        block = self._counter.block()
+        execution = (block, self._counter.state.instructions)
+        if block in self._access_points and execution != self._last_access:
+            self._last_access = execution
+            return True
+        self._locating = True
+        self.engine.emu_stop()
+        return False
+
+    def _split_at_access(self, pc: int) -> int:
+        """Let blocks end in front of the access at ``pc`` from now on."""
+        block = self._counter.block()
+        self._left_at(pc)
+        self._locating = False
+        self._access_points.add(pc)
+        if block != pc:
+            self._forget_code(pc, 2)
+            self.engine.emu_start(pc | self._thumb, pc)  # runs nothing; the stop is now here
+            self.engine.ctl_request_cache(block | self._thumb)
+            self._forget_code(pc, 2)
+        return pc
 
     def _find_peripheral(self, address: int, size: int, kind: str) -> tuple[int, Peripheral]:
         for base, peripheral in self._pages[address & -PAGE]:
@@ -408,6 +448,11 @@ class VirtualDevice:
                 error.pc = error.pc or pc
                 self._located(error)
             raise error
+        if self._locating:
+            return self._split_at_access(pc)
+        if status == uc.UC_ERR_INSN_INVALID and counter.opcode(pc - 2) in _ARM_HINTS:
+            self._left_at(pc)
+            return pc
         if status or state.interrupt:
             raise self._fault(pc, status)
         if state.special:
@@ -444,7 +489,7 @@ class VirtualDevice:
         self._running = True
         try:
             self.engine.emu_start(pc | self._thumb, stop)
-        except unicorn.UcError as error:
+        except UcError as error:
             return int(error.errno)
         finally:
             self._running = False

@@ -395,6 +395,9 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     now->cycles += done->cycles;
 }
 
+/* Where the block that is running starts; 0 before the first one. */
+EXPORT uint32_t machine_block(const Machine *m) { return m->last ? m->last->address : 0; }
+
 /* Address of the last instruction of the last block. */
 EXPORT uint32_t machine_last_instruction(const Machine *m) {
     const Block *b = m->last;

@@ -179,6 +179,10 @@ class Counter:
         self._library.machine_now(self._machine, pc, ctypes.byref(count))
         return Totals(count.instructions, count.cycles)
 
+    def block(self) -> int:
+        """Where the block that is running starts."""
+        return int(self._library.machine_block(self._machine))
+
     def last_instruction(self) -> int:
         """Address of the last instruction of the last block."""
         return int(self._library.machine_last_instruction(self._machine))
@@ -249,6 +253,7 @@ def _library() -> ctypes.CDLL:
         ("machine_free", None, (machine,)),
         ("machine_left_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
+        ("machine_block", u32, (machine,)),
         ("machine_last_instruction", u32, (machine,)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-import unicorn
 from unicorn import arm_const, riscv_const
 from unicorn import unicorn_const as uc
+from unicorn.unicorn_py3.unicorn import Uc, UcError
 
 from covp.cores import Core
 from covp.errors import DeviceError
@@ -34,7 +34,7 @@ def register_ids(architecture: str) -> dict[str, int]:
     return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
 
 
-def open_engine(core: Core) -> unicorn.Uc:
+def open_engine(core: Core) -> Uc:
     """A new engine for the core, nothing mapped.
 
     Raises:
@@ -43,18 +43,18 @@ def open_engine(core: Core) -> unicorn.Uc:
     try:
         if core.architecture == "arm":
             # UC_MODE_MCLASS would silently give a Cortex-M33 whatever the model says.
-            engine = unicorn.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+            engine = Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
             engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{core.unicorn_cpu}"))
         else:
-            engine = unicorn.Uc(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
+            engine = Uc(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
             engine.ctl_set_cpu_model(getattr(riscv_const, f"UC_CPU_RISCV32_{core.unicorn_cpu}"))
         engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
-    except (AttributeError, unicorn.UcError) as error:
+    except (AttributeError, UcError) as error:
         raise DeviceError(f"the emulator cannot be a {core.name}: {error}") from None
     return engine
 
 
-def reset_core(engine: unicorn.Uc, core: Core, stack_top: int) -> None:
+def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
     """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
     for name, number in register_ids(core.architecture).items():
         if name not in ("xpsr", "zero"):
@@ -64,6 +64,6 @@ def reset_core(engine: unicorn.Uc, core: Core, stack_top: int) -> None:
         engine.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, status | _RISCV_FS_INITIAL)
 
 
-def read_registers(engine: unicorn.Uc, architecture: str) -> dict[str, int]:
+def read_registers(engine: Uc, architecture: str) -> dict[str, int]:
     """All general registers and the pc."""
     return {name: engine.reg_read(id) for name, id in register_ids(architecture).items()}

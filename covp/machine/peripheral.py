@@ -104,6 +104,25 @@ class Peripheral:
         if register.on_write is not None:
             getattr(self, register.on_write)(value)
 
+    def needs_exact_time(self, offset: int, is_store: bool) -> bool:
+        """Whether the model may look at the clock in this access; the first one then costs more.
+
+        A model that overrides `read_register` or `write_register` is taken to do so.
+        """
+        kind = type(self)
+        if is_store:
+            overridden = kind.write_register is not Peripheral.write_register
+        else:
+            overridden = kind.read_register is not Peripheral.read_register
+        register = self.registers.at(offset)
+        if overridden or register is None:
+            return overridden
+        if not is_store:
+            return register.on_read is not None
+        return register.on_write is not None or any(
+            field.on_write is not None for field in register.fields
+        )
+
     def fault(self, detail: str, offset: int | None = None, size: int | None = None) -> DeviceFault:
         """A fault of kind "register access" that names the model; the device adds the pc."""
         return DeviceFault(
