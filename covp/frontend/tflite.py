@@ -154,13 +154,13 @@ class _Reader:
         scale = np.array(parameters.ScaleAsNumpy(), np.float32)
         zero = parameters.ZeroPointAsNumpy()
         zero_point = np.zeros_like(scale, np.int64) if isinstance(zero, int) else np.array(zero)
-        zero_point = np.broadcast_to(zero_point, scale.shape).astype(np.int32)
+        zero_points = np.broadcast_to(zero_point, scale.shape).astype(np.int32)
         axis = int(parameters.QuantizedDimension()) if scale.size > 1 else 0
         if not np.isfinite(scale).all() or (scale <= 0).any():
             raise ModelError(f"tensor {name} has a scale that is not a positive number")
         if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
             raise ModelError(f"tensor {name}: {scale.size} scales do not fit its shape {shape}")
-        return Quantization(scale, zero_point, axis)
+        return Quantization(scale, zero_points, axis)
 
     def _op(self, index: int) -> Op:
         raw = self.subgraph.Operators(index)
@@ -175,6 +175,7 @@ class _Reader:
             inputs.append(None if at == -1 else self.tensors[next(self._indices(np.array([at])))])
         outputs = [self.tensors[i] for i in self._indices(raw.OutputsAsNumpy())]
         op = Op(kind, f"{kind.lower()}_{index}", inputs, outputs, None, index)
+        _widen_weights(op)
         try:
             options = raw.BuiltinOptions()
             op.attributes = convert(op, options)
@@ -190,6 +191,28 @@ class _Reader:
         if kind == "CUSTOM":
             return f"custom {(code.CustomCode() or b'?').decode('utf-8', 'replace')}"
         return str(kind)
+
+
+def _widen_weights(op: Op) -> None:
+    """Dynamic-range models: int8 weights under float activations become float32 constants.
+
+    TFLM refuses such models; LiteRT quantizes the activations on the fly instead, so that its
+    results differ by about 1 % of the range.
+    """
+    source = op.inputs[0] if op.inputs else None
+    if source is None or source.dtype != np.float32:
+        return
+    for position, tensor in enumerate(op.inputs):
+        if tensor is None or tensor.data is None or tensor.dtype != np.int8:
+            continue
+        scales = tensor.quantization
+        if scales is None:
+            raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
+        shape = [1] * len(tensor.shape)
+        shape[scales.axis] = scales.scale.size
+        centred = tensor.data.astype(np.float32) - scales.zero_point.reshape(shape)
+        data = (centred * scales.scale.reshape(shape)).astype(np.float32)
+        op.inputs[position] = Tensor(tensor.name, tensor.shape, np.dtype(np.float32), None, data)
 
 
 def _check(op: Op) -> None:

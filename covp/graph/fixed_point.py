@@ -31,7 +31,7 @@ _MINUS_32_OVER_17 = -1010580540
 
 def saturating_shift_left(raw: ArrayLike, bits: int) -> Raw:
     """raw * 2**bits, saturated to int32: SaturatingRoundingMultiplyByPOT."""
-    return np.clip(np.asarray(raw, np.int64) << bits, INT32_MIN, INT32_MAX)
+    return np.asarray(np.clip(np.asarray(raw, np.int64) << bits, INT32_MIN, INT32_MAX))
 
 
 def exp_on_negative_values(raw: ArrayLike, integer_bits: int) -> Raw:

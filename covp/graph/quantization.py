@@ -40,7 +40,7 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
     """round(a * b / 2**31), ties up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+    return np.asarray(np.minimum((product + (1 << 30)) >> 31, INT32_MAX))
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
@@ -49,7 +49,7 @@ def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int6
     shift = np.asarray(exponent, np.int64)
     mask = (np.int64(1) << shift) - 1
     threshold = (mask >> 1) + (value < 0)
-    return (value >> shift) + ((value & mask) > threshold)
+    return np.asarray((value >> shift) + ((value & mask) > threshold))
 
 
 def multiply_by_quantized_multiplier(

@@ -53,7 +53,7 @@ def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
     positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio))
     negative = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio * alpha))
     result = np.where(centred >= 0, positive, negative) + op.output.zero_point
-    return np.clip(result, -128, 127).astype(np.int8)
+    return np.asarray(np.clip(result, -128, 127).astype(np.int8))
 
 
 def _clamped(op: Op, centred: Array) -> NDArray[np.int8]:

@@ -48,7 +48,7 @@ def conv2d_accumulate(
     rows = patches.reshape(-1, kh * kw * channels)
     sums = rows @ flat.T.astype(dtype)
     shape = (batch, patches.shape[1], patches.shape[2], outputs)
-    return sums.astype(np.int64).astype(np.int32).reshape(shape)
+    return np.asarray(sums.astype(np.int64).astype(np.int32).reshape(shape))
 
 
 def depthwise_accumulate(
@@ -141,7 +141,7 @@ def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
     if bias is not None:
         sums = sums + bias
     low, high = float_activation_range(attributes.activation)
-    return np.clip(sums, low, high).astype(np.float32)
+    return np.asarray(np.clip(sums, low, high).astype(np.float32))
 
 
 def _image_shape(op: Op, outputs: int) -> list[Shape]:
