@@ -115,6 +115,8 @@ def _assemble(
         ),
         reference=lambda inputs: run_reference(graph, inputs),
         refusals=tuple(split.refusals),
+        # kernels read bytes a word at a time
+        flags=("-fno-strict-aliasing",),
     )
 
 
