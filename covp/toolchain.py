@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.cache import cache_dir, content_key, write_atomically
+from covp.compiler_output import dependencies, first_error
 from covp.cores import Core
 from covp.errors import ToolchainError, UsageError, near_misses
 
@@ -75,7 +75,6 @@ class Toolchain:
     """A compiler and linker for one core; `get_toolchain` makes them."""
 
     name: str
-    package: str
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -208,7 +207,7 @@ class Toolchain:
             command += ["-MMD", "-MF", str(depend), "-c", str(source.path or source.name)]
             self._run([*command, "-o", str(result)], cwd=work)
             inside = {path.resolve(), *((work / name).resolve() for name in headers)}
-            found = (Path(name) for name in _dependencies(depend.read_text(encoding="utf-8")))
+            found = (Path(name) for name in dependencies(depend.read_text(encoding="utf-8")))
             files = {(work / file).resolve() for file in found} - inside
             includes = {str(file): _file_key(file) for file in sorted(files)}
             out = folder / f"{content_key(key, json.dumps(includes))}.o"
@@ -228,7 +227,7 @@ class Toolchain:
         except OSError as error:
             raise ToolchainError(f"{command[0]} cannot be started: {error}") from None
         if done.returncode:
-            raise ToolchainError(_first_error(done.stderr, self.name))
+            raise ToolchainError(first_error(done.stderr, self.name))
 
     def _find(self) -> str:
         raise NotImplementedError
@@ -364,7 +363,7 @@ def _version_of(binary: str, arguments: Sequence[str]) -> str:
     if not record.is_file():
         done = subprocess.run([binary, *arguments], capture_output=True, text=True)
         if done.returncode:
-            raise ToolchainError(f"{binary} does not run: {_first_error(done.stderr, binary)}")
+            raise ToolchainError(f"{binary} does not run: {first_error(done.stderr, binary)}")
         write_atomically(record, done.stdout.strip().encode())
     _versions[binary] = record.read_text()
     return _versions[binary]
@@ -375,34 +374,3 @@ def _file_key(path: Path) -> str:
         return content_key(path.read_bytes())
     except OSError:
         return "missing"
-
-
-def _dependencies(text: str) -> list[str]:
-    """The file names of a make rule as compilers write it ("\\ " is a space in a name)."""
-    _, _, files = text.replace("\\\n", " ").partition(": ")
-    return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]
-
-
-_ERROR = re.compile(
-    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"
-)
-_UNDEFINED = re.compile(r"undefined (?:symbol: |reference to )[`']?(?P<symbol>[^\s'`]+)")
-_REFERENCE = re.compile(r"(?:>>> referenced by |^)(?P<file>[^\s:()]+\.[cS]):(?P<line>\d+)", re.M)
-_LINKER = re.compile(r"^\S*\bld(?:\.lld)?: ?(?:error: )?(?:\S*/out\.elf )?")
-
-
-def _first_error(stderr: str, tool: str) -> str:
-    """The first error of a compiler or linker as one line, "file.c:12: message" if it says so."""
-    for line in stderr.splitlines():
-        found = _ERROR.match(line)
-        if found:
-            return f"{Path(found['file']).name}:{found['line']}: {found['text']}"
-    undefined = _UNDEFINED.search(stderr)
-    if undefined:
-        place = _REFERENCE.search(stderr)
-        where = f"{Path(place['file']).name}:{place['line']}: " if place else ""
-        return f"{where}undefined symbol {undefined['symbol']}"
-    lines = [_LINKER.sub("", line.strip()) for line in stderr.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("collect2")]
-    told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-    return f"{tool}: {told or 'failed without a message'}"

@@ -50,7 +50,7 @@ class Profile:
         return None if self.cycles is None else self.cycles / self.clock_hz
 
     def __str__(self) -> str:
-        rows = [("layer", "op", "on", "instructions", "cycles")]
+        rows: list[tuple[str, ...]] = [("layer", "op", "on", "instructions", "cycles")]
         for entry in self.layers:
             layer = entry.layer
             name = f"{layer.index} {layer.name}"
@@ -70,8 +70,8 @@ class Profile:
         )
 
 
-def _cells(instructions: int | None, cycles: int | None) -> tuple[str, str]:
-    return tuple("-" if value is None else f"{value:,}" for value in (instructions, cycles))  # type: ignore[return-value]
+def _cells(*values: int | None) -> list[str]:
+    return ["-" if value is None else f"{value:,}" for value in values]
 
 
 @dataclass(frozen=True)

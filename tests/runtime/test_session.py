@@ -1,5 +1,6 @@
 """Sessions: when calls run, where modules go, what is refused."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -304,3 +305,12 @@ def test_a_long_queue_runs_in_what_memory_is_left(open_session: Open) -> None:
         lost.result()
     rest.free()
     assert module["add"](1).result() == 201
+
+
+def test_a_warm_session_starts_no_process(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.load_c(COUNTER)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
+    with Session(session.platform, toolchain=session.toolchain.name) as again:
+        assert again.load_c(COUNTER)["add"](2).result() == 2

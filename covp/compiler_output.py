@@ -1,0 +1,36 @@
+"""What compilers and linkers write: error messages and lists of included files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ERROR = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"
+)
+_UNDEFINED = re.compile(r"undefined (?:symbol: |reference to )[`']?(?P<symbol>[^\s'`]+)")
+_REFERENCE = re.compile(r"(?:>>> referenced by |^)(?P<file>[^\s:()]+\.[cS]):(?P<line>\d+)", re.M)
+_LINKER = re.compile(r"^\S*\bld(?:\.lld)?: ?(?:error: )?(?:\S*/out\.elf )?")
+
+
+def first_error(stderr: str, tool: str) -> str:
+    """The first error of a compiler or linker as one line, "file.c:12: message" if it says so."""
+    for line in stderr.splitlines():
+        found = _ERROR.match(line)
+        if found:
+            return f"{Path(found['file']).name}:{found['line']}: {found['text']}"
+    undefined = _UNDEFINED.search(stderr)
+    if undefined:
+        place = _REFERENCE.search(stderr)
+        where = f"{Path(place['file']).name}:{place['line']}: " if place else ""
+        return f"{where}undefined symbol {undefined['symbol']}"
+    lines = [_LINKER.sub("", line.strip()) for line in stderr.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("collect2")]
+    told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return f"{tool}: {told or 'failed without a message'}"
+
+
+def dependencies(text: str) -> list[str]:
+    """The file names of a make rule as compilers write it ("\\ " is a space in a name)."""
+    _, _, files = text.replace("\\\n", " ").partition(": ")
+    return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]
