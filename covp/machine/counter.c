@@ -398,19 +398,6 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
 /* Where the block that is running starts; 0 before the first one. */
 EXPORT uint32_t machine_block(const Machine *m) { return m->last ? m->last->address : 0; }
 
-/* Address of the last instruction of the last block. */
-EXPORT uint32_t machine_last_instruction(const Machine *m) {
-    const Block *b = m->last;
-    const uint8_t *start = b ? host_bytes(m, b->address, b->size) : NULL;
-    if (!start) return 0;
-    const uint8_t *end = start + b->size, *p = start;
-    for (uint32_t bits, size; p < end; p += size) {
-        size = fetch(m, p, end, &bits);
-        if (p + size >= end) break;
-    }
-    return b->address + (uint32_t)(p - start);
-}
-
 /* The bits of the instruction at an address, 0 outside the memory. */
 EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
     const uint8_t *p = host_bytes(m, address, 2);

@@ -183,10 +183,6 @@ class Counter:
         """Where the block that is running starts."""
         return int(self._library.machine_block(self._machine))
 
-    def last_instruction(self) -> int:
-        """Address of the last instruction of the last block."""
-        return int(self._library.machine_last_instruction(self._machine))
-
     def opcode(self, address: int) -> int:
         """The bits of the instruction at an address; 0 outside the memory."""
         return int(self._library.machine_opcode(self._machine, address))
@@ -254,7 +250,6 @@ def _library() -> ctypes.CDLL:
         ("machine_left_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
-        ("machine_last_instruction", u32, (machine,)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),

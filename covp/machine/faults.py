@@ -34,7 +34,6 @@ _RISCV_EXCEPTIONS = {
     0: ("misaligned access", "the jump's target is not on an instruction boundary"),
     1: ("unmapped fetch", "the instruction cannot be fetched"),
     2: ("illegal instruction", "this core does not have it"),
-    3: ("breakpoint", "ebreak"),
     4: ("misaligned access", "load"),
     5: ("unmapped read", ""),
     6: ("misaligned access", "store"),
@@ -42,6 +41,9 @@ _RISCV_EXCEPTIONS = {
     8: ("unhandled exception", "ecall, and no handler takes it"),
     11: ("unhandled exception", "ecall, and no handler takes it"),
 }
+_SVC = 2
+_RISCV_BEHIND = (2, 3, 8, 11)
+_EBREAK = (0x00100073, 0x9002)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ def explain(platform: Platform, counter: Counter, ending: Ending) -> DeviceFault
     if state.interrupt:
         return _exception_fault(platform, counter, ending)
     if ending.status == uc.UC_ERR_INSN_INVALID:
-        return DeviceFault("illegal instruction", pc=ending.pc, detail=_opcode(counter, ending.pc))
+        opcode = counter.opcode(ending.pc)
+        if platform.core.architecture == "riscv" and opcode in _EBREAK:
+            return DeviceFault("breakpoint", pc=ending.pc, detail="ebreak")
+        return DeviceFault("illegal instruction", pc=ending.pc, detail=f"opcode 0x{opcode:x}")
     return DeviceFault("emulator stop", pc=ending.pc, detail=f"Unicorn's status {ending.status}")
 
 
@@ -104,12 +109,13 @@ def nearest_region(platform: Platform, address: int) -> str:
 def _exception_fault(platform: Platform, counter: Counter, ending: Ending) -> DeviceFault:
     number = counter.state.interrupt - 1
     is_arm = platform.core.architecture == "arm"
+    pc = ending.pc
+    if is_arm and number == _SVC:
+        pc -= 2
+    elif not is_arm and number in _RISCV_BEHIND:
+        pc -= 4  # even where the instruction has 2 bytes
     table = _ARM_EXCEPTIONS if is_arm else _RISCV_EXCEPTIONS
     kind, detail = table.get(number, ("unhandled exception", f"number {number}"))
     if kind == "illegal instruction":
-        detail = f"{_opcode(counter, ending.pc)}: {detail}"
-    return DeviceFault(kind, pc=ending.pc, detail=detail)
-
-
-def _opcode(counter: Counter, pc: int) -> str:
-    return f"opcode 0x{counter.opcode(pc):x}"
+        detail = f"opcode 0x{counter.opcode(pc):x}: {detail}"
+    return DeviceFault(kind, pc=pc, detail=detail)

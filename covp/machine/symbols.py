@@ -28,9 +28,9 @@ class Symbols:
     def locate(self, address: int) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         for file in reversed(self._files):
-            symbol = file.symbol(address)
-            if symbol is not None:
-                return symbol, file.line(address)
+            symbol, line = file.symbol(address), file.line(address)
+            if symbol is not None or line is not None:
+                return symbol, line
         return None, None
 
     def functions(self) -> list[tuple[int, int, str]]:
@@ -93,7 +93,7 @@ def _read_functions(elf: Any) -> list[tuple[int, int, str]]:
             found[start] = (size, symbol.name)
     starts = sorted(found)
     functions = []
-    for start, following in zip(starts, [*starts[1:], 1 << 32], strict=True):
+    for start, following in zip(starts, [*starts[1:], 1 << 32], strict=False):
         size, name = found[start]
         functions.append((start, start + size if size else min(following, start + 0x1000), name))
     return functions
