@@ -276,7 +276,7 @@ class Zig(Toolchain):
         try:
             self._run(command)
         except ToolchainError as error:
-            if "undefined symbol" not in str(error):
+            if "undefined symbol __" not in str(error):
                 raise
             # 2 s to build, so only for programs that divide 64-bit or use floats in software
             self._run([*command, str(self._compiler_rt())])
