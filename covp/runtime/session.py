@@ -82,9 +82,11 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._open and kind is None:
-            self.sync()
-        self.close()
+        try:
+            if self._open and kind is None:
+                self.sync()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let the device go; queued calls are dropped. A second call does nothing."""

@@ -314,3 +314,10 @@ def test_a_warm_session_starts_no_process(
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
     with Session(session.platform, toolchain=session.toolchain.name) as again:
         assert again.load_c(COUNTER)["add"](2).result() == 2
+
+
+def test_a_fault_at_the_end_of_a_session_is_seen_and_the_session_closed() -> None:
+    with pytest.raises(DeviceFault, match="crash"), Session("riscv32") as session:
+        session.load_c(COUNTER)["crash"]()
+    with pytest.raises(UsageError, match="session is closed"):
+        session.sync()
