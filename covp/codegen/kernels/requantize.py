@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.cores import Core
 from covp.graph.quantization import multiply_by_quantized_multiplier
 
@@ -79,7 +80,7 @@ class Requantizer:
     @property
     def includes(self) -> str:
         """Headers that `function` needs."""
-        return "#include <arm_acle.h>" if self._saturates else ""
+        return clamp_includes(self.core, self.low, self.high)
 
     def columns(self) -> list[NDArray[np.int32]]:
         """The per-channel constants that ``requantize`` takes after the sum, in order."""
@@ -175,19 +176,8 @@ class Requantizer:
         highest = np.abs(high_word(np.array([[self.bound]]))).max(axis=1) + np.abs(offset)
         return offset if (highest < 1 << 31).all() else None
 
-    @property
-    def _saturates(self) -> bool:
-        """Whether the clamp is one SSAT."""
-        arm = self.core.architecture == "arm" and self.core.has("mull")
-        return arm and (self.low, self.high) == (-128, 127)
-
     def _clamp(self) -> str:
-        if self._saturates:
-            return "    result = __ssat(result, 8);\n"
-        return (
-            f"    result = result < {self.low} ? {self.low} : result;\n"
-            f"    result = result > {self.high} ? {self.high} : result;\n"
-        )
+        return f"    {clamp(self.core, 'result', self.low, self.high)}\n"
 
     def _proved_function(self) -> str:
         proved = self._proved

@@ -1,0 +1,22 @@
+"""Clamping an int32 in C."""
+
+from __future__ import annotations
+
+from covp.cores import Core
+
+
+def _saturates(core: Core, low: int, high: int) -> bool:
+    """Whether one SSAT does it."""
+    return core.architecture == "arm" and core.has("mull") and (low, high) == (-128, 127)
+
+
+def clamp(core: Core, name: str, low: int, high: int) -> str:
+    """C statements that bring the variable into [low, high]."""
+    if _saturates(core, low, high):
+        return f"{name} = __ssat({name}, 8);"
+    return f"{name} = {name} < {low} ? {low} : {name}; {name} = {name} > {high} ? {high} : {name};"
+
+
+def clamp_includes(core: Core, low: int, high: int) -> str:
+    """The header that `clamp` needs, or nothing."""
+    return "#include <arm_acle.h>" if _saturates(core, low, high) else ""

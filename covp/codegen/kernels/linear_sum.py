@@ -1,0 +1,130 @@
+"""int8 ADD and SUB of two tensors as one linear step.
+
+TFLM brings both inputs to a common scale, adds, and scales the sum: three fixed-point
+multiplications with roundings, about 80 instructions an element. The whole is a function of two
+bytes, so that a shorter one can be checked on all 65536 pairs when the code is generated::
+
+    output = clamp((a * x + b * y + c) >> s)
+
+``a``, ``b`` follow from the scales; for every pair the wanted output bounds ``c`` from both sides,
+and if an integer is left between all bounds it is exact. Otherwise the caller has to do without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import indent
+from covp.codegen.kernels.clamp import clamp, clamp_includes
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel, prototype
+from covp.graph.graph import Op
+from covp.graph.ops import definition
+
+Array = NDArray[np.int64]
+_NEIGHBOURS = [(0, 0), (0, 1), (1, 0), (1, 1), (0, -1), (-1, 0), (-1, -1), (1, -1), (-1, 1)]
+
+
+@dataclass(frozen=True)
+class LinearSum:
+    """The constants of ``clamp((a * x + b * y + c) >> s)``."""
+
+    a: int
+    b: int
+    c: int
+    s: int
+    low: int
+    high: int
+
+
+def linear_sum(op: Op) -> LinearSum | None:
+    """Constants that give TFLM's output for every pair of bytes; None where there are none."""
+    wanted = _every_pair(op)
+    low, high = int(wanted.min()), int(wanted.max())
+    x = np.arange(-128, 128, dtype=np.int64)
+    sign = -1 if op.kind == "SUB" else 1
+    ratios = op.input(0).scale / op.output.scale, sign * op.input(1).scale / op.output.scale
+    for s in range(30, 9, -1):
+        exact = [ratio * 2.0**s for ratio in ratios]
+        # the whole sum has to fit 32 bits; on the way it may wrap
+        if 128 * sum(map(abs, exact)) >= 1 << 32 or not _fits(exact, x, wanted, s):
+            continue
+        for da, db in _NEIGHBOURS:
+            a, b = round(exact[0]) + da, round(exact[1]) + db
+            value = a * x[:, None] + b * x[None, :]
+            c = _offset(value, wanted, s, low, high)
+            if c is not None and int(np.abs(value + c).max()) < 1 << 31:
+                return LinearSum(a, b, c, s, low, high)
+    return None
+
+
+def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
+    """Whether the sum, brought near the wanted outputs, stays in 32 bits."""
+    value = exact[0] * x[:, None] + exact[1] * x[None, :]
+    inside = (wanted > wanted.min()) & (wanted < wanted.max())
+    c = np.median(wanted[inside] * 2.0**s - value[inside]) if inside.any() else 0.0
+    return bool(np.abs(value + c).max() < (1 << 31) - (1 << s))
+
+
+def _every_pair(op: Op) -> Array:
+    """The reference's output for all pairs, [x + 128, y + 128]."""
+    x = np.repeat(np.arange(-128, 128, dtype=np.int8)[:, None], 256, axis=1)
+    return definition(op.kind).reference(op, [x, x.T])[0].astype(np.int64)
+
+
+def _offset(value: Array, wanted: Array, s: int, low: int, high: int) -> int | None:
+    at_least = np.where(wanted > low, (wanted << s) - value, -(1 << 40)).max()
+    at_most = np.where(wanted < high, ((wanted + 1) << s) - 1 - value, 1 << 40).min()
+    if at_least > at_most:
+        return None
+    return int((at_least + at_most) // 2)
+
+
+@kernel("ADD", "int8")
+@kernel("SUB", "int8")
+def _emit(request: KernelRequest) -> LayerCode:
+    """Until the general form with broadcasting is there."""
+    constants = linear_sum(request.op)
+    assert constants is not None
+    return emit_linear_sum(request, constants)
+
+
+def emit_linear_sum(request: KernelRequest, constants: LinearSum) -> LayerCode:
+    """The C of ADD or SUB of two computed tensors of one shape; may run in place."""
+    op = request.op
+    arguments: dict[str, Argument] = {
+        "input0": op.input(0),
+        "input1": op.input(1),
+        "output": op.output,
+    }
+    unroll = next(n for n in (4, 3, 2, 1) if op.output.size % n == 0)
+    k = constants
+    step = [
+        f"sum = (uint32_t)input0[i + @] * {k.a % (1 << 32)}u"
+        f" + (uint32_t)input1[i + @] * {k.b % (1 << 32)}u + {k.c % (1 << 32)}u;",
+        f"result = (int32_t)sum >> {k.s};",
+        clamp(request.core, "result", k.low, k.high),
+        "output[i + @] = (int8_t)result;",
+    ]
+    body = [line.replace(" + @", f" + {n}" if n else "") for n in range(unroll) for line in step]
+    source = "\n".join(
+        [
+            request.headline,
+            "#include <stdint.h>",
+            clamp_includes(request.core, k.low, k.high),
+            prototype(request.function, op, arguments),
+            "{",
+            f"    for (int32_t i = 0; i < {op.output.size}; i += {unroll}) {{",
+            "        uint32_t sum;",
+            "        int32_t result;",
+            indent(body, 2),
+            "    }",
+            "}\n",
+        ]
+    )
+    inputs = (op.input(0), op.input(1))
+    return LayerCode(
+        op, request.function, source, arguments, inputs, "linear, checked on all pairs"
+    )

@@ -1,0 +1,88 @@
+"""int8 SOFTMAX: exponentials from a table, the rest in fixed point as TFLM does it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.codegen.c_text import c_array
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel, prototype
+from covp.graph.ops.softmax import SUM_BITS, exponentials
+
+
+@kernel("SOFTMAX", "int8")
+def emit_softmax(request: KernelRequest) -> LayerCode:
+    """One row after the other; a table gives exp of each distance from the row's maximum."""
+    op = request.op
+    depth = op.input(0).shape[-1]
+    arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
+    table = c_array("powers", exponentials(op).astype(np.int32), "exp of 0 ... 255 steps down")
+    source = "\n".join(
+        [
+            request.headline,
+            "#include <stdint.h>",
+            "",
+            table,
+            _RECIPROCAL,
+            prototype(request.function, op, arguments),
+            _BODY.replace("@rows", str(op.output.size // depth))
+            .replace("@depth", str(depth))
+            .replace("@half", str(1 << (SUM_BITS - 1)))
+            .replace("@bits", str(SUM_BITS))
+            # RoundingDivideByPOT's exponent without the leading zeros
+            .replace("@exponent", str(SUM_BITS + 31 - 8)),
+        ]
+    )
+    schedule = "table of exponentials"
+    return LayerCode(op, request.function, source, arguments, (op.input(0),), schedule)
+
+
+# gemmlowp's one_over_one_plus_x_for_x_in_0_1: three Newton-Raphson steps
+_RECIPROCAL = """\
+static int32_t high_multiply(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
+}
+
+static int32_t saturated_shift(int32_t value, int32_t bits)
+{
+    int32_t most = INT32_MAX >> bits;
+    if (value > most)
+        return INT32_MAX;
+    return value < -most - 1 ? INT32_MIN : (int32_t)((uint32_t)value << bits);
+}
+
+static int32_t reciprocal(uint32_t fraction)
+{
+    int32_t half_denominator = (int32_t)((fraction + 0x80000000u) >> 1);
+    int32_t x = 1515870810 + high_multiply(half_denominator, -1010580540);
+    for (int32_t i = 0; i < 3; i++) {
+        int32_t error = (1 << 29) - high_multiply(half_denominator, x);
+        x += saturated_shift(high_multiply(x, error), 2);
+    }
+    return saturated_shift(x, 1);
+}
+"""
+_BODY = """\
+{
+    for (int32_t row = 0; row < @rows; row++, input += @depth, output += @depth) {
+        int32_t most = -128;
+        for (int32_t i = 0; i < @depth; i++)
+            most = input[i] > most ? input[i] : most;
+        uint32_t sum = 0;
+        for (int32_t i = 0; i < @depth; i++)
+            sum += (uint32_t)(powers[most - input[i]] + @half) >> @bits;
+        int32_t zeros = 0;
+        while (!(sum & 0x80000000u)) {
+            sum <<= 1;
+            zeros++;
+        }
+        int32_t scale = reciprocal(sum - 0x80000000u);
+        int32_t exponent = @exponent - zeros;
+        for (int32_t i = 0; i < @depth; i++) {
+            int32_t high = high_multiply(scale, powers[most - input[i]]);
+            int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - 128;
+            output[i] = (int8_t)(result > 127 ? 127 : result);
+        }
+    }
+}
+"""
