@@ -1,0 +1,102 @@
+"""Whole programs with layers on the accelerator: the same bits as without it, and who runs what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import covp
+from covp.errors import PlatformError, UsageError
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding
+from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.platform_file import load_platform
+
+
+def image(name: str, shape: tuple[int, ...], scale: float, zero_point: int) -> Tensor:
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
+    return Tensor(name, shape, np.dtype(np.int8), quantization)
+
+
+def weights(random: np.random.Generator, shape: tuple[int, ...], axis: int) -> Tensor:
+    scales = random.uniform(0.002, 0.02, shape[axis]).astype(np.float32)
+    quantization = Quantization(scales, np.zeros(shape[axis], np.int32), axis)
+    data = random.integers(-127, 128, shape).astype(np.int8)
+    return Tensor(f"w{random.integers(1 << 30)}", shape, np.dtype(np.int8), quantization, data)
+
+
+def bias(random: np.random.Generator, channels: int) -> Tensor:
+    data = random.integers(-3000, 3000, channels).astype(np.int32)
+    return Tensor(f"b{random.integers(1 << 30)}", (channels,), np.dtype(np.int32), None, data)
+
+
+def network() -> Graph:
+    """3x3 convolution, 3x3 depthwise, 1x1 convolution with stride 2."""
+    r = np.random.default_rng(5)
+    x = image("x", (1, 8, 6, 3), 0.05, -4)
+    a = image("a", (1, 8, 6, 8), 0.1, -128)
+    b = image("b", (1, 8, 6, 8), 0.2, 10)
+    y = image("y", (1, 4, 3, 5), 0.3, -3)
+    same = Padding(1, 1, 1, 1)
+    ops = [
+        Op("CONV_2D", "first", [x, weights(r, (8, 3, 3, 3), 0), bias(r, 8)], [a],
+           Conv2D((1, 1), same, (1, 1), "relu"), 0),
+        Op("DEPTHWISE_CONV_2D", "depthwise", [a, weights(r, (1, 3, 3, 8), 3), bias(r, 8)], [b],
+           DepthwiseConv2D((1, 1), same), 1),
+        Op("CONV_2D", "last", [b, weights(r, (5, 1, 1, 8), 0), None], [y],
+           Conv2D((2, 2), Padding()), 2),
+    ]  # fmt: skip
+    return Graph("network", [x], [y], ops)
+
+
+SPLITS = {
+    "qconv2d": ["qconv2d", "cpu", "qconv2d"],
+    "qconv2d:requantize=false": ["qconv2d", "cpu", "qconv2d"],
+    "qconv2d:requantize=false,max_stride=1": ["qconv2d", "cpu", "cpu"],
+}
+
+
+@pytest.mark.parametrize("spec", SPLITS)
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+def test_the_bits_are_those_of_the_reference_and_instructions_are_saved(
+    spec: str, platform: str
+) -> None:
+    graph = network()
+    alone = covp.compile(graph, platform)
+    program = covp.compile(graph, platform, accelerators=[spec])
+    assert [layer.target for layer in program.layers] == SPLITS[spec]
+    assert [accelerator.name for accelerator in program.accelerators] == [spec]
+    x = np.random.default_rng(0).integers(-128, 128, (1, 8, 6, 3)).astype(np.int8)
+    assert program.reference is not None
+    (want,) = program.reference([x])
+    instructions = []
+    for candidate in (alone, program):
+        with covp.Session(platform) as session:
+            module = session.load(candidate)
+            np.testing.assert_array_equal(module.run(x), want)
+            np.testing.assert_array_equal(module.run(x), want)
+            instructions.append(module.profile().instructions)
+    assert instructions[1] < instructions[0]
+
+
+def test_refusals_name_layer_constraint_and_value() -> None:
+    program = covp.compile(network(), "riscv32", accelerators=["qconv2d:max_stride=1"])
+    assert [(r.layer, r.reason) for r in program.refusals] == [
+        ("depthwise", "operator DEPTHWISE_CONV_2D; only CONV_2D"),
+        ("last", "stride 2x2; at most 1"),
+    ]
+
+
+def test_an_accelerator_without_a_layer_is_an_error_with_the_closest_reason() -> None:
+    graph = network()
+    graph.ops = graph.ops[2:]
+    graph.inputs = [graph.ops[0].input(0)]
+    with pytest.raises(UsageError, match=r"takes no layer of this model.*stride 2x2; at most 1"):
+        covp.compile(graph, "riscv32", accelerators=["qconv2d:max_stride=1"])
+
+
+def test_a_platform_without_a_slot_is_named_with_the_missing_key() -> None:
+    from msgspec.structs import replace
+
+    platform = replace(load_platform("riscv32"), accelerators=None)
+    with pytest.raises(PlatformError, match=r"accelerators\.base"):
+        covp.compile(network(), platform, accelerators=["qconv2d"])
