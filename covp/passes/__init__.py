@@ -1,0 +1,30 @@
+"""Graph to graph: each pass is one file and one function ``Graph -> Graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from covp.graph.graph import Graph
+from covp.passes.constant_folding import fold_constants
+from covp.passes.copy import copy_graph
+from covp.passes.dead_code import remove_dead_ops
+from covp.passes.fuse_activation import fuse_activations
+from covp.passes.fuse_pad import fuse_pads
+
+Pass = Callable[[Graph], None]
+
+PASSES: tuple[Pass, ...] = (
+    fold_constants,
+    fuse_pads,
+    fuse_activations,
+    remove_dead_ops,
+)
+"""In the order they run; each changes the graph in place and keeps its outputs to the bit."""
+
+
+def run_passes(graph: Graph) -> Graph:
+    """A new graph that computes the same with fewer operators; the argument stays as it is."""
+    lowered = copy_graph(graph)
+    for run in PASSES:
+        run(lowered)
+    return lowered

@@ -1,0 +1,15 @@
+"""A graph of its own for the passes to change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from covp.graph.graph import Graph, Op
+
+
+def copy_graph(graph: Graph) -> Graph:
+    """New operators and lists; tensors and attribute objects are shared, nothing changes them."""
+    ops: list[Op] = [
+        replace(op, inputs=list(op.inputs), outputs=list(op.outputs)) for op in graph.ops
+    ]
+    return Graph(graph.name, list(graph.inputs), list(graph.outputs), ops)

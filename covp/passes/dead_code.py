@@ -1,0 +1,16 @@
+"""Operators whose results nobody reads."""
+
+from __future__ import annotations
+
+from covp.graph.graph import Graph
+
+
+def remove_dead_ops(graph: Graph) -> None:
+    """Drop every operator that no output of the graph depends on."""
+    needed = {id(tensor) for tensor in graph.outputs}
+    kept = []
+    for op in reversed(graph.ops):
+        if any(id(tensor) in needed for tensor in op.outputs):
+            kept.append(op)
+            needed |= {id(tensor) for tensor in op.inputs if tensor is not None}
+    graph.ops = kept[::-1]
