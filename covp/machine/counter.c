@@ -83,6 +83,8 @@ typedef struct {
     /* Only the native side. */
     Block **chunks;
     Block *last;
+    uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not: 0 */
+    uint32_t fall_through;     /* where the last block leads when it is not taken */
     Block **all;          /* every block ever decoded, for the profile */
     uint64_t all_count, all_room;
     Marker *markers;
@@ -262,11 +264,12 @@ static void switch_bucket(Machine *m, uint32_t bucket) {
     m->bucket = bucket;
 }
 
-static inline void count(Machine *m, Block *b) {
-    const Block *last = m->last;
-    if (last && last->address + last->size != b->address) m->cycles += last->taken;
+static inline void count(Machine *m, Block *b, uint32_t address, uint32_t size) {
     m->instructions += b->instructions;
-    m->cycles += b->cycles;
+    /* A table, no branch: the host would mispredict it as often as the emulated one. */
+    m->cycles += b->cycles + m->branch_cycles[m->fall_through == address];
+    m->fall_through = address + size;
+    m->branch_cycles[0] = b->taken;
     b->count++;
     m->last = b;
 }
@@ -307,7 +310,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     }
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
-    count(m, b);
+    count(m, b, address, size);
 }
 
 EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
@@ -317,7 +320,7 @@ EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *use
     if (LIKELY(chunk != NULL)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         if (LIKELY(b->key == size && m->instructions < m->limit)) {
-            count(m, b);
+            count(m, b, address, size);
             return;
         }
     }
@@ -375,6 +378,7 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     m->instructions -= b->instructions;
     m->cycles -= b->cycles;
     m->last = NULL;
+    m->branch_cycles[0] = 0;
     if (pc == b->address) return;
     Block *done = find(m, b->address, pc - b->address, true);
     m->instructions += done->instructions;
@@ -410,8 +414,10 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);
     m->last = NULL;
-    count(m, b);
+    m->branch_cycles[0] = 0;
+    count(m, b, address, size);
     m->last = NULL;
+    m->branch_cycles[0] = 0;
 }
 
 /* markers sorted by address; buckets start at zero and bucket 0 is current. */
@@ -446,6 +452,7 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
 EXPORT void machine_start(Machine *m) {
     switch_bucket(m, 0);
     m->last = NULL;
+    m->branch_cycles[0] = 0;
 }
 
 EXPORT uint64_t machine_buckets(Machine *m, Count *out) {

@@ -19,7 +19,7 @@ from covp.machine.bus import Memory
 from covp.machine.timing import Rule
 
 _SOURCE = Path(__file__).with_name("counter.c")
-_FLAGS = ("-shared", "-O2", "-fPIC", "-Wall", "-Wextra")
+_FLAGS = ("-shared", "-O2", "-fPIC", "-fomit-frame-pointer", "-Wall", "-Wextra")
 _MAX_REGIONS = 16
 
 u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p

@@ -34,8 +34,11 @@ def register_ids(architecture: str) -> dict[str, int]:
     return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
 
 
-def open_engine(core: Core) -> Uc:
+def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     """A new engine for the core, nothing mapped.
+
+    Args:
+        virtual_tlb: let a UC_HOOK_TLB_FILL hook say what pages may do; needed for fast stores.
 
     Raises:
         DeviceError: the emulator does not know the core.
@@ -48,7 +51,8 @@ def open_engine(core: Core) -> Uc:
         else:
             engine = Uc(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
             engine.ctl_set_cpu_model(getattr(riscv_const, f"UC_CPU_RISCV32_{core.unicorn_cpu}"))
-        engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
+        if virtual_tlb:
+            engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
     except (AttributeError, UcError) as error:
         raise DeviceError(f"the emulator cannot be a {core.name}: {error}") from None
     return engine
