@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement, partition
 from covp.accelerator.registry import find_backend
@@ -34,6 +35,8 @@ def compile(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    allow_unused: bool = False,
 ) -> Program:
     """Compile a model ahead of time for a platform.
 
@@ -42,6 +45,7 @@ def compile(
         platform: a platform, its name or the path of its YAML file.
         accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends;
             the first one that takes a layer gets it.
+        allow_unused: whether an accelerator may end up without any layer; else that is an error.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -51,7 +55,8 @@ def compile(
     backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
     lowered = run_passes(graph)
     split = partition(lowered, backends)
-    _demand_use(split, backends)
+    if not allow_unused:
+        _demand_use(split, backends)
     layers = [
         _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}")
         for index, placement in enumerate(split.placements)

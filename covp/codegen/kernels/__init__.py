@@ -1,0 +1,9 @@
+"""The kernels, one file a family."""
+
+from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
+    conv2d,
+    depthwise,
+    linear_sum,
+    pooling,
+    softmax,
+)
