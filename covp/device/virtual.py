@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -26,6 +27,14 @@ PAGE = 0x1000
 # Instructions between two looks at the time limit and at Ctrl-C: well under a tenth of a second.
 SLICE = 20_000_000
 _ACCESSES_BETWEEN_LOOKS = 4096
+_ACCESS_ERRORS = (
+    uc.UC_ERR_READ_UNMAPPED,
+    uc.UC_ERR_WRITE_UNMAPPED,
+    uc.UC_ERR_FETCH_UNMAPPED,
+    uc.UC_ERR_WRITE_PROT,
+    uc.UC_ERR_READ_PROT,
+    uc.UC_ERR_FETCH_PROT,
+)
 _ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops behind them
 
 
@@ -501,9 +510,22 @@ class VirtualDevice:
 
     def _fault(self, pc: int, status: int) -> DeviceFault:
         counter = self._counter
+        if status in _ACCESS_ERRORS:
+            self._left_at(pc)
+            self._repeat_access(pc)
         fault = explain(self.platform, counter, Ending(pc, self.read_register("sp"), status))
         self._left_at(fault.pc)
         return self._located(fault)
+
+    def _repeat_access(self, pc: int) -> None:
+        """Let the instruction at ``pc`` fail once more, to learn its address and size."""
+        counter = self._counter
+        with counter.watching_accesses():
+            self.engine.ctl_flush_tb()
+            counter.begin(1 << 63)
+            with contextlib.suppress(UcError):
+                self.engine.emu_start(pc | self._thumb, 1 << 32, count=1)
+        self.engine.ctl_flush_tb()
 
     def _located(self, fault: DeviceFault) -> DeviceFault:
         fault.symbol, fault.source = self._symbols.locate(fault.pc)
