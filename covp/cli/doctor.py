@@ -1,0 +1,82 @@
+"""``covp doctor``: what is installed, what it enables, how to get it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json, print_table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One tool: ``version`` is None where it is missing."""
+
+    tool: str
+    version: str | None
+    enables: str
+    get: str
+
+
+_PACKAGES = (
+    ("unicorn", "the virtual device", "pip install unicorn"),
+    ("ziglang", "the default C compiler", "pip install ziglang"),
+    ("numpy", "the reference executor", "pip install numpy"),
+    ("ai-edge-litert", "tests against LiteRT's kernels", "pip install ai-edge-litert"),
+    ("hypothesis", "property tests", "pip install hypothesis"),
+)
+_TOOLS = (
+    ("arm-none-eabi-gcc", "--toolchain gcc for Arm", "apt install gcc-arm-none-eabi"),
+    (
+        "riscv64-unknown-elf-gcc",
+        "--toolchain gcc for RISC-V",
+        "apt install gcc-riscv64-unknown-elf",
+    ),
+    ("openocd", "real boards", "apt install openocd"),
+    ("gdb-multiarch", "debugging on the device", "apt install gdb-multiarch"),
+    ("qemu-system-arm", "speed comparison in benchmarks", "apt install qemu-system-arm"),
+    ("qemu-system-riscv32", "speed comparison in benchmarks", "apt install qemu-system-misc"),
+    ("verilator", "accelerators written in RTL", "apt install verilator"),
+)
+
+
+@click.command()
+@options.as_json
+def doctor(as_json: bool) -> None:
+    """Show what is installed, what each tool enables and how to get it."""
+    findings = [
+        *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
+        *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
+    ]
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+        return
+    rows = [
+        [f.tool, f.version or "missing", f.enables, "" if f.version else f.get] for f in findings
+    ]
+    print_table(["tool", "version", "enables", "to get it"], rows, left=4)
+
+
+def _package_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _tool_version(name: str) -> str | None:
+    """The first number-like word of what --version prints."""
+    path = shutil.which(name)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not start"
+    words = (done.stdout + done.stderr).replace("(", " ").replace(")", " ").split()
+    return next((word for word in words if word[:1].isdigit() and "." in word), "unknown")

@@ -1,0 +1,82 @@
+"""The command ``covp``: subcommands are loaded when they are called, errors are one line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from covp.errors import CovpError
+
+COMMANDS = ("accelerators", "compare", "doctor", "models", "platforms", "run")
+"""Each is a module of this package with a click command of its name."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module only when it is needed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, without importing them."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The subcommand, or None."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"covp.cli.{name}"), name)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="covp")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def covp(debug: bool) -> None:
+    """Simulation-first co-design of TinyML models, microcontrollers and accelerators."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 done, 1 the work failed, 2 the call is wrong."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    # accepted behind a subcommand too
+    given = [argument for argument in given if argument != "--debug"]
+    sys.exit(_run(given, debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    try:
+        status = covp.main(arguments, prog_name="covp", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Abort:
+        return _interrupted()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BrokenPipeError:
+        # the reader has gone, as with `| head`; keep the interpreter from complaining at exit
+        sys.stdout = open("/dev/null", "w")  # noqa: SIM115
+        return 0
+    except CovpError as error:
+        if debug:
+            raise
+        click.echo(f"covp: {error}", err=True)
+        return error.exit_status
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(
+            f"covp: internal error: {type(error).__name__}: {error}; run again with --debug and "
+            "report the traceback",
+            err=True,
+        )
+        return 1
+
+
+def _interrupted() -> int:
+    click.echo("covp: interrupted", err=True)
+    return 130

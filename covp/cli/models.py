@@ -1,0 +1,34 @@
+"""``covp models``: the zoo, and getting the official files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from covp import zoo
+from covp.cli import options
+from covp.cli.output import print_json, print_table
+
+
+@click.group(invoke_without_command=True)
+@options.as_json
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the model zoo; `covp models fetch` downloads the official files."""
+    if context.invoked_subcommand is not None:
+        return
+    found = [zoo.find(name) for name in zoo.names()]
+    if as_json:
+        print_json([asdict(model) | {"path": str(model.path)} for model in found])
+        return
+    rows = [[m.name, m.description, m.source, m.macs, str(m.path)] for m in found]
+    print_table(["model", "task", "source", "MACs", "file"], rows, left=3)
+
+
+@models.command()
+@click.argument("names", nargs=-1)
+def fetch(names: tuple[str, ...]) -> None:
+    """Download official models (all by default), checked against pinned SHA-256 hashes."""
+    for model in zoo.fetch(names, lambda name: click.echo(f"fetching {name}", err=True)):
+        click.echo(f"{model.name}: {model.path}")

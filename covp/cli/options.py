@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+platform = click.option(
+    "-p",
+    "--platform",
+    required=True,
+    metavar="PLATFORM",
+    help="A name from `covp platforms`, or the path of a YAML file.",
+)
+device = click.option(
+    "--device", default="virtual", show_default=True, help="What the platform runs on."
+)
+toolchain = click.option(
+    "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
+)
+seed = click.option("--seed", type=int, default=0, show_default=True, help="Of random inputs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

@@ -1,0 +1,48 @@
+"""``covp platforms``: what can be named with --platform."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json, print_table
+from covp.platform_file import Platform, load_platform, platform_names
+
+
+@click.command()
+@options.as_json
+def platforms(as_json: bool) -> None:
+    """List the platforms that can be named with --platform."""
+    known = [load_platform(name) for name in platform_names()]
+
+    def size(platform: Platform, kind: str) -> int:
+        return sum(region.bytes for region in platform.memory if region.kind == kind)
+
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": p.name,
+                    "description": p.description,
+                    "core": p.core.name,
+                    "clock_hz": p.clock_hz,
+                    "flash_bytes": size(p, "flash"),
+                    "ram_bytes": size(p, "ram"),
+                    "accelerator_slot": p.accelerators is not None,
+                }
+                for p in known
+            ]
+        )
+        return
+    rows = [
+        [
+            p.name,
+            p.core.name,
+            p.description,
+            f"{p.clock_hz / 1e6:g} MHz",
+            f"{size(p, 'flash') // 1024:,} KB",
+            f"{size(p, 'ram') // 1024:,} KB",
+        ]
+        for p in known
+    ]
+    print_table(["platform", "core", "description", "clock", "flash", "RAM"], rows, left=3)

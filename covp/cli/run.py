@@ -1,0 +1,118 @@
+"""``covp run``: a model on a platform, once, checked and reported."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json, print_table
+from covp.evaluation import Evaluation, evaluate, read_input
+
+
+@click.command()
+@click.argument("model")
+@options.platform
+@click.option(
+    "-a",
+    "--accel",
+    "accelerators",
+    multiple=True,
+    metavar="ACCEL",
+    help="A name from `covp accelerators` or file.py:Class, with :key=value,...",
+)
+@options.device
+@options.toolchain
+@click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
+@options.seed
+@click.option("--profile", is_flag=True, help="Add each layer's schedule and cost per MAC.")
+@click.option("--explain", is_flag=True, help="Why accelerators did not take a layer.")
+@options.as_json
+def run(
+    model: str,
+    platform: str,
+    accelerators: tuple[str, ...],
+    device: str,
+    toolchain: str,
+    inputs: tuple[str, ...],
+    seed: int,
+    profile: bool,
+    explain: bool,
+    as_json: bool,
+) -> int:
+    """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
+    result = evaluate(
+        model,
+        platform,
+        accelerators,
+        device=device,
+        toolchain=toolchain,
+        inputs=[read_input(path) for path in inputs] or None,
+        seed=seed,
+    )
+    if as_json:
+        document = result.record()
+        if explain:
+            document["refusals"] = [
+                {"layer": r.layer, "accelerator": r.accelerator, "reason": r.reason}
+                for r in result.program.refusals
+            ]
+        print_json(document)
+    else:
+        _report(result, profile)
+        if explain:
+            _explain(result)
+    return 0 if result.matches_reference else 1
+
+
+def _report(result: Evaluation, profile: bool) -> None:
+    source = "  SYNTHETIC stand-in: random weights" if result.source == "synthetic" else ""
+    click.echo(f"{result.model} on {result.platform.name}, {result.toolchain}{source}")
+    columns = ["layer", "operator", "on", "MACs", "instructions", "cycles (est.)"]
+    rows: list[list[object]] = [
+        [
+            f"{entry.layer.index}",
+            entry.layer.op,
+            entry.layer.target,
+            entry.layer.macs,
+            entry.instructions,
+            entry.cycles,
+        ]
+        for entry in result.profile.layers
+    ]
+    between = result.profile.between
+    rows.append(["", "between layers", "", None, between.instructions, between.cycles])
+    total = sum(layer.macs for layer in result.program.layers)
+    rows.append(["", "total", "", total, result.profile.instructions, result.profile.cycles])
+    if profile:
+        columns += ["per MAC", "schedule"]
+        for row, entry in zip(rows, result.profile.layers, strict=False):
+            macs = entry.layer.macs
+            row += [f"{entry.instructions / macs:.2f}" if macs else None, entry.layer.schedule]
+    print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
+    memory = result.memory
+    click.echo(
+        f"flash {memory.flash_bytes:,} B, RAM {memory.ram_bytes:,} B "
+        f"(arena {memory.arena_bytes:,}, stack {memory.stack_bytes:,})"
+    )
+    if result.profile.seconds is not None:
+        click.echo(
+            f"estimated {result.profile.seconds * 1e3:,.2f} ms at "
+            f"{result.platform.clock_hz / 1e6:g} MHz; simulated in "
+            f"{result.simulation_seconds * 1e3:,.0f} ms"
+        )
+    if result.matches_reference:
+        click.echo("outputs match the reference")
+    else:
+        elements = sum(output.size for output in result.outputs)
+        click.echo(f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements")
+
+
+def _explain(result: Evaluation) -> None:
+    refused: dict[str, list[str]] = {}
+    for refusal in result.program.refusals:
+        refused.setdefault(refusal.layer, []).append(f"{refusal.accelerator}: {refusal.reason}")
+    click.echo("\nwhere each layer runs, and why not elsewhere")
+    for layer in result.program.layers:
+        click.echo(f"  {layer.name}: {layer.target}")
+        for reason in refused.get(layer.name, []):
+            click.echo(f"      not {reason}")

@@ -1,0 +1,222 @@
+"""`evaluate`: a model on a platform, run and checked; what the command line and sweeps ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.codegen.compile import compile
+from covp.codegen.program import Program
+from covp.errors import UsageError
+from covp.frontend import load_model
+from covp.graph.graph import Graph
+from covp.platform_file import Platform, load_platform
+from covp.runtime.profile import MemoryUse, Profile
+from covp.runtime.session import Session
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One inference and all that was found out about it.
+
+    Attributes:
+        model: the zoo name, or the file's stem.
+        source: "official" or "synthetic" for zoo models, "file" for one given by path.
+        accelerators: as they were named.
+        toolchain: name and version.
+        outputs: of the device, in the model's order.
+        mismatches: output elements that differ from the reference, or for floats that differ by
+            more than 1e-5 of the largest.
+        simulation_seconds: host time of the inference.
+    """
+
+    model: str
+    source: str
+    platform: Platform
+    device: str
+    toolchain: str
+    accelerators: tuple[str, ...]
+    program: Program
+    profile: Profile
+    memory: MemoryUse
+    outputs: tuple[Array, ...]
+    mismatches: int
+    simulation_seconds: float
+
+    @property
+    def matches_reference(self) -> bool:
+        """Whether the device computed what the reference computes."""
+        return self.mismatches == 0
+
+    @property
+    def mac_coverage(self) -> float:
+        """The share of the model's multiply-accumulates that accelerators did."""
+        total = sum(layer.macs for layer in self.program.layers)
+        offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
+        return offloaded / total if total else 0.0
+
+    def record(self) -> dict[str, Any]:
+        """The JSON document ``covp.run/1`` of docs: instructions exact, cycles estimated."""
+        profile = self.profile
+        return {
+            "schema": "covp.run/1",
+            "model": self.model,
+            "model_source": self.source,
+            "platform": self.platform.name,
+            "device": self.device,
+            "toolchain": self.toolchain,
+            "accelerators": list(self.accelerators),
+            "instructions": profile.instructions,
+            "cycles": profile.cycles,
+            "seconds": profile.seconds,
+            "energy_j": None,
+            "simulation_seconds": self.simulation_seconds,
+            "matches_reference": self.matches_reference,
+            "memory": {
+                "flash_bytes": self.memory.flash_bytes,
+                "ram_bytes": self.memory.ram_bytes,
+                "arena_bytes": self.memory.arena_bytes,
+                "stack_bytes": self.memory.stack_bytes,
+            },
+            "layers": [
+                {
+                    "index": entry.layer.index,
+                    "name": entry.layer.name,
+                    "op": entry.layer.op,
+                    "target": entry.layer.target,
+                    "macs": entry.layer.macs,
+                    "instructions": entry.instructions,
+                    "cycles": entry.cycles,
+                    "schedule": entry.layer.schedule,
+                }
+                for entry in profile.layers
+            ],
+            "between": {
+                "instructions": profile.between.instructions,
+                "cycles": profile.between.cycles,
+            },
+            "outputs": [
+                {
+                    "name": tensor.name,
+                    "dtype": tensor.dtype.name,
+                    "shape": list(tensor.shape),
+                    "data": array.reshape(-1).tolist(),
+                }
+                for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
+            ],
+        }
+
+
+def evaluate(
+    model: str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    device: str = "virtual",
+    toolchain: str = "zig",
+    inputs: Sequence[Array] | None = None,
+    seed: int = 0,
+    allow_unused: bool = False,
+) -> Evaluation:
+    """Compile a model, run it once and compare its outputs with the reference.
+
+    Args:
+        model: a path or a zoo name.
+        inputs: one array an input; by default random ones from ``seed``.
+        allow_unused: an accelerator that gets no layer is not an error.
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    platform = load_platform(platform)
+    graph = load_model(model)
+    program = compile(graph, platform, accelerators, allow_unused=allow_unused)
+    values = random_inputs(graph, seed) if inputs is None else list(inputs)
+    with Session(platform, device=device, toolchain=toolchain) as session:
+        module = session.load(program)
+        start = time.perf_counter()
+        result = module.run(*values)
+        elapsed = time.perf_counter() - start
+        outputs = tuple(result) if isinstance(result, list) else (result,)
+        assert program.reference is not None
+        wanted = program.reference(values)
+        return Evaluation(
+            model=graph.name,
+            source=_source(model),
+            platform=platform,
+            device=device,
+            toolchain=session.toolchain.version,
+            accelerators=tuple(a if isinstance(a, str) else a.spec for a in accelerators),
+            program=program,
+            profile=session.profile(),
+            memory=session.memory(),
+            outputs=outputs,
+            mismatches=sum(map(_differences, outputs, wanted)),
+            simulation_seconds=elapsed,
+        )
+
+
+def random_inputs(graph: Graph, seed: int) -> list[Array]:
+    """Uniform over the whole range of integers, standard normal for floats."""
+    rng = np.random.default_rng(seed)
+    values: list[Array] = []
+    for tensor in graph.inputs:
+        if tensor.dtype.kind == "f":
+            values.append(rng.standard_normal(tensor.shape).astype(tensor.dtype))
+        else:
+            info = np.iinfo(tensor.dtype)
+            values.append(
+                rng.integers(info.min, info.max, tensor.shape, tensor.dtype, endpoint=True)
+            )
+    return values
+
+
+def read_input(path: str | Path) -> Array:
+    """An input from a .npy file.
+
+    Raises:
+        UsageError: the file is missing or holds no plain array.
+    """
+    try:
+        value = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UsageError(f"{path}: cannot be read as a .npy array: {error}") from None
+    if not isinstance(value, np.ndarray):
+        raise UsageError(f"{path}: holds several arrays; save one with numpy.save")
+    return value
+
+
+def speedup(alone: Evaluation, accelerated: Evaluation) -> Mapping[str, float | None]:
+    """What the accelerators bring: instructions saved (share) and speedup in estimated cycles."""
+    before, after = alone.profile, accelerated.profile
+    saved = faster = None
+    if before.instructions and after.instructions is not None:
+        saved = 1 - after.instructions / before.instructions
+    if before.cycles is not None and after.cycles:
+        faster = before.cycles / after.cycles
+    return {"instructions_saved": saved, "speedup": faster}
+
+
+def _source(model: str | Path) -> str:
+    path = Path(model)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return "file"
+    from covp import zoo
+
+    return zoo.find(str(model)).source
+
+
+def _differences(got: Array, wanted: Array) -> int:
+    if got.dtype.kind != "f":
+        return int((got != wanted).sum())
+    tolerance = 1e-5 * max(float(np.abs(wanted).max(initial=0)), 1e-30)
+    return int((~(np.abs(got - wanted) <= tolerance)).sum())
