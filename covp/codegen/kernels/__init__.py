@@ -3,7 +3,8 @@
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     conv2d,
     depthwise,
-    linear_sum,
+    elementwise,
     pooling,
     softmax,
+    unary_table,
 )

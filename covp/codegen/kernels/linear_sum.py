@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel, prototype
+from covp.cores import Core
 from covp.graph.graph import Op
 from covp.graph.ops import definition
 
@@ -82,49 +81,19 @@ def _offset(value: Array, wanted: Array, s: int, low: int, high: int) -> int | N
     return int((at_least + at_most) // 2)
 
 
-@kernel("ADD", "int8")
-@kernel("SUB", "int8")
-def _emit(request: KernelRequest) -> LayerCode:
-    """Until the general form with broadcasting is there."""
-    constants = linear_sum(request.op)
-    assert constants is not None
-    return emit_linear_sum(request, constants)
-
-
-def emit_linear_sum(request: KernelRequest, constants: LinearSum) -> LayerCode:
-    """The C of ADD or SUB of two computed tensors of one shape; may run in place."""
-    op = request.op
-    arguments: dict[str, Argument] = {
-        "input0": op.input(0),
-        "input1": op.input(1),
-        "output": op.output,
-    }
-    unroll = next(n for n in (4, 3, 2, 1) if op.output.size % n == 0)
+def linear_function(core: Core, constants: LinearSum) -> str:
+    """C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
     k = constants
-    step = [
-        f"sum = (uint32_t)input0[i + @] * {k.a % (1 << 32)}u"
-        f" + (uint32_t)input1[i + @] * {k.b % (1 << 32)}u + {k.c % (1 << 32)}u;",
-        f"result = (int32_t)sum >> {k.s};",
-        clamp(request.core, "result", k.low, k.high),
-        "output[i + @] = (int8_t)result;",
-    ]
-    body = [line.replace(" + @", f" + {n}" if n else "") for n in range(unroll) for line in step]
-    source = "\n".join(
-        [
-            request.headline,
-            "#include <stdint.h>",
-            clamp_includes(request.core, k.low, k.high),
-            prototype(request.function, op, arguments),
-            "{",
-            f"    for (int32_t i = 0; i < {op.output.size}; i += {unroll}) {{",
-            "        uint32_t sum;",
-            "        int32_t result;",
-            indent(body, 2),
-            "    }",
-            "}\n",
-        ]
+    a, b, c = (value % (1 << 32) for value in (k.a, k.b, k.c))
+    return (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        f"    uint32_t sum = (uint32_t)x * {a}u + (uint32_t)y * {b}u + {c}u;\n"
+        f"    int32_t result = (int32_t)sum >> {k.s};\n"
+        f"    {clamp(core, 'result', k.low, k.high)}\n"
+        "    return (int8_t)result;\n}\n"
     )
-    inputs = (op.input(0), op.input(1))
-    return LayerCode(
-        op, request.function, source, arguments, inputs, "linear, checked on all pairs"
-    )
+
+
+def linear_includes(core: Core, constants: LinearSum) -> str:
+    """The header that `linear_function` needs, or nothing."""
+    return clamp_includes(core, constants.low, constants.high)

@@ -43,26 +43,42 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.clip(scaled + out.zero_point, *limits).astype(np.int8)]
 
 
-def _sum(op: Op, x: Array, y: Array) -> Array:
-    """AddElementwise: both inputs at twice the larger scale, shifted left by 20 first.
+Factor = tuple[int, int]
+"""Multiplier and shift, as `quantize_multiplier` gives them."""
 
-    tensorflow/lite/micro/kernels/add_common.cc and sub_common.cc.
+
+def sum_factors(op: Op) -> tuple[Factor, Factor, Factor]:
+    """The factors of both inputs, shifted left by 20, and of their sum in ADD and SUB.
+
+    Both inputs are brought to twice the larger scale: tensorflow/lite/micro/kernels/add_common.cc
+    and sub_common.cc.
     """
     scales = op.input(0).scale, op.input(1).scale
     twice = 2.0 * max(scales)
-    terms = []
-    for value, scale in zip((x, y), scales, strict=True):
-        factor = quantize_multiplier(scale / twice)
-        terms.append(multiply_by_quantized_multiplier(value << _LEFT_SHIFT, *factor))
-    total = terms[0] - terms[1] if op.kind == "SUB" else terms[0] + terms[1]
-    result = quantize_multiplier(twice / ((1 << _LEFT_SHIFT) * op.output.scale))
-    return multiply_by_quantized_multiplier(total, *result)
+    return (
+        quantize_multiplier(scales[0] / twice),
+        quantize_multiplier(scales[1] / twice),
+        quantize_multiplier(twice / ((1 << _LEFT_SHIFT) * op.output.scale)),
+    )
+
+
+def _sum(op: Op, x: Array, y: Array) -> Array:
+    """AddElementwise and SubElementwise."""
+    first, second, result = sum_factors(op)
+    x = multiply_by_quantized_multiplier(x << _LEFT_SHIFT, *first)
+    y = multiply_by_quantized_multiplier(y << _LEFT_SHIFT, *second)
+    return multiply_by_quantized_multiplier(x - y if op.kind == "SUB" else x + y, *result)
+
+
+def product_factor(op: Op) -> Factor:
+    """The factor of MUL: tensorflow/lite/micro/kernels/mul_common.cc, scales in float products."""
+    product = float(np.float32(op.input(0).scale) * np.float32(op.input(1).scale))
+    return quantize_multiplier(product / op.output.scale)
 
 
 def _product(op: Op, x: Array, y: Array) -> Array:
-    """MulElementwise: tensorflow/lite/micro/kernels/mul_common.cc, the factor in float products."""
-    factor = float(np.float32(op.input(0).scale) * np.float32(op.input(1).scale))
-    return multiply_by_quantized_multiplier(x * y, *quantize_multiplier(factor / op.output.scale))
+    """MulElementwise."""
+    return multiply_by_quantized_multiplier(x * y, *product_factor(op))
 
 
 for _kind in _FLOAT:

@@ -1,0 +1,159 @@
+"""ADD, SUB and MUL with numpy's broadcasting.
+
+int8 sums are one linear step where that gives TFLM's bits for every pair of bytes
+(`linear_sum`); else each input goes through a table of TFLM's rescaled values. int8 products are
+requantized as the sums of a convolution are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array, c_float
+from covp.codegen.kernels.linear_sum import linear_function, linear_includes, linear_sum
+from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.graph.graph import Op
+from covp.graph.ops.elementwise import product_factor, sum_factors
+from covp.graph.quantization import (
+    activation_range,
+    float_activation_range,
+    multiply_by_quantized_multiplier,
+)
+
+_SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*"}
+
+
+@kernel("ADD", "int8")
+@kernel("SUB", "int8")
+def emit_sum(request: KernelRequest) -> LayerCode:
+    """The linear form where it is exact, else tables."""
+    constants = linear_sum(request.op)
+    if constants is None:
+        return emit_table_sum(request)
+    return _emit(
+        request,
+        [linear_function(request.core, constants)],
+        [linear_includes(request.core, constants)],
+        "linear, checked on all pairs",
+    )
+
+
+def emit_table_sum(request: KernelRequest) -> LayerCode:
+    """TFLM's sum: the rescaled inputs from tables, then its two roundings."""
+    op = request.op
+    first, second, result = sum_factors(op)
+    terms = [_terms(op, 0, first), _terms(op, 1, second)]
+    if op.kind == "SUB":
+        terms[1] = -terms[1]
+    bound = sum(int(np.abs(term).max()) for term in terms)
+    requantizer = _requantizer(request, result, bound)
+    combine = (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        "    int32_t sum = terms0[(uint8_t)x] + terms1[(uint8_t)y];\n"
+        f"    return (int8_t)requantize(sum, {_columns(requantizer)});\n}}\n"
+    )
+    tables = [
+        c_array(f"terms{i}", term.astype(np.int32), f"input {i} at the common scale")
+        for i, term in enumerate(terms)
+    ]
+    return _emit(
+        request, [*tables, requantizer.function(), combine], [requantizer.includes], "tables"
+    )
+
+
+@kernel("MUL", "int8")
+def emit_product(request: KernelRequest) -> LayerCode:
+    """The product of the two bytes less their zero points, requantized."""
+    op = request.op
+    zeros = op.input(0).zero_point, op.input(1).zero_point
+    bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))
+    requantizer = _requantizer(request, product_factor(op), bound)
+    combine = (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        f"    int32_t product = (x - ({zeros[0]})) * (y - ({zeros[1]}));\n"
+        f"    return (int8_t)requantize(product, {_columns(requantizer)});\n}}\n"
+    )
+    return _emit(
+        request, [requantizer.function(), combine], [requantizer.includes], requantizer.form
+    )
+
+
+@kernel("ADD", "float32", "int32")
+@kernel("SUB", "float32", "int32")
+@kernel("MUL", "float32", "int32")
+def emit_plain(request: KernelRequest) -> LayerCode:
+    """Numbers as they are; the clamp of a fused activation for float."""
+    op = request.op
+    sign = _SIGNS[op.kind]
+    if op.output.dtype == np.int32:
+        # unsigned, because signed overflow is undefined
+        combine = (
+            "static inline int32_t combine(int32_t x, int32_t y)\n{\n"
+            f"    return (int32_t)((uint32_t)x {sign} (uint32_t)y);\n}}\n"
+        )
+        return _emit(request, [combine], [], "")
+    combine = (
+        "static inline float combine(float x, float y)\n{\n"
+        f"    float result = x {sign} y;\n"
+        f"{float_clamp('result', op.attributes.activation)}"
+        "    return result;\n}\n"
+    )
+    return _emit(request, [combine], [], "")
+
+
+def float_clamp(name: str, activation: str) -> str:
+    """C statements that bring a float variable into the range of a fused activation."""
+    low, high = float_activation_range(activation)
+    text = ""
+    if low != -np.inf:
+        text += f"    {name} = {name} < {c_float(low)} ? {c_float(low)} : {name};\n"
+    if high != np.inf:
+        text += f"    {name} = {name} > {c_float(high)} ? {c_float(high)} : {name};\n"
+    return text
+
+
+def _terms(op: Op, position: int, factor: tuple[int, int]) -> NDArray[np.int64]:
+    """An input at the common scale, in the order of unsigned bytes."""
+    every = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+    return multiply_by_quantized_multiplier((every - op.input(position).zero_point) << 20, *factor)
+
+
+def _requantizer(request: KernelRequest, factor: tuple[int, int], bound: int) -> Requantizer:
+    out = request.op.output
+    low, high = activation_range(
+        request.op.attributes.activation, out.scale, out.zero_point, out.dtype
+    )
+    multiplier, shift = (np.array([value], np.int32) for value in factor)
+    return Requantizer(request.core, multiplier, shift, out.zero_point, low, high, bound)
+
+
+def _columns(requantizer: Requantizer) -> str:
+    return ", ".join(str(int(column[0])) for column in requantizer.columns())
+
+
+def _emit(
+    request: KernelRequest, definitions: list[str], includes: list[str], schedule: str
+) -> LayerCode:
+    """Loops that call ``combine`` for every element of the output."""
+    op = request.op
+    shape = op.output.shape
+    nest = LoopNest.over(
+        shape,
+        input0=broadcast_strides(op.input(0).shape, shape),
+        input1=broadcast_strides(op.input(1).shape, shape),
+        output=dense_strides(shape),
+    )
+
+    def step(ahead: int) -> list[str]:
+        x, y = f"input0[{nest.at('input0', ahead)}]", f"input1[{nest.at('input1', ahead)}]"
+        return [f"output[{nest.at('output', ahead)}] = combine({x}, {y});"]
+
+    # an input of the output's size is read at the very index that is written
+    full = [t for t in (op.input(0), op.input(1)) if t.nbytes == op.output.nbytes]
+    return Operands.of(op, (0, 1)).layer(
+        request, nest.loops(step, nest.unroll()), definitions, includes, full, schedule
+    )

@@ -1,0 +1,62 @@
+"""Inputs of a kernel: parameters of its function, or constants of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from covp.codegen.c_text import c_array, indent
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, prototype
+from covp.graph.graph import Op, Tensor
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What a kernel reads and writes, by C name.
+
+    Attributes:
+        arguments: of the layer's function, in C order.
+        constants: C text of the inputs that are known at compile time.
+    """
+
+    arguments: dict[str, Argument]
+    constants: str
+
+    @staticmethod
+    def of(op: Op, inputs: Sequence[int] = (0,), outputs: int = 1) -> Operands:
+        """Names: ``input`` or ``input0``, ``input1``; ``output`` or ``output0``, ``output1``."""
+        arguments: dict[str, Argument] = {}
+        constants = []
+        for number, position in enumerate(inputs):
+            tensor = op.input(position)
+            name = "input" if len(inputs) == 1 else f"input{number}"
+            if tensor.data is None:
+                arguments[name] = tensor
+            else:
+                constants.append(c_array(name, tensor.data, tensor.name))
+        for number, tensor in enumerate(op.outputs[:outputs]):
+            arguments["output" if outputs == 1 else f"output{number}"] = tensor
+        return Operands(arguments, "\n".join(constants))
+
+    def layer(
+        self,
+        request: KernelRequest,
+        body: Sequence[str],
+        definitions: Sequence[str] = (),
+        includes: Sequence[str] = (),
+        in_place: Sequence[Tensor] = (),
+        schedule: str = "",
+    ) -> LayerCode:
+        """The whole file: headline, includes, constants, definitions and the function."""
+        parts = [
+            request.headline,
+            "#include <stdint.h>",
+            *includes,
+            self.constants,
+            *definitions,
+            prototype(request.function, request.op, self.arguments),
+            "\n".join(["{", indent(body), "}\n"]),
+        ]
+        source = "\n".join(part for part in parts if part)
+        reusable = tuple(t for t in in_place if t.data is None)
+        return LayerCode(request.op, request.function, source, self.arguments, reusable, schedule)

@@ -1,0 +1,43 @@
+"""int8 operators of one input: a table of 256 results, made when the code is generated."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array
+from covp.codegen.kernels.loop_nest import LoopNest
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.graph.graph import Op
+from covp.graph.ops import definition
+
+
+def table_of(op: Op) -> NDArray[np.int8]:
+    """The reference's result for every input byte, in the order of unsigned bytes."""
+    every = np.arange(256, dtype=np.uint8).view(np.int8)
+    return np.asarray(definition(op.kind).reference(op, [every])[0])
+
+
+@kernel("LOGISTIC", "int8")
+@kernel("TANH", "int8")
+@kernel("LEAKY_RELU", "int8")
+@kernel("RELU", "int8")
+@kernel("RELU6", "int8")
+def emit_unary_table(request: KernelRequest) -> LayerCode:
+    """Look up every byte; may run in place."""
+    op = request.op
+    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
+    table = c_array("table", table_of(op), "the result of each input, as an unsigned byte")
+
+    def step(ahead: int) -> list[str]:
+        at = nest.at("output", ahead)
+        return [f"output[{at}] = table[(uint8_t)input[{at}]];"]
+
+    return Operands.of(op).layer(
+        request,
+        nest.loops(step, nest.unroll(8)),
+        definitions=[table],
+        in_place=[op.input(0)],
+        schedule="table",
+    )

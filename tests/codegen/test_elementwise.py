@@ -1,0 +1,126 @@
+"""ADD, SUB and MUL on every core against the specification in plain integers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covp.codegen.kernels.elementwise import emit_table_sum
+from covp.graph.attributes import Elementwise
+from covp.graph.graph import Op, Quantization, Tensor
+
+PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+BROADCASTS = [
+    ((2, 3, 4), (2, 3, 4)),
+    ((1, 5, 3), (3,)),
+    ((7,), (1, 2, 7)),
+    ((4, 1, 3), (1, 5, 1)),
+    ((1, 1), (3, 4)),
+    ((1,), (1,)),
+]
+
+
+def int8(name, shape, scale, zero_point, data=None):
+    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    return Tensor(name, shape, np.dtype(np.int8), quantization, data)
+
+
+@st.composite
+def layers(draw):
+    kind = draw(st.sampled_from(["ADD", "SUB", "MUL"]))
+    shapes = draw(st.sampled_from(BROADCASTS))
+    scales = [draw(st.floats(0.001, 0.2)) for _ in range(3)]
+    zeros = [draw(st.integers(-128, 127)) for _ in range(3)]
+    activation = draw(st.sampled_from(["none", "none", "relu", "relu6", "relu_n1_to_1"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+    constant = draw(st.booleans())
+    inputs = [
+        int8("a", shapes[0], scales[0], zeros[0]),
+        int8("b", shapes[1], scales[1], zeros[1], values[1] if constant else None),
+    ]
+    out = int8("y", np.broadcast_shapes(*shapes), scales[2], zeros[2])
+    op = Op(kind, "layer", list(inputs), [out], Elementwise(activation))
+    return op, values, values[: 1 if constant else 2]
+
+
+def factor(real):
+    mantissa, exponent = math.frexp(real)
+    scaled = math.floor(mantissa * 2**31 + 0.5)
+    return (2**30, exponent + 1) if scaled == 2**31 else (scaled, exponent)
+
+
+def scaled(value, real):
+    """gemmlowp: left shift, SaturatingRoundingDoublingHighMul, RoundingDivideByPOT."""
+    multiplier, shift = factor(real)
+    high = ((value << max(shift, 0)) * multiplier + (1 << 30)) >> 31
+    exponent = max(-shift, 0)
+    rest, threshold = high & ((1 << exponent) - 1), ((1 << exponent) - 1) >> 1
+    return (high >> exponent) + (rest > threshold + (high < 0))
+
+
+def expected(op, a, b):
+    (sa, za), (sb, zb), (so, zo) = [
+        (float(np.float32(t.scale)), t.zero_point) for t in (*op.inputs, op.output)
+    ]
+    low, high = -128, 127
+    bounds = {"relu": (0, None), "relu6": (0, 6), "relu_n1_to_1": (-1, 1), "none": (None, None)}
+    below, above = bounds[op.attributes.activation]
+    if below is not None:
+        low = max(low, zo - math.floor(np.float32(-below) / np.float32(so) + 0.5))
+    if above is not None:
+        high = min(high, zo + math.floor(np.float32(above) / np.float32(so) + 0.5))
+    result = np.empty(op.output.shape, np.int8)
+    for index, (x, y) in enumerate(np.broadcast(a, b)):
+        x, y = int(x) - za, int(y) - zb
+        if op.kind == "MUL":
+            value = scaled(x * y, float(np.float32(sa) * np.float32(sb)) / so)
+        else:
+            twice = 2 * max(sa, sb)
+            p, q = scaled(x << 20, sa / twice), scaled(y << 20, sb / twice)
+            value = scaled(p - q if op.kind == "SUB" else p + q, twice / (2**20 * so))
+        result.reshape(-1)[index] = min(max(value + zo, low), max(low, high))
+    return result
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=12, deadline=None)
+@given(layer=layers())
+def test_int8_bits(run_layer, platform, layer):
+    op, values, passed = layer
+    assert np.array_equal(run_layer(platform, op, *passed)[0], expected(op, *values))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=4, deadline=None)
+@given(layer=layers().filter(lambda layer: layer[0].kind != "MUL"))
+def test_sums_from_tables(run_layer, platform, layer):
+    """The form for scales that one linear step cannot serve."""
+    op, values, passed = layer
+    result = run_layer(platform, op, *passed, emit=emit_table_sum)[0]
+    assert np.array_equal(result, expected(op, *values))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=4, deadline=None)
+@given(layer=layers())
+def test_gcc_gives_the_same_bits(run_layer, platform, layer):
+    op, values, passed = layer
+    result = run_layer(platform, op, *passed, toolchain="gcc")[0]
+    assert np.array_equal(result, expected(op, *values))
+
+
+@pytest.mark.parametrize("platform", [*PLATFORMS, "stm32f746"])
+@pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
+def test_float(run_layer, platform, kind):
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(0, 4, s).astype(np.float32) for s in ((2, 3, 5), (3, 1)))
+    tensors = [Tensor(n, v.shape, np.dtype(np.float32)) for n, v in (("a", a), ("b", b))]
+    out = Tensor("y", (2, 3, 5), np.dtype(np.float32))
+    op = Op(kind, "layer", list(tensors), [out], Elementwise("relu6"))
+    exact = {"ADD": a + b, "SUB": a - b, "MUL": a * b}[kind]
+    assert np.array_equal(run_layer(platform, op, a, b)[0], np.clip(exact, 0, 6))
