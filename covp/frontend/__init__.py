@@ -16,7 +16,8 @@ def load_model(model: str | Path) -> Graph:
             exist.
 
     Raises:
-        ModelError: no such model, or it cannot be read; one line.
+        UsageError: neither a file nor a name of the zoo.
+        ModelError: the file cannot be read; one line.
     """
     path = Path(model)
     if path.exists() or path.suffix or len(path.parts) > 1:

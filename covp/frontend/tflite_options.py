@@ -82,12 +82,8 @@ def _positive(pair: Pair, what: str) -> Pair:
     return pair
 
 
-def _padding(kind: int, size: Pair, window: Pair, stride: Pair) -> Padding:
+def same_padding(size: Pair, window: Pair, stride: Pair) -> Padding:
     """SAME pads as little as possible, the odd pixel behind: ComputePaddingHeightWidth."""
-    if kind == tflite.Padding.VALID:
-        return Padding()
-    if kind != tflite.Padding.SAME:
-        raise ModelError(f"padding {kind} is not supported")
     total = [
         max((-(-extent // step) - 1) * step + reach - extent, 0)
         for extent, reach, step in zip(size, window, stride, strict=True)
@@ -96,7 +92,16 @@ def _padding(kind: int, size: Pair, window: Pair, stride: Pair) -> Padding:
     return Padding(top, total[0] - top, left, total[1] - left)
 
 
-def _dilated(kernel: Pair, dilation: Pair) -> Pair:
+def _padding(kind: int, size: Pair, window: Pair, stride: Pair) -> Padding:
+    if kind == tflite.Padding.VALID:
+        return Padding()
+    if kind != tflite.Padding.SAME:
+        raise ModelError(f"padding {kind} is not supported")
+    return same_padding(size, window, stride)
+
+
+def dilated(kernel: Pair, dilation: Pair) -> Pair:
+    """Rows and columns that a dilated kernel reaches over."""
     return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
 
 
@@ -104,7 +109,7 @@ def _conv2d(op: Op, table: Any) -> Conv2D:
     options = _options(tflite.Conv2DOptions, table)
     stride = _positive((options.StrideH(), options.StrideW()), "stride")
     dilation = _positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = _dilated(_image(op.input(1)), dilation)
+    window = dilated(_image(op.input(1)), dilation)
     padding = _padding(options.Padding(), _image(op.input(0)), window, stride)
     return Conv2D(stride, padding, dilation, _activation(options.FusedActivationFunction()))
 
@@ -113,7 +118,7 @@ def _depthwise(op: Op, table: Any) -> DepthwiseConv2D:
     options = _options(tflite.DepthwiseConv2DOptions, table)
     stride = _positive((options.StrideH(), options.StrideW()), "stride")
     dilation = _positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = _dilated(_image(op.input(1)), dilation)
+    window = dilated(_image(op.input(1)), dilation)
     padding = _padding(options.Padding(), _image(op.input(0)), window, stride)
     channels, outputs = op.input(0).shape[3], op.input(1).shape[3]
     # TFLM takes the multiplier from the shapes too; files may say 0

@@ -1,15 +1,14 @@
 """The operators: shape rules, reference implementations, costs. One file a family."""
 
-from covp.graph.ops import (  # noqa: F401  (each registers its operators)
-    activation,
-    convolution,
-    elementwise,
-    layout,
-    pooling,
-    quantize,
-    reduction,
-    softmax,
-)
+# each of these registers its operators
+import covp.graph.ops.activation
+import covp.graph.ops.convolution
+import covp.graph.ops.elementwise
+import covp.graph.ops.layout
+import covp.graph.ops.pooling
+import covp.graph.ops.quantize
+import covp.graph.ops.reduction
+import covp.graph.ops.softmax  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition
 
 __all__ = ["OPS", "OpDefinition", "definition"]

@@ -1,0 +1,121 @@
+"""What is in the zoo: the MLPerf Tiny reference models, with the hashes of the official files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BASE_URL = (
+    "https://raw.githubusercontent.com/mlcommons/tiny/"
+    "1afd2c9820f795965a6134facd0b4dfae41ef23f/benchmark/training"
+)
+"""The commit of mlcommons/tiny (Apache-2.0) that the hashes belong to."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the zoo.
+
+    Attributes:
+        name: what users type.
+        description: the task, in a few words.
+        dtype: "int8" or "float32", of activations.
+        macs: multiply-accumulates of one inference.
+        task: folder below `BASE_URL`.
+        file: name of the official file.
+        sha256: of the official file, hexadecimal.
+    """
+
+    name: str
+    description: str
+    dtype: str
+    macs: int
+    task: str
+    file: str
+    sha256: str
+
+    @property
+    def url(self) -> str:
+        """Path of the official file below the base URL."""
+        return f"{self.task}/trained_models/{self.file}"
+
+
+_RESNET = ("image classification, 32x32x3, 10 classes", 12_501_632, "image_classification")
+_KWS = ("keyword spotting, 49x10 MFCC, 12 words", 2_656_768, "keyword_spotting")
+_VWW = ("visual wake words, 96x96x3, person or not", 7_489_664, "visual_wake_words")
+_TOYCAR = ("anomaly detection, autoencoder of 640 features", 264_192, "anomaly_detection")
+_SWW = ("streaming wake word, 30x40 features, 3 classes", 826_368, "streaming_wakeword")
+
+
+def _entry(name: str, about: tuple[str, int, str], dtype: str, file: str, sha256: str) -> Entry:
+    description, macs, task = about
+    return Entry(name, description, dtype, macs, task, file, sha256)
+
+
+_ENTRIES = (
+    _entry(
+        "resnet",
+        _RESNET,
+        "int8",
+        "pretrainedResnet_quant.tflite",
+        "3c002613d1b2475eb51dd78dfb85a546c8ae658dee71cf6ade43b022fe205415",
+    ),
+    _entry(
+        "kws",
+        _KWS,
+        "int8",
+        "kws_ref_model.tflite",
+        "aeea436800704fce17b17292e4412630ad856e9d777c044c64ef748a880bd0ae",
+    ),
+    _entry(
+        "vww",
+        _VWW,
+        "int8",
+        "vww_96_int8.tflite",
+        "597a384c8c2c8a1276f04702f25013b7838f2f814f1ca7c174d295b73e3d6b7b",
+    ),
+    _entry(
+        "toycar",
+        _TOYCAR,
+        "int8",
+        "ad01_int8.tflite",
+        "87cf24194ef93d1d9b11a591d805526b98008e351655d29883c825c9c106ba24",
+    ),
+    _entry(
+        "sww",
+        _SWW,
+        "int8",
+        "str_ww_ref_model.tflite",
+        "3af8550895ba7d5c584277102b5075c52dcfa63ba9d2b2240f37c4e6abd5dd2b",
+    ),
+    _entry(
+        "resnet_float",
+        _RESNET,
+        "float32",
+        "pretrainedResnet.tflite",
+        "b5c0046d6e0328b4956afd6baa29555a29b1f1c65bdd45aaed75b7cd484d9f79",
+    ),
+    _entry(
+        "kws_float",
+        _KWS,
+        "float32",
+        "kws_ref_model_float32.tflite",
+        "e5004c6f1012246e33fa068d8488325538e0444073cd361f5a7edb40c73f12d2",
+    ),
+    _entry(
+        "vww_float",
+        _VWW,
+        "float32",
+        "vww_96_float.tflite",
+        "115bbc094d2119561320a21f01b6500a18bea8cc8589282ab007097bec8af38c",
+    ),
+    _entry(
+        "toycar_float",
+        _TOYCAR,
+        "float32",
+        "ad01_fp32.tflite",
+        "c66636f4d7f8af8b10518e7be750a22c9d8d46ec97326b40b0d94c097e0aad9b",
+    ),
+)
+
+CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+"""Name to entry, in the order of listings."""

@@ -1,0 +1,55 @@
+"""Stand-ins for the official models: the same topology, seeded weights, calibrated scales."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from covp.cache import cache_dir, content_key, write_atomically
+from covp.graph.graph import Graph
+from covp.zoo.builder import quantization
+
+_SAMPLES = 8
+# scale and zero point of the official models' inputs
+_INPUTS = {
+    "resnet": (1.0, -128),
+    "kws": (0.5847029, 83),
+    "vww": (1 / 255, -128),
+    "toycar": (0.39101523, 89),
+    "sww": (0.0037010426, -128),
+}
+
+
+def synthetic_path(name: str) -> Path:
+    """The cached file of a zoo name ("resnet", "resnet_float" ...), built when it is missing."""
+    here = Path(__file__).parent
+    key = content_key(*(path.read_bytes() for path in sorted(here.glob("*.py"))))
+    path = cache_dir("models") / f"{name}-synthetic-{key[:16]}.tflite"
+    if not path.is_file():
+        from covp.zoo.tflite_writer import write_tflite
+
+        write_atomically(path, write_tflite(synthetic_graph(name)))
+    return path
+
+
+def synthetic_graph(name: str) -> Graph:
+    """The graph of a zoo name; the same on every call."""
+    # these load numpy-heavy code that a cached file does without
+    from covp.zoo.calibrate import quantize
+    from covp.zoo.topology import TOPOLOGIES, RandomNetwork
+
+    base = name.removesuffix("_float")
+    scaled = quantization(*_INPUTS[base])
+    assert scaled is not None
+    seed = zlib.crc32(base.encode())
+    stored = np.arange(-128, 128) - int(scaled.zero_point[0])
+    real = (stored * scaled.scale[0]).astype(np.float32)
+    network = RandomNetwork(name, seed, float(np.sqrt(np.mean(real**2))))
+    graph = TOPOLOGIES[base](network)
+    if name != base:
+        return graph
+    rng = np.random.default_rng(seed + 1)
+    samples = [rng.choice(real, graph.inputs[0].shape) for _ in range(_SAMPLES)]
+    return quantize(graph, scaled, samples)

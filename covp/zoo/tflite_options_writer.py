@@ -1,0 +1,115 @@
+"""Attribute objects into builtin options: the reverse of `covp.frontend.tflite_options`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tflite
+
+from covp.frontend.tflite_options import dilated, same_padding
+from covp.graph.attributes import Padding, Pair
+from covp.graph.graph import Op
+
+Fields = dict[str, Any]
+
+_ACTIVATIONS = {
+    "none": tflite.ActivationFunctionType.NONE,
+    "relu": tflite.ActivationFunctionType.RELU,
+    "relu6": tflite.ActivationFunctionType.RELU6,
+    "relu_n1_to_1": tflite.ActivationFunctionType.RELU_N1_TO_1,
+}
+
+
+def builtin_options(op: Op) -> tuple[str, Fields] | None:
+    """The name of the options table and its fields; None where TFLite has no table."""
+    if op.kind not in _WRITERS:
+        return None
+    table, fields = _WRITERS[op.kind]
+    return table, fields(op)
+
+
+def _padding(op: Op, window: Pair) -> int:
+    """SAME or VALID, whichever gives the padding that the attributes state."""
+    wanted: Padding = op.attributes.padding
+    if not wanted.any:
+        return int(tflite.Padding.VALID)
+    height, width = op.input(0).shape[1:3]
+    if wanted != same_padding((height, width), window, op.attributes.stride):
+        raise ValueError(f"{op.name}: TFLite has no {wanted}; use a PAD operator")
+    return int(tflite.Padding.SAME)
+
+
+def _activation(op: Op) -> Fields:
+    return {"FusedActivationFunction": _ACTIVATIONS[op.attributes.activation]}
+
+
+def _strides(op: Op) -> Fields:
+    return {"StrideH": op.attributes.stride[0], "StrideW": op.attributes.stride[1]}
+
+
+def _convolution(op: Op) -> Fields:
+    a, weights = op.attributes, op.input(1).shape
+    window = dilated((weights[1], weights[2]), a.dilation)
+    fields = {
+        "Padding": _padding(op, window),
+        "DilationHFactor": a.dilation[0],
+        "DilationWFactor": a.dilation[1],
+    }
+    if op.kind == "DEPTHWISE_CONV_2D":
+        fields["DepthMultiplier"] = a.depth_multiplier
+    return fields | _strides(op) | _activation(op)
+
+
+def _pool(op: Op) -> Fields:
+    height, width = op.attributes.filter
+    size = {"FilterHeight": height, "FilterWidth": width}
+    return {"Padding": _padding(op, op.attributes.filter)} | size | _strides(op) | _activation(op)
+
+
+def _strided_slice(op: Op) -> Fields:
+    a = op.attributes
+    to_the_end = sum(1 << axis for axis, (_, end, _) in enumerate(a.slices) if end is None)
+    return {"EndMask": to_the_end, "ShrinkAxisMask": sum(1 << axis for axis in a.shrink)}
+
+
+def _nothing(op: Op) -> Fields:
+    return {}
+
+
+_WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
+    "ADD": ("AddOptions", _activation),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", _pool),
+    "CONCATENATION": (
+        "ConcatenationOptions",
+        lambda op: {"Axis": op.attributes.axis} | _activation(op),
+    ),
+    "CONV_2D": ("Conv2DOptions", _convolution),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", _convolution),
+    "DEQUANTIZE": ("DequantizeOptions", _nothing),
+    "FULLY_CONNECTED": (
+        "FullyConnectedOptions",
+        lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op),
+    ),
+    "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
+    "MAX_POOL_2D": ("Pool2DOptions", _pool),
+    "MEAN": ("ReducerOptions", lambda op: {"KeepDims": op.attributes.keep_dims}),
+    "MUL": ("MulOptions", _activation),
+    "PAD": ("PadOptions", _nothing),
+    "PADV2": ("PadV2Options", _nothing),
+    "QUANTIZE": ("QuantizeOptions", _nothing),
+    "RESHAPE": ("ReshapeOptions", _nothing),
+    "RESIZE_NEAREST_NEIGHBOR": (
+        "ResizeNearestNeighborOptions",
+        lambda op: {
+            "AlignCorners": op.attributes.align_corners,
+            "HalfPixelCenters": op.attributes.half_pixel_centers,
+        },
+    ),
+    "SOFTMAX": ("SoftmaxOptions", lambda op: {"Beta": op.attributes.beta}),
+    "SPLIT": ("SplitOptions", lambda op: {"NumSplits": len(op.outputs)}),
+    "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
+    "SUB": ("SubOptions", _activation),
+    "TRANSPOSE": ("TransposeOptions", _nothing),
+}
+"""Kind to the name of its options table and the function that fills it."""
