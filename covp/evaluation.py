@@ -188,8 +188,10 @@ def read_input(path: str | Path) -> Array:
     """
     try:
         value = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"{path}: cannot be read as a .npy array: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError):
+        raise UsageError(f"{path}: holds no plain array; write it with numpy.save") from None
     if not isinstance(value, np.ndarray):
         raise UsageError(f"{path}: holds several arrays; save one with numpy.save")
     return value

@@ -82,10 +82,10 @@ class Platform(
     """
 
     name: str
-    description: str
     core_name: str
     clock_hz: Annotated[int, msgspec.Meta(gt=0)]
     memory: tuple[Region, ...]
+    description: str = ""
     stack: int | str = "4K"
     peripherals: tuple[PeripheralConfig, ...] = ()
     accelerators: AcceleratorSlot | None = None

@@ -52,8 +52,12 @@ def _run(arguments: list[str], debug: bool) -> int:
         return status if isinstance(status, int) else 0
     except click.exceptions.Abort:
         return _interrupted()
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        hint = "; see `covp --help`" if isinstance(error, click.UsageError) else ""
+        click.echo(f"covp: {error.format_message().rstrip('.')}{hint}", err=True)
         return error.exit_code
     except KeyboardInterrupt:
         return _interrupted()
