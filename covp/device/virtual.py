@@ -14,9 +14,16 @@ from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault, P
 from covp.machine.bus import Bus, Memory
 from covp.machine.clock import Clock
 from covp.machine.counter import BlockRuns, Counter, Totals
-from covp.machine.engine import RISCV_NAMES, open_engine, read_registers, register_ids, reset_core
+from covp.machine.engine import (
+    RISCV_NAMES,
+    numbered_registers,
+    open_engine,
+    read_registers,
+    register_ids,
+    reset_core,
+)
 from covp.machine.faults import Ending, explain
-from covp.machine.instructions import RiscvCounters, is_armv6m, special_rules
+from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
 from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.symbols import Symbols
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
@@ -69,6 +76,7 @@ class VirtualDevice:
             self.memories,
             bool(self._thumb),
             (*special_rules(platform.core), *core_rules(platform.core)),
+            numbered_registers(platform.core) if checks_alignment(platform.core) else (),
         )
         self.clock = Clock(self._cycles_now, self._skip, platform.clock_hz)
         self.bus = Bus(self.memories, "host", self._forget_code)
@@ -103,7 +111,8 @@ class VirtualDevice:
         """Free the emulator. A second call does nothing; any other call after it is an error."""
         if self._engine is not None:
             engine, self._engine = self._engine, None
-            engine._Uc__finalizer()  # frees the emulator now, and not again when it is collected
+            # Frees the emulator now, and not again when it is collected.
+            engine._Uc__finalizer()  # type: ignore[attr-defined]
             self._counter.close()
 
     def __del__(self) -> None:
@@ -464,6 +473,8 @@ class VirtualDevice:
             return pc
         if status or state.interrupt:
             raise self._fault(pc, status)
+        if state.misaligned and state.special_pc == pc:
+            raise self._misaligned(pc)
         if state.special:
             return (
                 self._special(state.special_pc)
@@ -474,6 +485,18 @@ class VirtualDevice:
             return pc
         self._left_at(pc)  # wfi: nothing can wake the core but time, so that it goes on
         return pc
+
+    def _misaligned(self, pc: int) -> DeviceFault:
+        state = self._counter.state
+        return self._located(
+            DeviceFault(
+                "misaligned access",
+                pc=pc,
+                address=state.access_address,
+                size=state.access_size,
+                detail=f"a {self.platform.core.name} needs a multiple of {state.access_size} here",
+            )
+        )
 
     def _split(self, pc: int) -> int:
         """Make sure that translated code ends in front of ``pc``."""

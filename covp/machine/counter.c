@@ -8,9 +8,12 @@
  * Compiled for the host by covp/machine/counter.py, which mirrors `Machine` and `Rule` with ctypes.
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "alignment.h"
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -21,6 +24,7 @@
 
 typedef struct uc_struct uc_engine;
 typedef int (*emu_stop_fn)(uc_engine *uc);
+typedef int (*reg_read_batch_fn)(uc_engine *uc, const int *ids, void **values, int count);
 typedef struct { uint64_t pc; uint16_t icount; uint16_t size; } UcTb;
 typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
 
@@ -45,7 +49,9 @@ typedef struct {
     uint16_t unit;  /* neighbours with different units issue together; 0 issues alone */
 } Rule;
 
-enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2 };
+enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2, BLOCK_CHECKED = 4 };
+/* Runs of a block in which alignment is checked: pointers that go wrong do so early. */
+enum { CHECKED_RUNS = 4 };
 
 typedef struct Block {
     uint64_t count;
@@ -77,7 +83,11 @@ typedef struct {
     uint32_t bucket;
     uint32_t region_count;
     Region regions[MAX_REGIONS];
+    uint32_t misaligned;  /* 1: `special` because of a misaligned access; see access_* */
+    uint32_t register_count; /* to read in front of new blocks; 0: alignment is not checked */
+    int register_ids[32];
     emu_stop_fn emu_stop;
+    reg_read_batch_fn reg_read_batch;
     const Rule *rules;
     uint64_t rule_count;
     /* Only the native side. */
@@ -94,6 +104,9 @@ typedef struct {
     Count switched;       /* totals when the current bucket became current */
     uint8_t *code_pages;  /* a bit for every page that was fetched from */
 } Machine;
+
+/* So that the mirror in counter.py cannot drift. */
+EXPORT uint64_t machine_shared_bytes(void) { return offsetof(Machine, chunks); }
 
 EXPORT Machine *machine_new(void) {
     Machine *m = calloc(1, sizeof *m);
@@ -189,6 +202,7 @@ static bool decode(Machine *m, Block *b) {
             b->cycles = (uint16_t)(b->cycles + cycles);
         }
     }
+    if (m->register_count && b->count < CHECKED_RUNS) b->flags |= BLOCK_CHECKED;
     b->key = b->flags ? 0 : b->size;
     return was.instructions != b->instructions || was.cycles != b->cycles;
 }
@@ -290,6 +304,36 @@ static void stop_in_front(Machine *m, uc_engine *uc) {
     m->emu_stop(uc);
 }
 
+/* Whether the block is about to access misaligned memory; access_* and special_pc tell where. */
+static bool finds_misaligned(Machine *m, uc_engine *uc, Block *b) {
+    Registers registers = {.known = ~0u};
+    uint64_t raw[32] = {0};
+    void *values[32];
+    const uint8_t *start = host_bytes(m, b->address, b->size);
+    if (b->count + 1 >= CHECKED_RUNS) {
+        b->flags &= (uint16_t)~BLOCK_CHECKED;
+        b->key = b->flags ? 0 : b->size;
+    }
+    for (uint32_t i = 0; i < m->register_count; i++) values[i] = &raw[i];
+    if (!start || m->reg_read_batch(uc, m->register_ids, values, (int)m->register_count))
+        return false;
+    for (uint32_t i = 0; i < m->register_count; i++) registers.value[i] = (uint32_t)raw[i];
+    uint32_t bits, size;
+    for (const uint8_t *p = start; p < start + b->size; p += size) {
+        Access access = {0, 0};
+        uint32_t pc = b->address + (uint32_t)(p - start);
+        size = fetch(m, p, start + b->size, &bits);
+        if (m->is_thumb ? follow_thumb(&registers, bits, size == 4, &access)
+                        : follow_riscv(&registers, pc, bits, size == 4, &access)) {
+            m->special_pc = pc;
+            m->access_address = access.address;
+            m->access_size = access.size;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
     bool fresh = m->fresh;
     if (fresh) {
@@ -305,6 +349,11 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     if (b->flags & BLOCK_SPECIAL) {
         m->special = 1;
         m->special_pc = special_address(m, b);
+        stop_in_front(m, uc);
+        return;
+    }
+    if ((b->flags & BLOCK_CHECKED) && finds_misaligned(m, uc, b)) {
+        m->special = m->misaligned = 1;
         stop_in_front(m, uc);
         return;
     }

@@ -71,7 +71,9 @@ class MachineState(ctypes.Structure):
         ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
         ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
         ("regions", _Region * _MAX_REGIONS),
-        ("emu_stop", pointer), ("rules", pointer), ("rule_count", u64),
+        ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
+        ("emu_stop", pointer), ("reg_read_batch", pointer),
+        ("rules", pointer), ("rule_count", u64),
     )  # fmt: skip
 
 
@@ -109,6 +111,8 @@ class Counter:
         memories: where code can be.
         thumb: Arm, else RISC-V.
         rules: cycles of instructions and the ones that need the host; the first match holds.
+        checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
+            checked (the emulator itself does not), else empty.
     """
 
     def __init__(
@@ -118,6 +122,7 @@ class Counter:
         memories: Sequence[Memory],
         thumb: bool,
         rules: Sequence[Rule],
+        checked_registers: Sequence[int] = (),
     ) -> None:
         if len(memories) > _MAX_REGIONS:
             raise DeviceError(
@@ -136,6 +141,10 @@ class Counter:
             slot.writable = memory.region.kind == "ram"
         self.state.region_count = len(memories)
         self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
+        self.state.reg_read_batch = ctypes.cast(uclib.uc_reg_read_batch, pointer).value
+        self.state.register_count = len(checked_registers)
+        for position, number in enumerate(checked_registers):
+            self.state.register_ids[position] = number
         self._rules = _packed(tuple(rules))
         self.state.rules = ctypes.addressof(self._rules)
         self.state.rule_count = len(rules)
@@ -178,7 +187,7 @@ class Counter:
         state = self.state
         state.ceiling = min(ceiling, (1 << 64) - 1)
         state.fresh, state.limit = 1, 0
-        state.stopped = state.special = 0
+        state.stopped = state.special = state.misaligned = 0
         state.interrupt = state.access_type = 0
 
     def request_stop(self) -> None:
@@ -210,7 +219,7 @@ class Counter:
 
     def set_markers(self, markers: Sequence[tuple[int, int]], buckets: int) -> None:
         """Switch to a bucket when a block at an address is entered; clears the buckets."""
-        packed = (_Marker * len(markers))(*sorted(markers))
+        packed = (_Marker * len(markers))(*(_Marker(*marker) for marker in sorted(markers)))
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
         self._bucket_count = buckets
@@ -240,21 +249,12 @@ class Counter:
 
 @functools.lru_cache(maxsize=32)
 def _packed(rules: tuple[Rule, ...]) -> Any:
-    return (_Rule * max(1, len(rules)))(
-        *(
-            (
-                rule.bytes,
-                rule.mask,
-                rule.match,
-                rule.list,
-                rule.cycles,
-                rule.taken,
-                rule.flags,
-                rule.unit,
-            )
-            for rule in rules
-        )
-    )
+    packed = (_Rule * max(1, len(rules)))()
+    for slot, rule in zip(packed, rules, strict=False):
+        slot.bytes, slot.mask, slot.match, slot.list = rule.bytes, rule.mask, rule.match, rule.list
+        slot.cycles, slot.taken, slot.flags = rule.cycles, rule.taken, rule.flags
+        slot.unit = rule.unit
+    return packed
 
 
 @functools.lru_cache(maxsize=1)
@@ -262,6 +262,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(_shared_library()))
     machine, address = pointer, u32
     for name, result, arguments in (
+        ("machine_shared_bytes", u64, ()),
         ("machine_new", pointer, ()),
         ("machine_free", None, (machine,)),
         ("machine_left_at", None, (machine, address)),
@@ -276,12 +277,13 @@ def _library() -> ctypes.CDLL:
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
+    assert library.machine_shared_bytes() == ctypes.sizeof(MachineState), "counter.c and .py differ"
     return library
 
 
 def _shared_library() -> Path:
     """The counter compiled for this host; made by the bundled compiler when it is not cached."""
-    source = _SOURCE.read_bytes()
+    source = b"".join(path.read_bytes() for path in (_SOURCE, _SOURCE.with_name("alignment.h")))
     key = content_key(source, *_FLAGS, sys.platform, platform.machine(), str(sys.maxsize))
     path = cache_dir("native") / f"counter-{key}.so"
     if not path.is_file():

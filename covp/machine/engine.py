@@ -34,6 +34,13 @@ def register_ids(architecture: str) -> dict[str, int]:
     return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
 
 
+def numbered_registers(core: Core) -> list[int]:
+    """Unicorn's numbers of r0..r14 or x0..x31, in that order."""
+    ids = register_ids(core.architecture)
+    names = [*(f"r{number}" for number in range(13)), "sp", "lr"]
+    return [ids[name] for name in (names if core.architecture == "arm" else RISCV_NAMES)]
+
+
 def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     """A new engine for the core, nothing mapped.
 

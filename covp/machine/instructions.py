@@ -34,6 +34,13 @@ def is_armv6m(core: Core) -> bool:
     return core.unicorn_cpu == "CORTEX_M0"
 
 
+def checks_alignment(core: Core) -> bool:
+    """Whether covp has to look for misaligned accesses; on ARMv6-M the emulator faults itself."""
+    if core.architecture == "arm":
+        return not is_armv6m(core)  # even with unaligned loads, LDM and LDRD need words
+    return not core.has("unaligned")
+
+
 def _refuse(bytes: int, *patterns: tuple[int, int]) -> tuple[Rule, ...]:
     return tuple(Rule(bytes, mask, match, flags=SPECIAL) for mask, match in patterns)
 
@@ -126,10 +133,8 @@ class RiscvCounters:
         which = number & 3
         now = self._sources[which]()
         whole = (now + self._offsets[which]) & 0xFFFFFFFF_FFFFFFFF
-        if number & 0x80:
-            whole = (whole & 0xFFFFFFFF) | value << 32
-        else:
-            whole = (whole & ~0xFFFFFFFF) | value
+        shift = 32 if number & 0x80 else 0
+        whole = whole & ~(0xFFFFFFFF << shift) | value << shift
         self._offsets[which] = whole - now
 
     def access(self, bits: int, source: int) -> int | None:

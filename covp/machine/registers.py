@@ -180,9 +180,10 @@ class RegisterMap:
             "|---|---|---|---|---|---|",
         ]
         for register in self:
+            access = _ACCESS_WORDS[register.access]
             lines.append(
-                f"| 0x{register.offset:02x} | {register.name} | 31:0 | "
-                f"{_ACCESS_WORDS[register.access]} | 0x{register.reset_value:08x} | {register.doc} |"
+                f"| 0x{register.offset:02x} | {register.name} | 31:0 | {access} | "
+                f"0x{register.reset_value:08x} | {register.doc} |"
             )
             for field in sorted(register.fields, key=lambda field: field.bit):
                 top = field.bit + field.width - 1

@@ -124,7 +124,7 @@ def programs(platform: str):
 
 
 def single_step(platform_name: str, code: bytes) -> tuple[list[int], list[int]]:
-    """The pc before every instruction, and the registers at the end, from an engine without hooks."""
+    """The pc before every instruction, and the registers at the end; no hooks."""
     platform = load_platform(platform_name)
     arm = platform.core.architecture == "arm"
     engine = open_engine(platform.core)

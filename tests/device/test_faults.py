@@ -273,9 +273,9 @@ def test_bus_masters_are_named():
         view = bus.view(0x20000000, 3)
         view[0] = 9
         assert device.read(0x20000000, 1) == b"\x09"
-        with pytest.raises(DeviceFault, match="unmapped read at address 0x00001000.*master dma"):
+        with pytest.raises(DeviceFault, match=r"unmapped read at address 0x00001000.*master dma"):
             bus.read(0x1000, 4)
-        with pytest.raises(DeviceFault, match="read-only memory.*master dma: flash"):
+        with pytest.raises(DeviceFault, match=r"read-only memory.*master dma: flash"):
             bus.write(0x08000000, b"x")
         with pytest.raises(ValueError, match="read-only"):
             bus.view(0x08000000, 4)[0] = 1
@@ -296,7 +296,8 @@ def test_addresses_cannot_be_taken_twice():
 
 
 def test_uart(program):
-    text = "start:\n lui a1, 0x10000\n li a0, 72\n sw a0, 0(a1)\n lw a2, 8(a1)\n lw a3, 4(a1)\nend:\n j end"
+    text = "start:\n lui a1, 0x10000\n li a0, 72\n sw a0, 0(a1)\n lw a2, 8(a1)\n"
+    text += " lw a3, 4(a1)\nend:\n j end"
     loaded = program("riscv32", text)
     _, uart = loaded.device.peripherals["uart0"]
     uart.feed(b"x")
