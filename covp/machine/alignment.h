@@ -125,10 +125,12 @@ static inline bool follow_thumb(Registers *r, uint32_t i, bool wide, Access *acc
     uint32_t base = i >> 16 & 15, list = 0;
     bool multiple = (i & 0xfe400000) == 0xe8000000;
     bool pair = (i & 0xfe400000) == 0xe8400000 && (i & 0x01200000);
-    bool vector = (i & 0xff200e00) == 0xed000a00 || (i & 0xfe000e00) == 0xec000a00;
-    if (base != 15 && (multiple || pair || vector)) {
+    bool single = (i & 0xff200e00) == 0xed000a00;
+    /* vldm, vstm; the rest of their group moves between registers */
+    bool vector = (i & 0xff800e00) == 0xec800a00 || (i & 0xffa00e00) == 0xed200a00;
+    if (base != 15 && (multiple || pair || single || vector)) {
         uint32_t size = (i & 0xff) * 4, offset = 0;
-        if (pair || (i & 0xff200e00) == 0xed000a00)
+        if (pair || single)
             offset = i >> 24 & 1 ? (i >> 23 & 1 ? size : 0u - size) : 0;
         if (is_misaligned(r, base, offset, 4, access)) return true;
     }

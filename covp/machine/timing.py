@@ -118,6 +118,7 @@ def _thumb32(refill: int, mla: int, mull: int, mlal: int, div: int) -> tuple[Rul
         Rule(4, 0xFF800000, 0xFB800000, mlal, unit=_MAC),  # smlal, umlal
         Rule(4, 0xFF300E00, 0xED100A00, 2, flags=LOAD | MEMORY, unit=_PORT),  # vldr
         Rule(4, 0xFF300E00, 0xED000A00, 2, flags=MEMORY, unit=_PORT),  # vstr
+        Rule(4, 0xFFE00E00, 0xEC400A00, 2),  # vmov of two registers
         Rule(4, 0xFE000E00, 0xEC000A00, 1, list=0xFF, flags=COUNTED),  # vldm, vstm
         Rule(4, 0xFFB00E50, 0xEE800A00, 14),  # vdiv
         Rule(4, 0xFFBF0ED0, 0xEEB10AC0, 14),  # vsqrt

@@ -109,6 +109,9 @@ def test_arm_multiple_words(program, bad, address):
         ("mov r12, r1\n mov r1, sp", "ldrd r2, r3, [r1, #-8]"),
         ("nop", "push {r0, r1}\n pop {r2, r3}"),
         ("nop", "ldrex r0, [r6]"),
+        ("nop", "vmov d0, r1, r1"),
+        ("nop", "vmov r1, r2, d0"),
+        ("nop", "vmov s0, r1"),
         ("nop", "tbb [pc, r5]\n .byte 1, 1"),
     ],
 )
