@@ -366,9 +366,10 @@ class VirtualDevice:
         self._access_points.add(pc)
         if block != pc:
             self._forget_code(pc, 2)
-            self.engine.emu_start(pc | self._thumb, pc)  # runs nothing; the stop is now here
+            self.engine.ctl_exits_enabled(True)
+            self.engine.ctl_set_exits([pc])
             self.engine.ctl_request_cache(block | self._thumb)
-            self._forget_code(pc, 2)
+            self.engine.ctl_exits_enabled(False)
         return pc
 
     def _find_peripheral(self, address: int, size: int, kind: str) -> tuple[int, Peripheral]:
