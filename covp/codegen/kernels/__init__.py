@@ -4,7 +4,11 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     conv2d,
     depthwise,
     elementwise,
+    layout,
+    mean,
     pooling,
+    quantize,
+    resize,
     softmax,
     unary_table,
 )

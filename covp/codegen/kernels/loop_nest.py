@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covp.codegen.c_text import indent
 
-_INDICES = "ijklmnpq"
+_INDICES = "ijklmn"
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -36,10 +36,12 @@ class LoopNest:
     Attributes:
         extents: iterations of each loop, outermost first; at least one loop.
         strides: for each operand, the elements that a step of each loop moves it by.
+        indices: one C name a loop.
     """
 
     extents: tuple[int, ...]
     strides: Mapping[str, tuple[int, ...]]
+    indices: str = _INDICES
 
     @staticmethod
     def over(extents: Sequence[int], **strides: Sequence[int]) -> LoopNest:
@@ -61,10 +63,14 @@ class LoopNest:
             return LoopNest((1,), dict.fromkeys(strides, (1,)))
         return LoopNest(tuple(kept), {name: tuple(step) for name, step in steps.items()})
 
+    def inside(self) -> LoopNest:
+        """The same loops with other index names, to stand inside another nest."""
+        return replace(self, indices="pqrstu")
+
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
         """C index of an operand, ``ahead`` iterations of the innermost loop further."""
         terms = []
-        for index, stride in zip(_INDICES, self.strides[name], strict=False):
+        for index, stride in zip(self.indices, self.strides[name], strict=False):
             if stride:
                 terms.append(index if stride == 1 else f"{index} * {stride}")
         constant = start + ahead * self.strides[name][-1]
@@ -81,7 +87,7 @@ class LoopNest:
         lines = [line for ahead in range(unroll) for line in body(ahead)]
         step = unroll
         for depth in reversed(range(len(self.extents))):
-            index = _INDICES[depth]
+            index = self.indices[depth]
             advance = f"{index}++" if step == 1 else f"{index} += {step}"
             head = f"for (int32_t {index} = 0; {index} < {self.extents[depth]}; {advance})"
             lines = [head, indent(lines)] if len(lines) == 1 else [f"{head} {{", indent(lines), "}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,9 +15,9 @@ from covp.graph.graph import Op
 from covp.graph.ops import definition
 
 
-def table_of(op: Op) -> NDArray[np.int8]:
+def table_of(op: Op) -> NDArray[Any]:
     """The reference's result for every input byte, in the order of unsigned bytes."""
-    every = np.arange(256, dtype=np.uint8).view(np.int8)
+    every = np.arange(256, dtype=np.uint8).view(op.input(0).dtype)
     return np.asarray(definition(op.kind).reference(op, [every])[0])
 
 

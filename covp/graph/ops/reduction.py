@@ -29,20 +29,27 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.asarray(_quantized(op, total, count)).astype(np.int8).reshape(out.shape)]
 
 
-def _quantized(op: Op, total: Array, count: int) -> Array:
-    """EvalIntegerMean, reference_ops::QuantizedMeanOrSum.
+def mean_factor(op: Op, count: int) -> tuple[int, int] | None:
+    """Multiplier and shift for the sum of ``count`` values less their zero points.
 
-    Equal quantization on both sides divides, towards zero; else 1 / count goes into the factor.
+    None where TFLM divides the stored values instead: equal quantization on both sides. Source:
+    EvalIntegerMean, reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor.
     """
     source, out = op.input(0), op.output
     if (source.scale, source.zero_point) == (out.scale, out.zero_point):
-        return np.where(total < 0, -(-total // count), total // count)
+        return None
     multiplier, shift = quantize_multiplier(source.scale / out.scale)
     extra = min(count.bit_length() - 1, 32, 31 + shift)
-    multiplier = (multiplier << extra) // count
-    value = total - source.zero_point * count
-    scaled = multiply_by_quantized_multiplier(value, multiplier, shift - extra)
-    return np.clip(scaled + out.zero_point, -128, 127)
+    return (multiplier << extra) // count, shift - extra
+
+
+def _quantized(op: Op, total: Array, count: int) -> Array:
+    factor = mean_factor(op, count)
+    if factor is None:  # towards zero
+        return np.where(total < 0, -(-total // count), total // count)
+    value = total - op.input(0).zero_point * count
+    scaled = multiply_by_quantized_multiplier(value, *factor)
+    return np.clip(scaled + op.output.zero_point, -128, 127)
 
 
 OPS["MEAN"] = OpDefinition(_shape, _reference)

@@ -1,0 +1,73 @@
+"""Moving values: C loops that copy a part of one tensor to a part of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covp.codegen.kernels.loop_nest import LoopNest
+
+_WORD = 4
+
+
+def copy_loops(
+    extents: Sequence[int],
+    source: tuple[str, Sequence[int], int],
+    target: tuple[str, Sequence[int], int],
+    itemsize: int,
+    value: str = "@",
+) -> list[str]:
+    """C text that copies an index space of elements.
+
+    Args:
+        extents: of the index space.
+        source, target: C name, strides and start, in elements.
+        itemsize: bytes of an element. Where it is less than a word and everything is a multiple
+            of words, words are copied.
+        value: C expression of an element, "@" in the place of what was read.
+    """
+    nest = LoopNest.over(extents, source=source[1], target=target[1])
+    starts = source[2], target[2]
+    together = _WORD // itemsize
+    if value == "@" and together > 1 and _word_wise(nest, starts, together):
+        nest = _in_words(nest, together)
+        starts = starts[0] // together, starts[1] // together
+        names = f"((const uint32_t *){source[0]})", f"((uint32_t *){target[0]})"
+    else:
+        names = source[0], target[0]
+
+    def step(ahead: int) -> list[str]:
+        read = f"{names[0]}[{nest.at('source', ahead, starts[0])}]"
+        written = f"{names[1]}[{nest.at('target', ahead, starts[1])}]"
+        return [f"{written} = {value.replace('@', read)};"]
+
+    return nest.loops(step, nest.unroll())
+
+
+def fill_loops(
+    extents: Sequence[int], target: tuple[str, Sequence[int], int], value: str
+) -> list[str]:
+    """C text that writes one value to an index space."""
+    nest = LoopNest.over(extents, target=target[1])
+
+    def step(ahead: int) -> list[str]:
+        return [f"{target[0]}[{nest.at('target', ahead, target[2])}] = {value};"]
+
+    return nest.loops(step, nest.unroll())
+
+
+def _word_wise(nest: LoopNest, starts: tuple[int, int], together: int) -> bool:
+    """Whether every innermost run is made of whole, aligned words."""
+    outer = [stride for strides in nest.strides.values() for stride in strides[:-1]]
+    return all(strides[-1] == 1 for strides in nest.strides.values()) and all(
+        n % together == 0 for n in (*outer, *starts, nest.extents[-1])
+    )
+
+
+def _in_words(nest: LoopNest, together: int) -> LoopNest:
+    return LoopNest(
+        (*nest.extents[:-1], nest.extents[-1] // together),
+        {
+            name: (*(stride // together for stride in strides[:-1]), 1)
+            for name, strides in nest.strides.items()
+        },
+    )

@@ -1,0 +1,84 @@
+"""MEAN over any axes, int8 and float32; neighbouring outputs are summed together."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from covp.codegen.c_text import c_type
+from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.graph.graph import Op
+from covp.graph.ops.reduction import mean_factor
+
+
+@kernel("MEAN", "int8")
+def emit_mean(request: KernelRequest) -> LayerCode:
+    """Divides where both sides have one quantization, else requantizes, as TFLM does."""
+    op = request.op
+    count = _count(op)
+    factor = mean_factor(op, count)
+    if factor is None:
+        return _emit(request, [f"output[@at] = (int8_t)(@sum / {count});"], [], [], "divides")
+    multiplier, shift = (np.array([value], np.int32) for value in factor)
+    bound = (128 + abs(op.input(0).zero_point)) * count
+    out = op.output
+    requantizer = Requantizer(request.core, multiplier, shift, out.zero_point, -128, 127, bound)
+    columns = ", ".join(str(int(column[0])) for column in requantizer.columns())
+    centred = f"@sum - ({op.input(0).zero_point * count})"
+    return _emit(
+        request,
+        [f"output[@at] = (int8_t)requantize({centred}, {columns});"],
+        [requantizer.function()],
+        [requantizer.includes],
+        requantizer.form,
+    )
+
+
+@kernel("MEAN", "float32")
+def emit_float_mean(request: KernelRequest) -> LayerCode:
+    """The sum over the count."""
+    return _emit(request, [f"output[@at] = @sum / {_count(request.op)}.0f;"], [], [], "")
+
+
+def _count(op: Op) -> int:
+    """Elements of one mean."""
+    return prod(op.input(0).shape[axis] for axis in op.attributes.axes)
+
+
+def _emit(
+    request: KernelRequest,
+    finish: list[str],
+    definitions: list[str],
+    includes: list[str],
+    schedule: str,
+) -> LayerCode:
+    op = request.op
+    shape, axes = op.input(0).shape, op.attributes.axes
+    strides = dense_strides(shape)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    extents = [shape[axis] for axis in kept]
+    outer = LoopNest.over(
+        extents, input=[strides[axis] for axis in kept], output=dense_strides(extents)
+    )
+    inner = LoopNest.over([shape[a] for a in axes], input=[strides[a] for a in axes]).inside()
+    together = outer.unroll()
+    sums = [f"s{n}" for n in range(together)]
+    number = "float" if op.output.dtype == np.float32 else "int32_t"
+    reads = [
+        f"{s} += part[{inner.at('input', 0, n * outer.strides['input'][-1])}];"
+        for n, s in enumerate(sums)
+    ]
+    body = [
+        f"const {c_type(op.output.dtype)} *part = input + {outer.at('input')};",
+        f"{number} {', '.join(f'{s} = 0' for s in sums)};",
+        *inner.loops(lambda ahead: reads),
+    ]
+    for n, s in enumerate(sums):
+        at = outer.at("output", n)
+        body += [line.replace("@sum", s).replace("@at", at) for line in finish]
+    loops = outer.loops(lambda ahead: body if ahead == 0 else [], together)
+    return Operands.of(op).layer(request, loops, definitions, includes, (), schedule)

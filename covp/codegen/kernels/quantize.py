@@ -1,0 +1,68 @@
+"""QUANTIZE and DEQUANTIZE: between float and stored integers, or between two quantizations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.codegen.c_text import c_array, c_float, c_type
+from covp.codegen.kernels.loop_nest import LoopNest
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.unary_table import table_of
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.graph.graph import Op
+
+
+@kernel("QUANTIZE", "float32")
+def emit_quantize(request: KernelRequest) -> LayerCode:
+    """Round half away from zero, then clamp."""
+    out = request.op.output
+    info = np.iinfo(out.dtype)
+    # beyond these the result is clamped anyway, and the conversion to int32 is defined
+    far = float(4 * (int(info.max) - int(info.min)))
+    function = (
+        f"static inline {c_type(out.dtype)} quantize(float x)\n{{\n"
+        f"    float steps = x / {c_float(out.scale)};\n"
+        f"    steps = steps < {c_float(-far)} ? {c_float(-far)} : steps;\n"
+        f"    steps = steps > {c_float(far)} ? {c_float(far)} : steps;\n"
+        "    int32_t stored = (int32_t)(steps + (steps < 0.0f ? -0.5f : 0.5f))"
+        f" + ({out.zero_point});\n"
+        f"    stored = stored < {info.min} ? {info.min} : stored;\n"
+        f"    return ({c_type(out.dtype)})(stored > {info.max} ? {info.max} : stored);\n}}\n"
+    )
+    return _emit(request, "quantize(@)", function)
+
+
+@kernel("QUANTIZE", "int8", "uint8")
+def emit_requantize(request: KernelRequest) -> LayerCode:
+    """From one quantization to another: a table."""
+    table = c_array("table", table_of(request.op), "the result of each byte")
+    return _emit(request, "table[(uint8_t)@]", table)
+
+
+@kernel("DEQUANTIZE", "int8", "uint8", "int16")
+def emit_dequantize(request: KernelRequest) -> LayerCode:
+    """One product; it is exact before its rounding, in single precision too.
+
+    Without a floating-point unit bytes go through a table of the 256 results.
+    """
+    source = request.op.input(0)
+    if source.dtype.itemsize == 1 and not request.core.has("fpu"):
+        table = c_array("table", table_of(request.op), "the value of each byte")
+        return _emit(request, "table[(uint8_t)@]", table)
+    value = f"(float)(@ - ({source.zero_point})) * {c_float(source.scale)}"
+    return _emit(request, value, "")
+
+
+def _emit(request: KernelRequest, value: str, definition: str) -> LayerCode:
+    op: Op = request.op
+    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
+
+    def step(ahead: int) -> list[str]:
+        at = nest.at("output", ahead)
+        return [f"output[{at}] = {value.replace('@', f'input[{at}]')};"]
+
+    same = op.input(0).dtype.itemsize == op.output.dtype.itemsize
+    in_place = [op.input(0)] if same else []
+    return Operands.of(op).layer(
+        request, nest.loops(step, nest.unroll()), [definition], [], in_place
+    )

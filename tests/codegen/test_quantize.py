@@ -1,0 +1,56 @@
+"""QUANTIZE and DEQUANTIZE on the cores against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from covp.graph.graph import Op, Quantization, Tensor
+
+PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)
+
+
+def quantized(name, x, scale, zero_point):
+    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    return Tensor(name, x.shape, x.dtype, quantization)
+
+
+def plain(name, x):
+    return Tensor(name, x.shape, x.dtype)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("scale", [0.5, 0.0371])
+def test_quantize(run_layer, platform, dtype, scale):
+    info = np.iinfo(dtype)
+    single = np.float32(scale)
+    # ties, both signs, far outside
+    steps = np.float32([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0, 1e9, -1e9, 100.4, -100.6, 3.2])
+    x = steps * single
+    ratio = (x / single).astype(np.float32)
+    stored = np.sign(ratio) * np.floor(np.abs(ratio) + np.float32(0.5)) + 7
+    wanted = np.clip(stored, info.min, info.max).astype(dtype)
+    op = Op("QUANTIZE", "layer", [plain("x", x)], [quantized("y", wanted, scale, 7)])
+    assert np.array_equal(run_layer(platform, op, x)[0], wanted)
+
+
+@pytest.mark.parametrize("platform", [*PLATFORMS, "stm32f746"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_dequantize(run_layer, platform, dtype):
+    x = EVERY_BYTE.view(dtype)
+    wanted = ((x.astype(np.float64) + 9) * float(np.float32(0.0371))).astype(np.float32)
+    op = Op("DEQUANTIZE", "layer", [quantized("x", x, 0.0371, -9)], [plain("y", wanted)])
+    assert np.array_equal(run_layer(platform, op, x)[0], wanted)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_requantize(run_layer, platform, dtype):
+    """A factor of a half: SaturatingRoundingDoublingHighMul rounds ties up."""
+    x = EVERY_BYTE.view(dtype)
+    halves = (x.astype(np.int64) - 5 + 1) // 2
+    wanted = np.clip(halves - 20, -128, 127).astype(np.int8)
+    op = Op("QUANTIZE", "layer", [quantized("x", x, 0.1, 5)], [quantized("y", wanted, 0.2, -20)])
+    assert np.array_equal(run_layer(platform, op, x)[0], wanted)

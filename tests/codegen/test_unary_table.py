@@ -1,0 +1,46 @@
+"""int8 operators of one input: every byte on the cores against the function they approximate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from covp.graph.attributes import LeakyRelu
+from covp.graph.graph import Op, Quantization, Tensor
+
+PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+CASES = {
+    # kind: (output scale, output zero point, attributes, function)
+    "LOGISTIC": (1 / 256, -128, None, lambda x: 1 / (1 + np.exp(-x))),
+    "TANH": (1 / 128, 0, None, np.tanh),
+    "RELU": (0.04, -128, None, lambda x: np.maximum(x, 0)),
+    "RELU6": (6 / 255, -128, None, lambda x: np.clip(x, 0, 6)),
+    "LEAKY_RELU": (0.05, -10, LeakyRelu(0.2), lambda x: np.where(x < 0, 0.2 * x, x)),
+}
+
+
+def int8(name, shape, scale, zero_point):
+    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    return Tensor(name, shape, np.dtype(np.int8), quantization)
+
+
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("kind", CASES)
+def test_every_byte(run_layer, platform, kind, toolchain):
+    """TFLM rounds twice: to a quarter of a step or finer, then to a step."""
+    scale, zero_point, attributes, function = CASES[kind]
+    x = np.arange(-128, 128, dtype=np.int8).reshape(2, 128)
+    source = int8("x", x.shape, 0.06, 7)
+    op = Op(kind, "layer", [source], [int8("y", x.shape, scale, zero_point)], attributes)
+    result = run_layer(platform, op, x, toolchain=toolchain)[0]
+    real = function((x.astype(float) - 7) * float(np.float32(0.06)))
+    stored = np.clip(real / float(np.float32(scale)) + zero_point, -128, 127)
+    assert np.abs(result - stored).max() <= 0.5 + 0.125 + 0.01
+
+
+@pytest.mark.parametrize("size", [1, 3, 12, 35])
+def test_every_size(run_layer, size):
+    x = np.random.default_rng(size).integers(-128, 128, size).astype(np.int8)
+    op = Op("RELU", "layer", [int8("x", x.shape, 0.5, 0)], [int8("y", x.shape, 0.5, 0)])
+    assert np.array_equal(run_layer("riscv32", op, x)[0], np.maximum(x, 0))
