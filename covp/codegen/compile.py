@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
@@ -97,6 +97,8 @@ def _assemble(
 ) -> Program:
     name = c_name(graph.name)
     memory = ArenaPlan(lowered, layers)
+    # as the model states them, whatever the passes removed
+    macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
     sources = {f"{name}.h": _header(name, memory.nbytes)}
     sources |= {f"{layer.function}.c": layer.source for layer in layers}
     sources[f"{name}.c"] = _run_source(name, memory, layers)
@@ -111,7 +113,7 @@ def _assemble(
         arena_bytes=memory.nbytes,
         inputs=tuple(memory.describe(t) for t in lowered.inputs),
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
-        layers=tuple(_describe(layer, split) for layer in layers),
+        layers=tuple(_describe(layer, split, macs) for layer in layers),
         accelerators=tuple(
             AcceleratorInstance(backend.spec, backend.make_peripheral, base)
             for backend, base in zip(
@@ -137,14 +139,14 @@ def accelerator_bases(platform: Platform, count: int) -> list[int]:
     return [slot.base + i * slot.stride for i in range(count)]
 
 
-def _describe(layer: LayerCode, split: Partition) -> ProgramLayer:
+def _describe(layer: LayerCode, split: Partition, macs: Mapping[int, int]) -> ProgramLayer:
     placement = next(p for p in split.placements if p.ops[-1] is layer.op)
     return ProgramLayer(
         index=layer.op.index,
         name=layer.op.name,
         op=layer.op.kind,
         target=layer.target,
-        macs=sum(definition(op.kind).macs(op) for op in placement.ops),
+        macs=sum(macs[op.index] for op in placement.ops),
         function=layer.function,
         schedule=layer.schedule,
     )

@@ -10,6 +10,7 @@ from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
+from covp.passes.unread_channels import remove_unread_channels
 
 Pass = Callable[[Graph], None]
 
@@ -18,6 +19,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_pads,
     fuse_activations,
     remove_dead_ops,
+    remove_unread_channels,
 )
 """In the order they run; each changes the graph in place and keeps its outputs to the bit."""
 
