@@ -29,6 +29,8 @@ _DTYPES = {
 }
 _KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
+# what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
+_FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
 # what reading a damaged flatbuffer may raise: the accessors trust every offset
 _DAMAGE = (
     struct.error,
@@ -50,14 +52,20 @@ def load_tflite(path: str | Path) -> Graph:
             the file, the operator with its index or the tensor, and what would mend it.
     """
     path = Path(path)
-    data = _read(path)
+    return read_tflite(_read(path), _identifier(path.stem), str(path))
+
+
+def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph:
+    """As `load_tflite` for a file's content; errors begin with ``where``."""
     try:
-        return _Reader(data, _identifier(path.stem)).graph()
+        if data[4:8] != _IDENTIFIER:
+            raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
+        return _Reader(data, name).graph()
     except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+        raise ModelError(f"{where}: {error}") from None
     except _DAMAGE as error:
         raise ModelError(
-            f"{path}: damaged or truncated ({type(error).__name__} while reading); "
+            f"{where}: damaged or truncated ({type(error).__name__} while reading); "
             "copy or convert the model again"
         ) from error
 
@@ -73,8 +81,6 @@ def _read(path: Path) -> bytes:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     if not data:
         raise ModelError(f"{path}: the file is empty; copy or convert the model again")
-    if data[4:8] != _IDENTIFIER:
-        raise ModelError(f"{path}: not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
     return data
 
 
@@ -233,6 +239,13 @@ def _check(op: Op) -> None:
             )
         if 0 in tensor.shape:
             raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+    fixed = _FIXED_OUTPUTS.get(op.kind)
+    out = op.output
+    if fixed and out.dtype == np.int8 and (out.scale, out.zero_point) != fixed:
+        raise ModelError(
+            f"its output has scale {out.scale:g} and zero point {out.zero_point}, which must be "
+            f"{fixed[0]:g} and {fixed[1]}; convert the model again"
+        )
     shapes = definition(op.kind).infer_shapes(op)
     stated = [tensor.shape for tensor in op.outputs]
     if shapes != stated:

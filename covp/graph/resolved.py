@@ -191,14 +191,15 @@ def _bias(op: Op, channels: int) -> NDArray[np.int32]:
 def _multipliers(op: Op, channels: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Per channel: input scale * weight scale / output scale.
 
-    In double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED multiplies the two scales
-    in single precision first (GetQuantizedConvolutionMultipler).
+    In double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
+    multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler).
     """
     weights = op.input(1).quantization
     if weights is None:
         raise ModelError(f"{op.name}: weights {op.input(1).name} have no scale")
     scales = np.broadcast_to(weights.scale, (channels,))
-    exact = np.float32 if op.kind == "FULLY_CONNECTED" else np.float64
+    single = op.kind == "FULLY_CONNECTED" and not weights.per_channel
+    exact = np.float32 if single else np.float64
     products = exact(op.input(0).scale) * scales.astype(exact)
     factors = products.astype(np.float64) / op.output.scale
     pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)

@@ -146,10 +146,18 @@ class _Writer:
         return self._table(
             "Operator",
             OpcodeIndex=self.kinds.index(op.kind),
-            Inputs=self._indices(op.inputs),
+            Inputs=self._indices(_without_trailing_gaps(op.inputs)),
             Outputs=self._indices(op.outputs),
             BuiltinOptionsType=(
                 None if options is None else getattr(tflite.BuiltinOptions, options[0])
             ),
             BuiltinOptions=table,
         )
+
+
+def _without_trailing_gaps(inputs: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """LiteRT wants a missing bias left out, not marked as missing."""
+    kept = list(inputs)
+    while kept and kept[-1] is None:
+        kept.pop()
+    return kept

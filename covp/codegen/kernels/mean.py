@@ -17,13 +17,10 @@ from covp.graph.ops.reduction import mean_factor
 
 @kernel("MEAN", "int8")
 def emit_mean(request: KernelRequest) -> LayerCode:
-    """Divides where both sides have one quantization, else requantizes, as TFLM does."""
+    """The sum less its zero points, requantized with the count in the factor, as TFLM does."""
     op = request.op
     count = _count(op)
-    factor = mean_factor(op, count)
-    if factor is None:
-        return _emit(request, [f"output[@at] = (int8_t)(@sum / {count});"], [], [], "divides")
-    multiplier, shift = (np.array([value], np.int32) for value in factor)
+    multiplier, shift = (np.array([value], np.int32) for value in mean_factor(op, count))
     bound = (128 + abs(op.input(0).zero_point)) * count
     out = op.output
     requantizer = Requantizer(request.core, multiplier, shift, out.zero_point, -128, 127, bound)

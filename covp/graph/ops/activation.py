@@ -48,10 +48,11 @@ def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
 
 
 def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
-    ratio = op.input(0).scale / op.output.scale
-    alpha = float(np.float32(op.attributes.alpha))
-    positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio))
-    negative = multiply_by_quantized_multiplier(centred, *quantize_multiplier(ratio * alpha))
+    """QuantizeLeakyRelu; the factors are computed in single precision."""
+    source, out = np.float32(op.input(0).scale), np.float32(op.output.scale)
+    slope = np.float32(source * np.float32(op.attributes.alpha))
+    positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(float(source / out)))
+    negative = multiply_by_quantized_multiplier(centred, *quantize_multiplier(float(slope / out)))
     result = np.where(centred >= 0, positive, negative) + op.output.zero_point
     return np.asarray(np.clip(result, -128, 127).astype(np.int8))
 

@@ -71,9 +71,8 @@ def _sum(op: Op, x: Array, y: Array) -> Array:
 
 
 def product_factor(op: Op) -> Factor:
-    """The factor of MUL: tensorflow/lite/micro/kernels/mul_common.cc, scales in float products."""
-    product = float(np.float32(op.input(0).scale) * np.float32(op.input(1).scale))
-    return quantize_multiplier(product / op.output.scale)
+    """The factor of MUL: tensorflow/lite/micro/kernels/mul_common.cc."""
+    return quantize_multiplier(op.input(0).scale * op.input(1).scale / op.output.scale)
 
 
 def _product(op: Op, x: Array, y: Array) -> Array:

@@ -29,26 +29,20 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.asarray(_quantized(op, total, count)).astype(np.int8).reshape(out.shape)]
 
 
-def mean_factor(op: Op, count: int) -> tuple[int, int] | None:
+def mean_factor(op: Op, count: int) -> tuple[int, int]:
     """Multiplier and shift for the sum of ``count`` values less their zero points.
 
-    None where TFLM divides the stored values instead: equal quantization on both sides. Source:
-    EvalIntegerMean, reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor.
+    Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor; TFLM and
+    LiteRT use it for equal quantization on both sides too (older ones divided there).
     """
-    source, out = op.input(0), op.output
-    if (source.scale, source.zero_point) == (out.scale, out.zero_point):
-        return None
-    multiplier, shift = quantize_multiplier(source.scale / out.scale)
+    multiplier, shift = quantize_multiplier(op.input(0).scale / op.output.scale)
     extra = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << extra) // count, shift - extra
 
 
 def _quantized(op: Op, total: Array, count: int) -> Array:
-    factor = mean_factor(op, count)
-    if factor is None:  # towards zero
-        return np.where(total < 0, -(-total // count), total // count)
     value = total - op.input(0).zero_point * count
-    scaled = multiply_by_quantized_multiplier(value, *factor)
+    scaled = multiply_by_quantized_multiplier(value, *mean_factor(op, count))
     return np.clip(scaled + op.output.zero_point, -128, 127)
 
 

@@ -1,0 +1,64 @@
+"""The oracle: LiteRT's interpreter with its reference kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+Oracle = Callable[[bytes, Sequence[NDArray[Any]]], list[NDArray[Any]]]
+
+
+@pytest.fixture(scope="session")
+def litert() -> Oracle:
+    """A function: the outputs of a model file's content for inputs in the file's order."""
+    interpreter = pytest.importorskip(
+        "ai_edge_litert.interpreter", reason="ai-edge-litert is not installed: no oracle"
+    )
+
+    def run(model: bytes, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        machine = interpreter.Interpreter(
+            model_content=model,
+            experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF,
+        )
+        machine.allocate_tensors()
+        for detail, value in zip(machine.get_input_details(), inputs, strict=True):
+            machine.set_tensor(detail["index"], value)
+        machine.invoke()
+        return [np.array(machine.get_tensor(d["index"])) for d in machine.get_output_details()]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def holds(litert: Oracle) -> Callable[..., None]:
+    """A function: written and read again, the graph computes what LiteRT computes."""
+    from covp.frontend.tflite import read_tflite
+    from covp.graph.reference import run_reference
+    from covp.zoo.tflite_writer import write_tflite
+
+    def check(graph: Any, seed: int, tolerance: float = 0) -> None:
+        rng = np.random.default_rng(seed)
+        inputs: list[NDArray[Any]] = [
+            rng.integers(-128, 128, t.shape).astype(np.int8)
+            if t.dtype == np.int8
+            else rng.uniform(-8, 8, t.shape).astype(np.float32)
+            for t in graph.inputs
+        ]
+        data = write_tflite(graph)
+        wanted = litert(data, inputs)
+        found = run_reference(read_tflite(data, graph.name), inputs)
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert ours.dtype == theirs.dtype
+            assert ours.shape == theirs.shape
+            if theirs.dtype == np.float32:
+                scale = max(1.0, float(np.abs(theirs).max(initial=0)))
+                np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * scale)
+            else:
+                difference = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
+                assert difference.max(initial=0) <= tolerance
+
+    return check
