@@ -1,0 +1,73 @@
+"""float32 LOGISTIC, TANH, RELU, RELU6, LEAKY_RELU and SOFTMAX."""
+
+from __future__ import annotations
+
+from covp.codegen.c_text import c_float, indent
+from covp.codegen.kernels.loop_nest import LoopNest
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.graph.graph import Op
+
+_MATH = "#include <math.h>"
+
+
+@kernel("LOGISTIC", "float32")
+@kernel("TANH", "float32")
+@kernel("RELU", "float32")
+@kernel("RELU6", "float32")
+@kernel("LEAKY_RELU", "float32")
+def emit_float_activation(request: KernelRequest) -> LayerCode:
+    """One value at a time; may run in place."""
+    op = request.op
+    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
+    function = f"static inline float activate(float x)\n{{\n    return {_formula(op)};\n}}\n"
+
+    def step(ahead: int) -> list[str]:
+        at = nest.at("output", ahead)
+        return [f"output[{at}] = activate(input[{at}]);"]
+
+    calls_out = op.kind in ("LOGISTIC", "TANH")
+    return Operands.of(op).layer(
+        request,
+        nest.loops(step, 1 if calls_out else nest.unroll()),
+        definitions=[function],
+        includes=[_MATH] if calls_out else [],
+        in_place=[op.input(0)],
+    )
+
+
+def _formula(op: Op) -> str:
+    if op.kind == "LOGISTIC":
+        return "1.0f / (1.0f + expf(-x))"
+    if op.kind == "TANH":
+        return "tanhf(x)"
+    if op.kind == "LEAKY_RELU":
+        return f"x < 0.0f ? x * {c_float(op.attributes.alpha)} : x"
+    above = "x > 6.0f ? 6.0f : x" if op.kind == "RELU6" else "x"
+    return f"x < 0.0f ? 0.0f : {above}"
+
+
+@kernel("SOFTMAX", "float32")
+def emit_float_softmax(request: KernelRequest) -> LayerCode:
+    """Exponentials of the distances from the row's maximum, over their sum; may run in place."""
+    op = request.op
+    depth = op.input(0).shape[-1]
+    beta = op.attributes.beta
+    distance = "input[i] - most" if beta == 1.0 else f"(input[i] - most) * {c_float(beta)}"
+    row = [
+        "float most = input[0];",
+        f"for (int32_t i = 1; i < {depth}; i++)",
+        "    most = input[i] > most ? input[i] : most;",
+        "float sum = 0.0f;",
+        f"for (int32_t i = 0; i < {depth}; i++) {{",
+        f"    output[i] = expf({distance});",
+        "    sum += output[i];",
+        "}",
+        f"for (int32_t i = 0; i < {depth}; i++)",
+        "    output[i] /= sum;",
+        f"input += {depth};",
+        f"output += {depth};",
+    ]
+    head = f"for (int32_t row = 0; row < {op.output.size // depth}; row++) {{"
+    body = [head, indent(row), "}"]
+    return Operands.of(op).layer(request, body, includes=[_MATH], in_place=[op.input(0)])

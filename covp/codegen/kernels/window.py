@@ -1,0 +1,86 @@
+"""Windows that slide over an image: C loops over output pixels, with each window cut to fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covp.codegen.c_text import indent
+from covp.graph.attributes import Padding, Pair
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of taps on a padded NHWC image.
+
+    Attributes:
+        source: the image's (batch, height, width, channels).
+        result: the output's (batch, height, width, channels).
+        size, stride, dilation: of the window.
+    """
+
+    source: tuple[int, ...]
+    result: tuple[int, ...]
+    size: Pair
+    stride: Pair
+    padding: Padding
+    dilation: Pair = (1, 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no window reaches outside the image."""
+        return not self.padding.any
+
+    @property
+    def rows(self) -> str:
+        """Head of the C loop over the taps of a window that lie inside, by row."""
+        first, last = ("0", str(self.size[0])) if self.whole else ("first_row", "last_row")
+        return f"for (int32_t ky = {first}; ky < {last}; ky++)"
+
+    @property
+    def columns(self) -> str:
+        """Head of the C loop over the taps of a row."""
+        first, last = ("0", str(self.size[1])) if self.whole else ("first_column", "last_column")
+        return f"for (int32_t kx = {first}; kx < {last}; kx++)"
+
+    @property
+    def tap(self) -> str:
+        """C index of the tap's first channel in ``image``."""
+        _, _, width, channels = self.source
+        row = "top + ky" if self.dilation[0] == 1 else f"top + ky * {self.dilation[0]}"
+        column = "left + kx" if self.dilation[1] == 1 else f"left + kx * {self.dilation[1]}"
+        return f"(({row}) * {width} + {column}) * {channels}"
+
+    def loops(self, body: list[str], element: str) -> list[str]:
+        """C loops over the output's pixels; ``body`` finds ``image`` and ``output`` set."""
+        batch, height, width, channels = self.source
+        pixel = [
+            f"int32_t top = y * {self.stride[0]} - {self.padding.top};",
+            f"int32_t left = x * {self.stride[1]} - {self.padding.left};",
+            *([] if self.whole else self._cut()),
+            *body,
+            f"output += {self.result[3]};",
+        ]
+        return [
+            f"const {element} *image = input;",
+            f"for (int32_t b = 0; b < {batch}; b++, image += {height * width * channels}) {{",
+            f"    for (int32_t y = 0; y < {self.result[1]}; y++) {{",
+            f"        for (int32_t x = 0; x < {self.result[2]}; x++) {{",
+            indent(pixel, 3),
+            "        }",
+            "    }",
+            "}",
+        ]
+
+    def _cut(self) -> list[str]:
+        """First and last taps inside the image."""
+        lines = []
+        for axis, name, start in ((0, "row", "top"), (1, "column", "left")):
+            step, extent = self.dilation[axis], self.source[axis + 1]
+            lines += [
+                f"int32_t first_{name} = 0, last_{name} = {self.size[axis]};",
+                f"while ({start} + first_{name} * {step} < 0)",
+                f"    first_{name}++;",
+                f"while ({start} + (last_{name} - 1) * {step} >= {extent})",
+                f"    last_{name}--;",
+            ]
+        return lines
