@@ -6,10 +6,12 @@ bits signed, which holds while the magnitudes of the weights add up to at most 2
 below 32768). The weights are known, so every block of channels gets the lengths of its longest
 safe runs as a table; at the end of a run ``p`` is moved into two sums that do not overflow::
 
+    p = 0x8000 + products;         0x8000 rounds the upper half up where the lower is negative
     t += p;                        the word sum, modulo 2**32
-    h += (p + 0x8000) >> 16;       the upper sum, exact
+    h += p >> 16;                  the upper sum, exact
 
-The lower sum is ``t - (h << 16)`` in the end: modulo 2**32 that is exact too.
+The lower sum is ``t - (h << 16)`` in the end: modulo 2**32 that is exact too. What the runs' 0x8000
+add to ``t`` is taken off its start.
 """
 
 from __future__ import annotations
@@ -92,15 +94,19 @@ class PackedGemm:
         starts = range(0, self.channels, self.block.channels)
         blocks = [self.weights[s : s + self.block.channels] for s in starts]
         packed = np.concatenate([block.T.ravel() for block in blocks]).astype(np.int8)
-        runs = np.array([n for block in blocks for n in self._runs(block)], np.uint8)
-        table = np.stack([self.bias, *self.requantizer.columns()], axis=1)
+        block_runs = [self._runs(block) for block in blocks]
+        runs = np.array([n for runs in block_runs for n in runs], np.uint8)
+        # a run of each block but the closing zero adds 0x8000
+        added = [0x8000 * (len(r) - 1) for r, b in zip(block_runs, blocks, strict=True) for _ in b]
+        start = (self.bias.astype(np.int64) - np.array(added)).astype(np.int32)
+        table = np.stack([start, self.bias, *self.requantizer.columns()], axis=1)
         return (
-            pin_macros(range(self.block.channels + 1))
+            pin_macros(range(self.block.channels + 1), "defined(__clang__) || !defined(__riscv)")
             + c_array("weights", packed, f"by block of {self.block.channels} channels, k, channel")
             + c_array(
                 "runs", runs, f"rounds of {self.block.unroll} k that are safe, 0 ends a block"
             )
-            + c_array("channel_table", table.astype(np.int32), "bias, then requantization")
+            + c_array("channel_table", table.astype(np.int32), "start, bias, requantization")
         )
 
     def _runs(self, block: NDArray[np.int64]) -> list[int]:
@@ -133,7 +139,7 @@ class PackedGemm:
         return "\n".join([*lines, "}\n"])
 
     def _block(self, channels: int) -> list[str]:
-        columns = 1 + len(self.requantizer.columns())
+        columns = 2 + len(self.requantizer.columns())
         pairs = range(self.block.pairs)
         every = [(p, c) for c in range(channels) for p in pairs]
 
@@ -146,7 +152,7 @@ class PackedGemm:
             "const int32_t *x = patch;",
             "uint32_t rounds = *run++;",
             "do {",
-            f"    int32_t {names('p', '0')};",
+            f"    int32_t {names('p', '0x8000')};",
             "    do {",
         ]
         for step in range(self.block.unroll):
@@ -156,13 +162,13 @@ class PackedGemm:
             f"        w += {self.block.unroll * channels};",
             "    } while (--rounds);",
         ]
-        lines += [f"    t{p}{c} += p{p}{c}; h{p}{c} += (p{p}{c} + 0x8000) >> 16;" for p, c in every]
+        lines += [f"    t{p}{c} += p{p}{c}; h{p}{c} += p{p}{c} >> 16;" for p, c in every]
         lines += ["    rounds = *run++;", "} while (rounds);"]
         for c in range(channels):
-            constants = ", ".join(f"q[{c * columns + i}]" for i in range(1, columns))
+            constants = ", ".join(f"q[{c * columns + i}]" for i in range(2, columns))
             for p in pairs:
                 low = f"t{p}{c} - (int32_t)((uint32_t)h{p}{c} << 16)"
-                high = f"h{p}{c} + q[{c * columns}]"
+                high = f"h{p}{c} + q[{c * columns + 1}]"
                 for pixel, value in ((2 * p, low), (2 * p + 1, high)):
                     target = f"output[{pixel * self.channels + c}]"
                     lines.append(f"{target} = (int8_t)requantize({value}, {constants});")

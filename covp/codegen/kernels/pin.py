@@ -15,7 +15,11 @@ def pin(sums: Sequence[str]) -> str:
     return f"PIN{len(sums)}({', '.join(sums)});"
 
 
-def pin_macros(counts: Iterable[int]) -> str:
+SUMS = "defined(__clang__) == defined(__riscv)"
+"""Condition under which the sums are made opaque; else loads are kept in order."""
+
+
+def pin_macros(counts: Iterable[int], condition: str = SUMS) -> str:
     """C text that defines ``PIN<count>(...)`` for each count."""
     opaque, ordered = [], []
     for count in sorted(set(counts) - {0}):
@@ -24,6 +28,4 @@ def pin_macros(counts: Iterable[int]) -> str:
         define = f"#define PIN{count}({names}) __asm__ volatile"
         opaque.append(f'{define}("" : {operands})')
         ordered.append(f'{define}("" ::: "memory")')
-    return "\n".join(
-        ["#if defined(__clang__) == defined(__riscv)", *opaque, "#else", *ordered, "#endif\n"]
-    )
+    return "\n".join([f"#if {condition}", *opaque, "#else", *ordered, "#endif\n"])

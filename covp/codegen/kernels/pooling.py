@@ -1,101 +1,148 @@
-"""int8 AVERAGE_POOL_2D and MAX_POOL_2D: four channels at a time over each window."""
+"""int8 AVERAGE_POOL_2D and MAX_POOL_2D: several channels of a window together.
+
+An average rounds half away from zero. The division by the number of pixels is a multiplication by
+a reciprocal, checked for every sum when the code is generated: for n pixels and a sum s
+
+    t = s + n / 2 + 128 * n                     (1 less where n is even and s negative)
+    average = (t * ceil(2**24 / n) >> 24) - 128
+
+where t is never negative.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from covp.codegen.c_text import indent
+from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel, prototype
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.window import Window
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.quantization import activation_range
+
+_BITS = 24
+
+
+@kernel("MAX_POOL_2D", "int8")
+def emit_max_pool(request: KernelRequest) -> LayerCode:
+    """What lies outside the image does not count."""
+    taps = ["s@ = from[@] > s@ ? from[@] : s@;"]
+    return _emit(request, "-128", taps, "s@", [], [])
 
 
 @kernel("AVERAGE_POOL_2D", "int8")
-@kernel("MAX_POOL_2D", "int8")
-def emit_pool(request: KernelRequest) -> LayerCode:
-    """Windows are cut at the image's border; what lies outside does not count."""
-    op = request.op
-    a: Any = op.attributes
-    batch, height, width, channels = op.input(0).shape
-    _, out_height, out_width, _ = op.output.shape
-    arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
-    limits = activation_range(a.activation, op.output.scale, op.output.zero_point, op.output.dtype)
-    together = next(n for n in (4, 2, 1) if channels % n == 0)
-    # without padding every window is whole: loop bounds and the divisor are constants
-    whole = not a.padding.any
-    rows, columns = (str(a.filter[0]), str(a.filter[1])) if whole else ("rows", "columns")
-    inner = _window(request, together, rows, columns, limits)
-    window = [
-        f"const int8_t *corner = image + (top * {width} + left) * {channels};",
-        f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
-        indent(inner),
-        "}",
-        f"output += {channels};",
-    ]
-    cut = [] if whole else _cut(a, height, width)
-    body = [
-        "const int8_t *image = input;",
-        f"for (int32_t b = 0; b < {batch}; b++, image += {height * width * channels})",
-        f"    for (int32_t y = 0; y < {out_height}; y++)",
-        f"        for (int32_t x = 0; x < {out_width}; x++) {{",
-        indent(
-            [
-                f"int32_t top = y * {a.stride[0]} - {a.padding.top};",
-                f"int32_t left = x * {a.stride[1]} - {a.padding.left};",
-                *cut,
-                *window,
-            ],
-            3,
-        ),
-        "        }",
-    ]
-    source = "\n".join(
-        [
-            request.headline,
-            "#include <stdint.h>",
-            clamp_includes(request.core, *limits),
-            prototype(request.function, op, arguments),
-            "{",
-            indent(body),
-            "}\n",
-        ]
+def emit_average_pool(request: KernelRequest) -> LayerCode:
+    """What lies outside the image does not count, in the divisor neither."""
+    window = _window(request)
+    area = window.size[0] * window.size[1]
+    taps = ["s@ += from[@];"]
+    if not all(has_reciprocal(count) for count in range(1, area + 1)):
+        count = [f"const int32_t count = {_count(window)};"]
+        return _emit(request, "0", taps, "average(s@, count)", count, [_DIVIDING])
+    if window.whole:
+        function = (
+            "static inline int32_t average(int32_t sum)\n{\n"
+            f"    uint32_t t = (uint32_t)(sum + {'' if area % 2 else '(sum >> 31) + '}"
+            f"{area // 2 + 128 * area});\n"
+            f"    return (int32_t)((t * {_reciprocal(area)}u) >> {_BITS}) - 128;\n}}\n"
+        )
+        return _emit(request, "0", taps, "average(s@)", [], [function])
+    table = c_array(
+        "reciprocals",
+        np.array([0, *(_reciprocal(n) for n in range(1, area + 1))], np.uint32),
+        "2**24 by the number of pixels",
     )
-    return LayerCode(op, request.function, source, arguments, (), f"{together} channels at once")
-
-
-def _cut(a: Any, height: int, width: int) -> list[str]:
-    return [
-        f"int32_t rows = {a.filter[0]}, columns = {a.filter[1]};",
-        f"if (top + rows > {height}) rows = {height} - top;",
-        f"if (left + columns > {width}) columns = {width} - left;",
-        "if (top < 0) { rows += top; top = 0; }",
-        "if (left < 0) { columns += left; left = 0; }",
+    count = [
+        f"const int32_t count = {_count(window)};",
+        "const int32_t offset = count / 2 + 128 * count, even = (count & 1) - 1;",
+        "const uint32_t reciprocal = reciprocals[count];",
     ]
+    return _emit(request, "0", taps, "average(s@, offset, even, reciprocal)", count, [table, _CUT])
 
 
-def _window(
-    request: KernelRequest, together: int, rows: str, columns: str, limits: tuple[int, int]
-) -> list[str]:
-    _, _, width, channels = request.op.input(0).shape
-    average = request.op.kind == "AVERAGE_POOL_2D"
-    if average:
-        start, step = "0", "s{0} += p[{0}];"
-    else:
-        start, step = "-128", "if (p[{0}] > s{0}) s{0} = p[{0}];"
-    lines = [
-        "const int8_t *p = corner + c;",
-        "int32_t " + ", ".join(f"s{i} = {start}" for i in range(together)) + ";",
-        f"for (int32_t i = 0; i < {rows}; i++) {{",
-        f"    for (int32_t j = 0; j < {columns}; j++, p += {channels}) {{",
-        *("        " + step.format(i) for i in range(together)),
+def has_reciprocal(count: int) -> bool:
+    """Whether the multiplication gives the right average for every sum of that many bytes."""
+    if count > 1 << 12:
+        return False
+    sums = np.arange(-128 * count, 127 * count + 1, dtype=np.int64)
+    t = sums + count // 2 + 128 * count - ((sums < 0) & (count % 2 == 0))
+    product = t * _reciprocal(count)
+    wanted = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
+    return bool(product.max() < 1 << 32) and bool(((product >> _BITS) - 128 == wanted).all())
+
+
+def _reciprocal(count: int) -> int:
+    return -(-(1 << _BITS) // count)
+
+
+_DIVIDING = """\
+static inline int32_t average(int32_t sum, int32_t count)
+{
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+"""
+_CUT = f"""\
+static inline int32_t average(int32_t sum, int32_t offset, int32_t even, uint32_t reciprocal)
+{{
+    uint32_t t = (uint32_t)(sum + ((sum >> 31) & even) + offset);
+    return (int32_t)((t * reciprocal) >> {_BITS}) - 128;
+}}
+"""
+
+
+def _window(request: KernelRequest) -> Window:
+    op, a = request.op, request.op.attributes
+    return Window(op.input(0).shape, op.output.shape, a.filter, a.stride, a.padding)
+
+
+def _count(window: Window) -> str:
+    if window.whole:
+        return str(window.size[0] * window.size[1])
+    return "(last_row - first_row) * (last_column - first_column)"
+
+
+def _emit(
+    request: KernelRequest,
+    start: str,
+    taps: list[str],
+    result: str,
+    before: list[str],
+    definitions: list[str],
+) -> LayerCode:
+    """The loops; "@" stands for the number of a channel among those taken together."""
+    op, window = request.op, _window(request)
+    channels = op.output.shape[3]
+    together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
+    numbers = [str(n) for n in range(together)]
+    out = op.output
+    limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
+    # neither an average nor a maximum leaves the range of its bytes
+    clamped = limits != (-128, 127)
+    writes = []
+    for n in numbers:
+        if result != "s@":
+            writes.append(f"s{n} = {result.replace('@', n)};")
+        if clamped:
+            writes.append(clamp(request.core, f"s{n}", *limits))
+        writes.append(f"output[c + {n}] = (int8_t)s{n};")
+    pixel = [
+        *before,
+        f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
+        f"    int32_t {', '.join(f's{n} = {start}' for n in numbers)};",
+        f"    {window.rows} {{",
+        f"        {window.columns} {{",
+        f"            const int8_t *from = image + {window.tap} + c;",
+        indent([tap.replace("@", n) for n in numbers for tap in taps], 3),
+        "        }",
         "    }",
-        f"    p += ({width} - {columns}) * {channels};",
+        indent(writes),
         "}",
     ]
-    for i in range(together):
-        if average:
-            count = f"({rows} * {columns})"
-            lines.append(f"s{i} = (s{i} + (s{i} > 0 ? {count} / 2 : -({count} / 2))) / {count};")
-        lines.append(clamp(request.core, f"s{i}", *limits))
-        lines.append(f"output[c + {i}] = (int8_t)s{i};")
-    return lines
+    includes = [clamp_includes(request.core, *limits)] if clamped else []
+    return Operands.of(op).layer(
+        request,
+        window.loops(pixel, "int8_t"),
+        definitions,
+        includes,
+        schedule=f"{together} channels at once",
+    )
