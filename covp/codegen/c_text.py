@@ -65,7 +65,8 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     )
 
 
-def indent(lines: Sequence[str], levels: int = 1) -> str:
-    """Lines joined, each four spaces a level to the right."""
+def indent(parts: Sequence[str], levels: int = 1) -> str:
+    """Parts of one or more lines, joined, each line four spaces a level to the right."""
     pad = "    " * levels
+    lines = [line for part in parts for line in part.split("\n")]
     return "\n".join(pad + line if line else line for line in lines)

@@ -28,12 +28,7 @@ def emit_float_pool(request: KernelRequest) -> LayerCode:
         *(_count(window) if op.kind == "AVERAGE_POOL_2D" else []),
         f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
         f"    float {', '.join(f'{s} = {start}' for s in names)};",
-        f"    {window.rows} {{",
-        f"        {window.columns} {{",
-        f"            const float *from = image + {window.tap} + c;",
-        indent(taps, 3),
-        "        }",
-        "    }",
+        indent(window.walk("float", "c", taps)),
         *(f"    output[c + {n}] = activate({result});" for n, result in enumerate(results)),
         "}",
     ]

@@ -6,7 +6,8 @@ a reciprocal, checked for every sum when the code is generated: for n pixels and
     t = s + n / 2 + 128 * n                     (1 less where n is even and s negative)
     average = (t * ceil(2**24 / n) >> 24) - 128
 
-where t is never negative.
+where t is never negative. Only where windows are cut at the border and the core has a divider,
+it divides: that is fewer instructions.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
     window = _window(request)
     area = window.size[0] * window.size[1]
     taps = ["s@ += from[@];"]
-    if not all(has_reciprocal(count) for count in range(1, area + 1)):
+    exact = all(has_reciprocal(count) for count in range(1, area + 1))
+    # cores with the long multiply have a divider too
+    if not exact or (not window.whole and request.core.has("mull")):
         count = [f"const int32_t count = {_count(window)};"]
         return _emit(request, "0", taps, "average(s@, count)", count, [_DIVIDING])
     if window.whole:
@@ -129,12 +132,7 @@ def _emit(
         *before,
         f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
         f"    int32_t {', '.join(f's{n} = {start}' for n in numbers)};",
-        f"    {window.rows} {{",
-        f"        {window.columns} {{",
-        f"            const int8_t *from = image + {window.tap} + c;",
-        indent([tap.replace("@", n) for n in numbers for tap in taps], 3),
-        "        }",
-        "    }",
+        indent(window.walk("int8_t", "c", [tap.replace("@", n) for n in numbers for tap in taps])),
         indent(writes),
         "}",
     ]

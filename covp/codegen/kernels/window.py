@@ -50,6 +50,25 @@ class Window:
         column = "left + kx" if self.dilation[1] == 1 else f"left + kx * {self.dilation[1]}"
         return f"(({row}) * {width} + {column}) * {channels}"
 
+    def walk(self, element: str, channel: str, body: list[str]) -> list[str]:
+        """C loops over the taps of an undilated window; ``body`` reads at the pointer ``from``."""
+        _, _, width, channels = self.source
+        if self.whole:
+            rows, columns, row, column = str(self.size[0]), str(self.size[1]), "top", "left"
+        else:
+            rows, columns = "last_row - first_row", "last_column - first_column"
+            row, column = "(top + first_row)", "left + first_column"
+        return [
+            f"const {element} *from = image + ({row} * {width} + {column}) * {channels}"
+            f" + {channel};",
+            f"for (int32_t rows = {rows}; rows > 0; rows--) {{",
+            f"    for (int32_t columns = {columns}; columns > 0; columns--) {{",
+            indent([*body, f"from += {channels};"], 2),
+            "    }",
+            f"    from += ({width} - ({columns})) * {channels};",
+            "}",
+        ]
+
     def loops(self, body: list[str], element: str) -> list[str]:
         """C loops over the output's pixels; ``body`` finds ``image`` and ``output`` set."""
         batch, height, width, channels = self.source
@@ -76,11 +95,13 @@ class Window:
         lines = []
         for axis, name, start in ((0, "row", "top"), (1, "column", "left")):
             step, extent = self.dilation[axis], self.source[axis + 1]
+            size, reach = self.size[axis], (self.size[axis] - 1) * step
+            # rounded up where taps are apart
+            before, inside = f"-{start}", f"{extent} - {start}"
+            if step > 1:
+                before, inside = (f"({part} + {step - 1}) / {step}" for part in (before, inside))
             lines += [
-                f"int32_t first_{name} = 0, last_{name} = {self.size[axis]};",
-                f"while ({start} + first_{name} * {step} < 0)",
-                f"    first_{name}++;",
-                f"while ({start} + (last_{name} - 1) * {step} >= {extent})",
-                f"    last_{name}--;",
+                f"const int32_t first_{name} = {start} < 0 ? {before} : 0;",
+                f"const int32_t last_{name} = {start} + {reach} >= {extent} ? {inside} : {size};",
             ]
         return lines

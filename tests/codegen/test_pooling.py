@@ -1,0 +1,90 @@
+"""int8 pools on every core against the specification in plain integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covp.codegen.kernels.pooling import has_reciprocal
+from covp.graph.attributes import Padding, Pool2D
+from covp.graph.graph import Op, Quantization, Tensor
+
+PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+
+
+def int8(name, shape):
+    quantization = Quantization(np.float32([0.05]), np.int32([-20]))
+    return Tensor(name, shape, np.dtype(np.int8), quantization)
+
+
+@st.composite
+def pools(draw):
+    kind = draw(st.sampled_from(["AVERAGE_POOL_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"]))
+    size = draw(st.sampled_from([(1, 1), (2, 2), (3, 3), (2, 5), (4, 1)]))
+    stride = draw(st.sampled_from([(1, 1), (2, 2), (3, 1)]))
+    pads = Padding(*(draw(st.integers(0, n - 1)) for n in size for _ in "ab"))
+    height, width = (draw(st.integers(n, n + 5)) for n in size)
+    if draw(st.booleans()):
+        size, stride, pads = (height, width), (1, 1), Padding()
+    shape = (draw(st.sampled_from([1, 2])), height, width, draw(st.sampled_from([1, 2, 3, 4, 8])))
+    out_height = (height + pads.top + pads.bottom - size[0]) // stride[0] + 1
+    out_width = (width + pads.left + pads.right - size[1]) // stride[1] + 1
+    activation = draw(st.sampled_from(["none", "relu", "relu_n1_to_1"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    spread = draw(st.sampled_from([2, 128]))
+    x = rng.integers(-spread, spread, shape).astype(np.int8)
+    out = int8("y", (shape[0], out_height, out_width, shape[3]))
+    op = Op(kind, "layer", [int8("x", shape)], [out], Pool2D(size, stride, pads, activation))
+    return op, x
+
+
+def expected(op, x):
+    a, result = op.attributes, np.empty(op.output.shape, np.int8)
+    # the activation's limits at scale 0.05 and zero point -20
+    low, high = {"none": (-128, 127), "relu": (-20, 127), "relu_n1_to_1": (-40, 0)}[a.activation]
+    for b, y, column, c in np.ndindex(*result.shape):
+        top, left = y * a.stride[0] - a.padding.top, column * a.stride[1] - a.padding.left
+        rows = range(max(top, 0), min(top + a.filter[0], x.shape[1]))
+        columns = range(max(left, 0), min(left + a.filter[1], x.shape[2]))
+        seen = [int(x[b, i, j, c]) for i in rows for j in columns]
+        value = max(seen) if op.kind == "MAX_POOL_2D" else average(sum(seen), len(seen))
+        result[b, y, column, c] = min(max(value, low), high)
+    return result
+
+
+def average(total, count):
+    """AveragePool of reference_integer_ops, C's division."""
+    rounded = total + count // 2 if total > 0 else total - count // 2
+    return abs(rounded) // count * (1 if rounded >= 0 else -1)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=25, deadline=None)
+@given(pool=pools())
+def test_int8_bits(run_layer, platform, pool):
+    op, x = pool
+    assert np.array_equal(run_layer(platform, op, x)[0], expected(op, x))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=5, deadline=None)
+@given(pool=pools())
+def test_gcc_gives_the_same_bits(run_layer, platform, pool):
+    op, x = pool
+    assert np.array_equal(run_layer(platform, op, x, toolchain="gcc")[0], expected(op, x))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_large_window_divides(run_layer, platform):
+    """Above 2**12 pixels there is no checked reciprocal."""
+    assert not has_reciprocal(70 * 70)
+    x = np.random.default_rng(1).integers(-128, 100, (1, 70, 70, 2)).astype(np.int8)
+    attributes = Pool2D((70, 70), (1, 1), Padding())
+    op = Op("AVERAGE_POOL_2D", "layer", [int8("x", x.shape)], [int8("y", (1, 1, 1, 2))], attributes)
+    assert np.array_equal(run_layer(platform, op, x)[0], expected(op, x))
+
+
+def test_reciprocals_of_usual_windows():
+    assert all(has_reciprocal(count) for count in range(1, 256))
