@@ -29,14 +29,15 @@ def default_block(problem: QuantizedConv2D, core: Core) -> Block | PackedBlock:
     pixels = problem.batch * problem.out_height * problem.out_width
     channels = problem.out_channels
     if core.has("dsp"):
-        return Block(min(pixels, 2), min(channels, 2 if pixels > 1 else 4), 4, True)
+        return Block(4, 1, 8, True) if pixels >= 4 else Block(1, min(channels, 4), 8, True)
     riscv = core.architecture == "riscv"
-    packed = PackedBlock(min(pixels // 2, 3 if riscv else 1), min(channels, 2), 2)
-    if pixels > 1 and PackedGemm.takes(problem, packed):
-        return packed
+    # cores with eight low registers have none left for a second channel
+    block = PackedBlock(min(pixels // 2, 3), min(channels, 2 if core.has("mull") else 1), 2)
+    if pixels > 1 and PackedGemm.takes(problem, block):
+        return block
     if riscv:
         return Block(min(pixels, 4), min(channels, 4), 4, False)
-    return Block(min(pixels, 2), min(channels, 2), 4 if core.has("mull") else 1, False)
+    return Block(1 if pixels == 1 else 2, min(channels, 4 if pixels == 1 else 2), 4, False)
 
 
 class Conv2DCode:

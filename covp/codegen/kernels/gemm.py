@@ -81,7 +81,7 @@ class Gemm:
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
-            pin_macros(widths)
+            pin_macros(widths, opaque=not self.block.wide or self.block.pixels == 1)
             + c_array("weights", self._packed(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"

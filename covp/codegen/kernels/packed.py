@@ -101,7 +101,7 @@ class PackedGemm:
         start = (self.bias.astype(np.int64) - np.array(added)).astype(np.int32)
         table = np.stack([start, self.bias, *self.requantizer.columns()], axis=1)
         return (
-            pin_macros(range(self.block.channels + 1), "defined(__clang__) || !defined(__riscv)")
+            pin_macros(range(self.block.channels + 1))
             + c_array("weights", packed, f"by block of {self.block.channels} channels, k, channel")
             + c_array(
                 "runs", runs, f"rounds of {self.block.unroll} k that are safe, 0 ends a block"
