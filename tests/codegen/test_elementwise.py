@@ -78,7 +78,7 @@ def expected(op, a, b):
     for index, (x, y) in enumerate(np.broadcast(a, b)):
         x, y = int(x) - za, int(y) - zb
         if op.kind == "MUL":
-            value = scaled(x * y, float(np.float32(sa) * np.float32(sb)) / so)
+            value = scaled(x * y, sa * sb / so)
         else:
             twice = 2 * max(sa, sb)
             p, q = scaled(x << 20, sa / twice), scaled(y << 20, sb / twice)
