@@ -5,8 +5,9 @@
 
 Prints, for each model, platform and compiler: instructions of one inference and their ratio to
 the anchor's, arena and flash likewise, and how many of the random inputs gave the reference's
-bits. With --accel the anchors are of little meaning, the bits are what is checked. Exit status 1 where a ratio is above its limit or a bit differs. Uses the official models
-when COVP_MODEL_DIR or the download cache has them.
+bits. With --accel the bits are what is checked, the anchors mean little. Exit status 1 where a
+ratio is above its limit or a bit differs. Uses the official models when COVP_MODEL_DIR or the
+download cache has them.
 """
 
 from __future__ import annotations
