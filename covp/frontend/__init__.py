@@ -12,7 +12,7 @@ def load_model(model: str | Path) -> Graph:
     """A graph from a model file or the name of a zoo model.
 
     Args:
-        model: the path of a .tflite file, or a name of `covp.zoo.names`. A path wins when both
+        model: the path of a .tflite file, or a name of `covp.zoo.names`. A file wins when both
             exist.
 
     Raises:
@@ -20,10 +20,13 @@ def load_model(model: str | Path) -> Graph:
         ModelError: the file cannot be read; one line.
     """
     path = Path(model)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    if path.is_file() or path.suffix or len(path.parts) > 1:
         return _load_file(path)
     from covp import zoo
+    from covp.zoo.catalog import CATALOG
 
+    if path.is_dir() and str(model) not in CATALOG:
+        return _load_file(path)
     found = zoo.find(str(model))
     graph = _load_file(found.path)
     graph.name = str(model)

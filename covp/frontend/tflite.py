@@ -96,8 +96,12 @@ class _Reader:
         self.size = len(data)
         self.name = name
         self.model = tflite.Model.GetRootAsModel(data, 0)
-        if self.model.SubgraphsLength() < 1:
-            raise ModelError("has no subgraph; convert the model again")
+        count = self.model.SubgraphsLength()
+        if count != 1:
+            raise ModelError(
+                f"has {count} subgraphs, one is supported; convert the model without control flow "
+                "and with one signature"
+            )
         self.subgraph = self.model.Subgraphs(0)
 
     def graph(self) -> Graph:

@@ -54,6 +54,23 @@ def quantize(
     )
 
 
+def spread_logits(
+    graph: Graph, samples: Sequence[NDArray[np.float32]], deviation: float = 2.0
+) -> None:
+    """Scale and shift the layer before SOFTMAX so that the samples' logits lie around 0.
+
+    Random layers and averages leave little that tells one input from another; without this
+    SOFTMAX would answer every input alike.
+    """
+    last = graph.ops[-2]
+    weights, bias = last.input(1), last.input(2)
+    assert weights.data is not None and bias.data is not None
+    logits = np.array([run_all(graph, [sample])[last.output.name] for sample in samples])
+    factor = np.float32(deviation / logits.std(axis=0).mean())
+    weights.data = weights.data * factor
+    bias.data = (bias.data - logits.mean(axis=0).reshape(-1)) * factor
+
+
 def _ranges(graph: Graph, samples: Sequence[NDArray[np.float32]]) -> dict[str, tuple[float, float]]:
     """The lowest and highest value of each computed tensor; 0 is always inside."""
     ranges: dict[str, tuple[float, float]] = {}

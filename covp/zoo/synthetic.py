@@ -12,14 +12,14 @@ from covp.graph.graph import Graph
 from covp.zoo.builder import quantization
 
 _SAMPLES = 8
-# scale and zero point of the official models' inputs
-_INPUTS = {
+INPUT_QUANTIZATION = {
     "resnet": (1.0, -128),
     "kws": (0.5847029, 83),
     "vww": (1 / 255, -128),
     "toycar": (0.39101523, 89),
     "sww": (0.0037010426, -128),
 }
+"""Scale and zero point of the official models' inputs."""
 
 
 def synthetic_path(name: str) -> Path:
@@ -37,19 +37,19 @@ def synthetic_path(name: str) -> Path:
 def synthetic_graph(name: str) -> Graph:
     """The graph of a zoo name; the same on every call."""
     # these load numpy-heavy code that a cached file does without
-    from covp.zoo.calibrate import quantize
+    from covp.zoo.calibrate import quantize, spread_logits
     from covp.zoo.topology import TOPOLOGIES, RandomNetwork
 
     base = name.removesuffix("_float")
-    scaled = quantization(*_INPUTS[base])
+    scaled = quantization(*INPUT_QUANTIZATION[base])
     assert scaled is not None
     seed = zlib.crc32(base.encode())
     stored = np.arange(-128, 128) - int(scaled.zero_point[0])
     real = (stored * scaled.scale[0]).astype(np.float32)
     network = RandomNetwork(name, seed, float(np.sqrt(np.mean(real**2))))
     graph = TOPOLOGIES[base](network)
-    if name != base:
-        return graph
     rng = np.random.default_rng(seed + 1)
     samples = [rng.choice(real, graph.inputs[0].shape) for _ in range(_SAMPLES)]
-    return quantize(graph, scaled, samples)
+    if graph.ops[-1].kind == "SOFTMAX":
+        spread_logits(graph, samples)
+    return graph if name != base else quantize(graph, scaled, samples)

@@ -97,12 +97,9 @@ class RandomNetwork:
         """RESHAPE to one row a batch."""
         return self.builder.add("RESHAPE", x, shape=(x.shape[0], x.size // x.shape[0]))
 
-    def classify(self, x: Tensor, classes: int, gain: float = 3.0) -> Graph:
-        """A FULLY_CONNECTED layer and SOFTMAX; the end.
-
-        The gain keeps the logits apart, but within what SOFTMAX does not saturate.
-        """
-        logits = self.dense(x, classes, gain=gain)
+    def classify(self, x: Tensor, classes: int) -> Graph:
+        """A FULLY_CONNECTED layer and SOFTMAX; the end."""
+        logits = self.dense(x, classes)
         return self.builder.graph(self.builder.add("SOFTMAX", logits, attributes=Softmax()))
 
     def _weights(self, shape: tuple[int, ...], fan_in: int) -> Tensor:
@@ -130,7 +127,7 @@ def resnet(net: RandomNetwork) -> Graph:
         if stride != (1, 1):
             x = net.conv(x, filters, (1, 1), stride, "none")
         x = net.add(x, y)
-    return net.classify(net.pool_and_flatten(x), 10, gain=0.7)
+    return net.classify(net.pool_and_flatten(x), 10)
 
 
 def kws(net: RandomNetwork) -> Graph:

@@ -1,0 +1,258 @@
+"""The TFLite reader: round trips through the writer, and one clear error for each bad file."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import flatbuffers
+import numpy as np
+import pytest
+import tflite
+
+from covp.errors import ModelError, UsageError
+from covp.frontend import load_model
+from covp.frontend.tflite import load_tflite, read_tflite
+from covp.frontend.tflite_options import CONVERTERS
+from covp.graph.attributes import (
+    Activation,
+    Conv2D,
+    Elementwise,
+    FullyConnected,
+    Padding,
+    Softmax,
+    Split,
+    StridedSlice,
+)
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import OPS
+from covp.graph.reference import run_reference
+from covp.zoo.builder import GraphBuilder, single_op_graph
+from covp.zoo.tflite_writer import write_tflite
+
+
+def convolution(activation: Activation = "relu") -> GraphBuilder:
+    builder = GraphBuilder("small")
+    x = builder.input((1, 5, 5, 2), scale=0.5, zero_point=3)
+    rng = np.random.default_rng(0)
+    weights = builder.constant(
+        rng.integers(-127, 128, (4, 3, 3, 2)).astype(np.int8), [0.1, 0.2, 0.3, 0.4]
+    )
+    bias = builder.constant(np.arange(4, dtype=np.int32), [0.05, 0.1, 0.15, 0.2])
+    attributes = Conv2D((2, 2), Padding(1, 1, 1, 1), activation=activation)
+    builder.add("CONV_2D", x, weights, bias, attributes=attributes, scale=8.0, zero_point=-4)
+    return builder
+
+
+@pytest.fixture
+def small() -> bytes:
+    builder = convolution()
+    pooled = builder.add("RESHAPE", builder.ops[0].output, shape=(1, 36))
+    soft = builder.add("SOFTMAX", pooled, attributes=Softmax(), scale=1 / 256, zero_point=-128)
+    return write_tflite(builder.graph(soft))
+
+
+def test_every_operator_has_a_converter() -> None:
+    assert set(CONVERTERS) == set(OPS)
+
+
+def test_round_trip_keeps_everything() -> None:
+    builder = convolution("relu6")
+    op = builder.ops[0]
+    graph = read_tflite(write_tflite(builder.graph(op.output)), "small")
+    found = graph.ops[0]
+    assert (graph.name, found.kind, found.index) == ("small", "CONV_2D", 0)
+    assert found.attributes == op.attributes
+    for ours, theirs in zip(
+        [*found.inputs, *found.outputs], [*op.inputs, *op.outputs], strict=True
+    ):
+        assert ours is not None and theirs is not None
+        assert (ours.name, ours.shape, ours.dtype) == (theirs.name, theirs.shape, theirs.dtype)
+        assert ours.quantization is not None and theirs.quantization is not None
+        np.testing.assert_array_equal(ours.quantization.scale, theirs.quantization.scale)
+        np.testing.assert_array_equal(ours.quantization.zero_point, theirs.quantization.zero_point)
+        if theirs.data is not None:
+            np.testing.assert_array_equal(ours.data, theirs.data)
+
+
+def test_slices_and_splits_keep_their_order() -> None:
+    builder = GraphBuilder()
+    x = builder.input((2, 6), scale=1.0)
+    back = StridedSlice(((0, 2, 1), (5, None, -2)))
+    parts = builder.add_all("SPLIT", x, attributes=Split(1), outputs=2)
+    sliced = builder.add("STRIDED_SLICE", x, attributes=back)
+    graph = read_tflite(write_tflite(builder.graph(*parts, sliced)))
+    value = np.arange(12, dtype=np.int8).reshape(2, 6)
+    first, second, third = run_reference(graph, [value])
+    np.testing.assert_array_equal(first, value[:, :3])
+    np.testing.assert_array_equal(second, value[:, 3:])
+    np.testing.assert_array_equal(third, value[:, ::-2])
+
+
+def refusal(path: Path) -> str:
+    """The one line that refuses a file."""
+    with pytest.raises(ModelError) as caught:
+        load_tflite(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(path) in text
+    return text
+
+
+def test_not_a_model(tmp_path: Path) -> None:
+    assert "directory" in refusal(tmp_path)
+    assert "no such file" in refusal(tmp_path / "missing.tflite")
+    empty = tmp_path / "empty.tflite"
+    empty.write_bytes(b"")
+    assert "empty" in refusal(empty)
+    text = tmp_path / "text.tflite"
+    text.write_text("This is not a model, it is prose.\n" * 10)
+    assert "not a TFLite model" in refusal(text)
+    short = tmp_path / "short.tflite"
+    short.write_bytes(b"TFL")
+    assert "not a TFLite model" in refusal(short)
+
+
+def test_every_truncation_is_refused(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.tflite"
+    for length in range(1, len(small) - 16):
+        path.write_bytes(small[:length])
+        refusal(path)
+
+
+def test_flipped_bytes_never_escape(small: bytes) -> None:
+    """A damaged file either still says something sensible or is a ModelError."""
+    rng = random.Random(1)
+    refused = 0
+    for _ in range(3000):
+        data = bytearray(small)
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(8, len(data))] = rng.choice(
+                [0, 1, 127, 128, 255, rng.randrange(256)]
+            )
+        try:
+            read_tflite(bytes(data))
+        except ModelError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused > 1000
+
+
+def test_unknown_operator_is_named_with_its_index() -> None:
+    builder = GraphBuilder()
+    x = builder.input((4,), np.float32)
+    relu = builder.add("RELU", x)
+    sine = Tensor("sine", (4,), np.dtype(np.float32))
+    op = Op("SIN", "sin_1", [relu], [sine])
+    data = write_tflite(Graph("m", [x], [sine], [*builder.ops, op]))
+    with pytest.raises(ModelError, match=r"operator 1 is SIN, .*known: .*CONV_2D.*TRANSPOSE"):
+        read_tflite(data)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint8", "int16"])
+def test_unsupported_dtype_is_named(dtype: str) -> None:
+    x = Tensor("x", (4,), np.dtype(dtype))
+    y = Tensor("y", (4,), np.dtype(dtype))
+    data = write_tflite(Graph("m", [x], [y], [Op("RELU", "relu_0", [x], [y])]))
+    with pytest.raises(ModelError, match=rf"tensor [xy] is {dtype}.*int8"):
+        read_tflite(data)
+
+
+def test_dynamic_shape_is_refused() -> None:
+    x = Tensor("x", (-1, 4), np.dtype(np.float32))
+    y = Tensor("y", (-1, 4), np.dtype(np.float32))
+    data = write_tflite(Graph("m", [x], [y], [Op("RELU", "relu_0", [x], [y])]))
+    with pytest.raises(ModelError, match="tensor x has a dynamic shape"):
+        read_tflite(data)
+
+
+def test_int8_without_a_scale_is_refused() -> None:
+    x = Tensor("x", (4,), np.dtype(np.int8))
+    y = Tensor("y", (4,), np.dtype(np.int8))
+    data = write_tflite(Graph("m", [x], [y], [Op("RELU", "relu_0", [x], [y])]))
+    with pytest.raises(ModelError, match=r"operator 0 \(RELU\): tensor x is int8 without a scale"):
+        read_tflite(data)
+
+
+def test_wrong_output_shape_is_refused() -> None:
+    graph = single_op_graph("RELU", GraphBuilder().input((4,), np.float32))
+    graph.outputs[0].shape = (5,)
+    with pytest.raises(ModelError, match=r"should have shape \(4,\), the file says \(5,\)"):
+        read_tflite(write_tflite(graph))
+
+
+def test_softmax_of_another_scale_is_refused() -> None:
+    x = GraphBuilder().input((1, 4), scale=0.1)
+    graph = single_op_graph("SOFTMAX", x, attributes=Softmax(), scale=0.5)
+    with pytest.raises(ModelError, match=r"its output has scale 0\.5 and zero point 0"):
+        read_tflite(write_tflite(graph))
+
+
+def test_wrong_order_is_refused() -> None:
+    builder = GraphBuilder()
+    y = builder.add("RELU", builder.add("RELU", builder.input((4,), np.float32)))
+    graph = builder.graph(y)
+    graph.ops.reverse()
+    with pytest.raises(ModelError, match="before it is computed"):
+        read_tflite(write_tflite(graph))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_one_subgraph_is_needed(count: int) -> None:
+    builder = flatbuffers.Builder(256)
+    tables = []
+    for _ in range(count):
+        tflite.SubGraphStart(builder)
+        tables.append(tflite.SubGraphEnd(builder))
+    tflite.ModelStartSubgraphsVector(builder, count)
+    for table in tables:
+        builder.PrependUOffsetTRelative(table)
+    subgraphs = builder.EndVector()
+    tflite.ModelStart(builder)
+    tflite.ModelAddSubgraphs(builder, subgraphs)
+    builder.Finish(tflite.ModelEnd(builder), b"TFL3")
+    with pytest.raises(ModelError, match=f"has {count} subgraphs"):
+        read_tflite(bytes(builder.Output()))
+
+
+def test_dynamic_range_weights_become_float() -> None:
+    """int8 weights under float activations: the product with the weights' scale."""
+    builder = GraphBuilder()
+    x = builder.input((1, 3), np.float32)
+    stored = np.array([[1, -2, 3], [4, 5, -6]], np.int8)
+    weights = builder.constant(stored, 0.5)
+    y = builder.add("FULLY_CONNECTED", x, weights, None, attributes=FullyConnected())
+    graph = read_tflite(write_tflite(builder.graph(y)))
+    value = np.array([[1.0, 10.0, 100.0]], np.float32)
+    np.testing.assert_allclose(
+        run_reference(graph, [value])[0], value @ (stored.T * 0.5), rtol=1e-6
+    )
+
+
+def test_broadcast_that_does_not_fit() -> None:
+    builder = GraphBuilder()
+    a, b = builder.input((4,), np.float32), builder.input((5,), np.float32)
+    out = Tensor("out", (5,), np.dtype(np.float32))
+    op = Op("ADD", "add_0", [a, b], [out], Elementwise())
+    with pytest.raises(ModelError, match=r"operator 0 \(ADD\): .*do not broadcast"):
+        read_tflite(write_tflite(Graph("m", [a, b], [out], [op])))
+
+
+def test_load_model_by_path_and_name(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "7 wonders.tflite"
+    path.write_bytes(small)
+    assert load_model(path).name == "model_7_wonders"
+    assert load_model(str(path)).ops[0].kind == "CONV_2D"
+    with pytest.raises(ModelError, match="ONNX is not supported yet"):
+        load_model(tmp_path / "m.onnx")
+    with pytest.raises(UsageError, match="did you mean resnet"):
+        load_model("resnt")
+
+
+def test_a_folder_does_not_hide_a_zoo_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("toycar", "other"):
+        (tmp_path / name).mkdir()
+    assert load_model("toycar").name == "toycar"
+    with pytest.raises(ModelError, match="other: is a directory"):
+        load_model("other")

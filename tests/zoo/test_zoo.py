@@ -1,0 +1,176 @@
+"""The zoo: where a model comes from, downloads by hash, stand-ins of the same topology."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from covp import zoo
+from covp.errors import CovpError, UsageError
+from covp.frontend import load_model
+from covp.graph.ops import definition
+from covp.graph.reference import run_reference
+from covp.zoo.catalog import CATALOG
+from covp.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
+from covp.zoo.tflite_writer import write_tflite
+
+ALL = [*zoo.names(), *zoo.names("float32")]
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with no official file; the folder of its downloads."""
+    monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "models"
+
+
+def test_names() -> None:
+    assert zoo.names() == ["resnet", "kws", "vww", "toycar", "sww"]
+    assert zoo.names("float32") == ["resnet_float", "kws_float", "vww_float", "toycar_float"]
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(UsageError, match=r"unknown model 'vw'.*did you mean vww"):
+        zoo.find("vw")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_synthetic_models_have_the_stated_macs(name: str, alone: Path) -> None:
+    found = zoo.find(name)
+    graph = load_model(name)
+    assert found.source == "synthetic"
+    assert graph.inputs[0].dtype == np.dtype(found.dtype)
+    assert sum(definition(op.kind).macs(op) for op in graph.ops) == found.macs
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_synthetic_models_tell_inputs_apart(name: str) -> None:
+    """Outputs differ between inputs and are not only the ends of the range."""
+    graph = synthetic_graph(name)
+    tensor = graph.inputs[0]
+    outputs = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        if tensor.dtype == np.int8:
+            value = rng.integers(-128, 128, tensor.shape).astype(np.int8)
+        else:
+            scale, zero_point = INPUT_QUANTIZATION[name.removesuffix("_float")]
+            stored = rng.integers(-128, 128, tensor.shape)
+            value = ((stored - zero_point) * scale).astype(np.float32)
+        outputs.append(run_reference(graph, [value])[0])
+    assert len({output.tobytes() for output in outputs}) == len(outputs)
+    if tensor.dtype == np.int8:
+        assert ((np.array(outputs) > -128) & (np.array(outputs) < 127)).any()
+
+
+def test_synthetic_models_are_the_same_every_time() -> None:
+    assert write_tflite(synthetic_graph("kws")) == write_tflite(synthetic_graph("kws"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_synthetic_models_have_the_official_topology(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = zoo.find(name)
+    if found.source != "official":
+        pytest.skip(f"needs the official {CATALOG[name].file}: set COVP_MODEL_DIR")
+    ours, theirs = synthetic_graph(name), load_model(name)
+    assert [op.kind for op in ours.ops] == [op.kind for op in theirs.ops]
+    for mine, other in zip(ours.ops, theirs.ops, strict=True):
+        assert mine.attributes == other.attributes
+        assert mine.output.shape == other.output.shape
+        assert [t and t.shape for t in mine.inputs] == [t and t.shape for t in other.inputs]
+
+
+def test_model_dir_comes_first(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setenv("COVP_MODEL_DIR", str(folder))
+    assert zoo.find("kws").source == "synthetic"
+    path = folder / CATALOG["kws"].file
+    path.write_bytes(write_tflite(synthetic_graph("kws")))
+    found = zoo.find("kws")
+    # a file of the official name with another content must not pass for the official one
+    assert (found.path, found.source) == (path, "custom")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder and the URL that serves it."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            super().__init__(*args, directory=str(folder), **kwargs)  # type: ignore[arg-type]
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as http:
+        Thread(target=http.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A content that the catalog takes for the official kws."""
+    content = write_tflite(synthetic_graph("kws"))
+    digest = hashlib.sha256(content).hexdigest()
+    monkeypatch.setitem(CATALOG, "kws", dataclasses.replace(CATALOG["kws"], sha256=digest))
+    return content
+
+
+def serve(folder: Path, content: bytes) -> None:
+    path = folder / CATALOG["kws"].url
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def test_fetch_stores_what_has_the_hash(
+    alone: Path, server: tuple[Path, str], pinned: bytes
+) -> None:
+    folder, url = server
+    serve(folder, pinned)
+    begun: list[str] = []
+    models = zoo.fetch(["kws"], begun.append, url)
+    assert [(m.name, m.source, m.path.read_bytes()) for m in models] == [
+        ("kws", "official", pinned)
+    ]
+    assert begun == ["kws"]
+    assert zoo.find("kws").source == "official"
+    # there already: nothing is asked for
+    assert zoo.fetch(["kws"], begun.append, "http://127.0.0.1:1")[0].source == "official"
+    assert begun == ["kws"]
+
+
+def test_fetch_refuses_another_content(
+    alone: Path, server: tuple[Path, str], pinned: bytes
+) -> None:
+    folder, url = server
+    serve(folder, pinned + b"?")
+    with pytest.raises(CovpError, match=r"SHA-256 is [0-9a-f]{64}, expected [0-9a-f]{64}"):
+        zoo.fetch(["kws"], base_url=url)
+    assert not list(alone.glob("*.tflite"))
+
+
+def test_fetch_without_network(alone: Path) -> None:
+    with pytest.raises(CovpError, match=r"cannot download http://127\.0\.0\.1:1.*COVP_MODEL_DIR"):
+        zoo.fetch(["kws"], base_url="http://127.0.0.1:1")
+
+
+def test_a_damaged_download_is_not_used(alone: Path) -> None:
+    alone.mkdir(parents=True)
+    (alone / CATALOG["kws"].file).write_bytes(b"half a model")
+    assert zoo.find("kws").source == "synthetic"
