@@ -35,8 +35,12 @@ class LayerRunner:
         *inputs: Array,
         toolchain: str = "zig",
         emit: Callable[[KernelRequest], LayerCode] = emit_layer,
+        in_place: bool = False,
     ) -> list[Array]:
-        """The layer's outputs for the values of its inputs that are not constant."""
+        """The layer's outputs for the values of its inputs that are not constant.
+
+        ``in_place``: the output takes the memory of the first input that the layer allows.
+        """
         session = self._session(platform, toolchain)
         code = self.code = emit(KernelRequest(op, session.platform.core, "layer"))
         flags = ("-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror")
@@ -52,6 +56,9 @@ class LayerRunner:
                 content = next(values)
             tensors.append(session.tensor(content))
         assert next(values, None) is None
+        if in_place:
+            names = list(code.arguments.values())
+            tensors[names.index(op.output)] = tensors[names.index(code.in_place[0])]
         before = session.device.instructions
         module["layer"](*tensors)
         session.sync()
@@ -61,7 +68,7 @@ class LayerRunner:
             for tensor, argument in zip(tensors, code.arguments.values(), strict=True)
             if any(argument is output for output in op.outputs)
         ]
-        for tensor in tensors:
+        for tensor in dict.fromkeys(tensors):
             tensor.free()
         module.unload()
         return results

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from covp.graph.attributes import Softmax
 from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.ops import definition
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 
@@ -49,3 +50,15 @@ def test_float(run_layer, platform):
     op = Op("SOFTMAX", "layer", [tensors[0]], [tensors[1]], Softmax(0.7))
     wanted = softmax(x.astype(np.float64) * 0.7)
     assert np.allclose(run_layer(platform, op, x)[0], wanted, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=6, deadline=None)
+@given(depth=st.integers(1, 40), scale=st.floats(0.005, 0.5), seed=st.integers(0, 2**32 - 1))
+def test_int8_bits_of_the_reference_executor(run_layer, platform, depth, scale, seed):
+    """The reciprocal is computed on the core; the executor is held against LiteRT elsewhere."""
+    x = np.random.default_rng(seed).integers(-128, 128, (8, depth)).astype(np.int8)
+    tensors = int8("x", x.shape, scale, 3), int8("y", x.shape, 1 / 256, -128)
+    op = Op("SOFTMAX", "layer", [tensors[0]], [tensors[1]], Softmax(1.0))
+    wanted = definition("SOFTMAX").reference(op, [x])[0]
+    assert np.array_equal(run_layer(platform, op, x)[0], wanted)

@@ -73,8 +73,8 @@ class Window:
         """C loops over the output's pixels; ``body`` finds ``image`` and ``output`` set."""
         batch, height, width, channels = self.source
         pixel = [
-            f"int32_t top = y * {self.stride[0]} - {self.padding.top};",
-            f"int32_t left = x * {self.stride[1]} - {self.padding.left};",
+            f"const int32_t top = {_start('y', self.stride[0], self.padding.top)};",
+            f"const int32_t left = {_start('x', self.stride[1], self.padding.left)};",
             *([] if self.whole else self._cut()),
             *body,
             f"output += {self.result[3]};",
@@ -105,3 +105,9 @@ class Window:
                 f"const int32_t last_{name} = {start} + {reach} >= {extent} ? {inside} : {size};",
             ]
         return lines
+
+
+def _start(index: str, stride: int, before: int) -> str:
+    """C text of the first row or column of the window at an output pixel."""
+    scaled = index if stride == 1 else f"{index} * {stride}"
+    return scaled if before == 0 else f"{scaled} - {before}"
