@@ -201,7 +201,9 @@ def _pad(op: Op, table: Any) -> Pad:
 def _concatenation(op: Op, table: Any) -> Concatenation:
     options = _options(tflite.ConcatenationOptions, table)
     axis = _axis(options.Axis(), len(op.output.shape))
-    return Concatenation(axis, _activation(options.FusedActivationFunction()))
+    if options.FusedActivationFunction() != tflite.ActivationFunctionType.NONE:
+        raise ModelError("a fused activation is not supported; use a RELU operator")
+    return Concatenation(axis)
 
 
 def _transpose(op: Op, table: Any) -> Transpose:

@@ -1,4 +1,4 @@
-"""Graph to graph: each pass is one file and one function ``Graph -> Graph``."""
+"""Graph to graph: each pass is one file and one function, which changes the graph in place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
+from covp.passes.no_ops import remove_no_ops
 from covp.passes.unread_channels import remove_unread_channels
 
 Pass = Callable[[Graph], None]
 
 PASSES: tuple[Pass, ...] = (
     fold_constants,
+    remove_no_ops,
     fuse_pads,
     fuse_activations,
     remove_dead_ops,

@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covp.graph.graph import Graph, Op
-from covp.graph.quantization import activation_range
 
 _ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6"}
+_PRODUCERS = frozenset(
+    {
+        "ADD",
+        "AVERAGE_POOL_2D",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "FULLY_CONNECTED",
+        "MAX_POOL_2D",
+        "MUL",
+        "SUB",
+    }
+)
 
 
 def fuse_activations(graph: Graph) -> None:
@@ -24,7 +35,7 @@ def fuse_activations(graph: Graph) -> None:
 
 def _may_fuse(graph: Graph, producer: Op, op: Op) -> bool:
     middle, result = op.input(0), op.output
-    if getattr(producer.attributes, "activation", None) != "none":
+    if producer.kind not in _PRODUCERS or producer.attributes.activation != "none":
         return False
     if len(graph.consumers(middle)) != 1 or any(middle is tensor for tensor in graph.outputs):
         return False
@@ -32,10 +43,4 @@ def _may_fuse(graph: Graph, producer: Op, op: Op) -> bool:
         return False
     if middle.quantization is None or result.quantization is None:
         return True
-    if (middle.scale, middle.zero_point) != (result.scale, result.zero_point):
-        return False
-    # the wider clamp of the producer must not have cut what the activation would let through
-    low, high = activation_range(
-        _ACTIVATIONS[op.kind], result.scale, result.zero_point, result.dtype
-    )
-    return low <= high
+    return (middle.scale, middle.zero_point) == (result.scale, result.zero_point)
