@@ -10,6 +10,7 @@ from __future__ import annotations
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.packed import PackedBlock, PackedGemm
+from covp.codegen.kernels.packed_weights import PackedWeightsCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D, resolve
@@ -20,7 +21,15 @@ from covp.graph.resolved import QuantizedConv2D, resolve
 def emit_conv2d(request: KernelRequest) -> LayerCode:
     """The C of one convolution or fully connected layer."""
     problem = resolve(request.op)
-    assert isinstance(problem, QuantizedConv2D)
+    unroll = 2 if PackedWeightsCode.takes(problem, 2) else 1
+    if (
+        not request.core.has("dsp")
+        and _rows_in_place(problem)
+        and problem.in_height * problem.in_width == 1
+        and PackedWeightsCode.takes(problem, unroll)
+    ):
+        pairs = 5 if request.core.architecture == "riscv" else 4
+        return PackedWeightsCode(request, problem, pairs, unroll).layer()
     return Conv2DCode(request, problem, default_block(problem, request.core)).layer()
 
 

@@ -86,8 +86,7 @@ class PackedGemm:
         """Whether one round of any channel fits a run."""
         weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
         padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % block.unroll)))
-        rounds = padded.reshape(problem.out_channels, -1, block.unroll).sum(axis=2)
-        return bool(rounds.max(initial=0) <= LONGEST_SUM)
+        return safe_runs(padded, block.unroll) is not None
 
     def constants(self) -> str:
         """Weights in the order the tile reads them, run lengths, the channel table."""
@@ -110,16 +109,9 @@ class PackedGemm:
         )
 
     def _runs(self, block: NDArray[np.int64]) -> list[int]:
-        """Greedy: rounds are added to a run while every channel of the block stays safe."""
-        steps = np.abs(block).reshape(len(block), self.rounds, self.block.unroll).sum(axis=2)
-        runs: list[int] = []
-        total, length = np.zeros(len(block), np.int64), 0
-        for step in steps.T:
-            if length and ((total + step > LONGEST_SUM).any() or length == 255):
-                runs.append(length)
-                total, length = np.zeros(len(block), np.int64), 0
-            total, length = total + step, length + 1
-        return [*runs, length, 0]
+        runs = safe_runs(np.abs(block), self.block.unroll)
+        assert runs is not None, "takes() said so"
+        return [*runs, 0]
 
     def function(self, name: str) -> str:
         """C text of ``static void name(const int32_t *patch, int8_t *output)``."""
@@ -183,3 +175,25 @@ class PackedGemm:
             lines += [f"    p{p}{c} += w{c} * x{p};" for c in range(channels)]
             lines.append("    " + pin([f"p{p}{c}" for c in range(channels)]))
         return [*lines, "}"]
+
+
+def safe_runs(magnitudes: NDArray[np.int64], step: int) -> list[int] | None:
+    """Lengths of runs, in rounds of ``step`` k, that are safe for every channel.
+
+    Greedy: a round is added to a run while every channel's magnitudes add up to at most
+    `LONGEST_SUM`. None where a single round is too much.
+
+    Args:
+        magnitudes: (channels, k), k a multiple of ``step``.
+    """
+    rounds = magnitudes.reshape(len(magnitudes), -1, step).sum(axis=2)
+    if rounds.max(initial=0) > LONGEST_SUM:
+        return None
+    runs: list[int] = []
+    total, length = np.zeros(len(magnitudes), np.int64), 0
+    for added in rounds.T:
+        if length and ((total + added > LONGEST_SUM).any() or length == 255):
+            runs.append(length)
+            total, length = np.zeros_like(total), 0
+        total, length = total + added, length + 1
+    return [*runs, length]
