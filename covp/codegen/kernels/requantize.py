@@ -169,7 +169,9 @@ class Requantizer:
         reachable_above = steps <= self.bound
         at_least = np.where(reachable_above, target - high_word(steps), -unbounded)
         at_most = np.where(reachable_below, target - high_word(steps - 1) - 1, unbounded)
-        low, high = at_least.max(axis=1), at_most.min(axis=1)
+        # no level at all where the clamp leaves one value
+        low = at_least.max(axis=1, initial=-unbounded)
+        high = at_most.min(axis=1, initial=unbounded)
         if (low > high).any():
             return None
         offset = np.where(low > -unbounded, low, np.where(high < unbounded, high, 0))
