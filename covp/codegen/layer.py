@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from covp.codegen.c_text import c_type
+from covp.codegen.schedule import Schedule
 from covp.cores import Core
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
@@ -65,11 +66,15 @@ def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """What a kernel is asked for: one operator, on one core, under one function name."""
+    """What a kernel is asked for: one operator, on one core, under one function name.
+
+    ``schedule`` is one of `schedules` for the operator; None leaves the choice to the kernel.
+    """
 
     op: Op
     core: Core
     function: str
+    schedule: Schedule | None = None
 
     @property
     def headline(self) -> str:
@@ -81,18 +86,33 @@ class KernelRequest:
 
 
 Emitter = Callable[[KernelRequest], LayerCode]
+Schedules = Callable[[KernelRequest], list[Schedule]]
 _EMITTERS: dict[tuple[str, str], Emitter] = {}
+_SCHEDULES: dict[tuple[str, str], Schedules] = {}
 
 
-def kernel(kind: str, *dtypes: str) -> Callable[[Emitter], Emitter]:
-    """Register the emitter of an operator kind for the dtypes of its first input."""
+def kernel(
+    kind: str, *dtypes: str, schedules: Schedules | None = None
+) -> Callable[[Emitter], Emitter]:
+    """Register the emitter of an operator kind for the dtypes of its first input.
+
+    ``schedules`` gives the valid schedules of a request, the kernel's own choice first.
+    """
 
     def register(emitter: Emitter) -> Emitter:
         for dtype in dtypes:
             _EMITTERS[kind, dtype] = emitter
+            if schedules is not None:
+                _SCHEDULES[kind, dtype] = schedules
         return emitter
 
     return register
+
+
+def schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of a request, the default first; empty where there is no choice."""
+    find = _SCHEDULES.get((request.op.kind, request.op.input(0).dtype.name))
+    return find(request) if find is not None else []
 
 
 def emit_layer(request: KernelRequest) -> LayerCode:

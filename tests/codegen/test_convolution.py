@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from covp.codegen.kernels import conv2d, depthwise  # noqa: F401  (they register themselves)
-from covp.codegen.layer import KernelRequest, Scratch, emit_layer
+from covp.codegen.layer import KernelRequest, Scratch, emit_layer, schedules
+from covp.codegen.schedule import Schedule
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding
 from covp.graph.graph import Op, Quantization, Tensor
 from covp.platform_file import load_platform
@@ -154,9 +155,11 @@ def _sums(op: Op, x: Array) -> Array:
     return acc
 
 
-def run_layer(session: Session, op: Op, x: np.ndarray) -> np.ndarray:
+def run_layer(
+    session: Session, op: Op, x: np.ndarray, schedule: Schedule | None = None
+) -> np.ndarray:
     """Compile one layer, run it on the device, give back its output."""
-    code = emit_layer(KernelRequest(op, session.platform.core, "layer"))
+    code = emit_layer(KernelRequest(op, session.platform.core, "layer", schedule))
     module = session.load_c(code.source, flags=("-fno-strict-aliasing", "-Werror"))
     output = session.tensor(np.full(op.output.shape, 99, np.int8))
     tensors = [session.tensor(x), output]
@@ -197,6 +200,21 @@ def sessions():
 def test_every_bit_is_as_specified(sessions, platform, op, seed):
     x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
     assert np.array_equal(run_layer(sessions(platform), op, x), expected(op, x))
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_every_schedule_gives_the_same_bits(sessions, platform, op, seed, data):
+    session = sessions(platform)
+    points = schedules(KernelRequest(op, session.platform.core, "layer"))
+    assert len(points) == len(set(points)) > 0
+    schedule = data.draw(st.sampled_from(points))
+    assert Schedule.parse(str(schedule)) == schedule
+    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
+    assert np.array_equal(run_layer(session, op, x, schedule), expected(op, x))
 
 
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])

@@ -7,46 +7,91 @@ the block are gathered into scratch, with the input's zero point where the image
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.packed import PackedBlock, PackedGemm
 from covp.codegen.kernels.packed_weights import PackedWeightsCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.schedule import Schedule, Space
 from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D, resolve
 
+_SPACES = (
+    Space("smlad", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4, 8)}),
+    Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)}),
+    Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "unroll": (1, 2, 4)}),
+    Space("mac", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6, 8), "unroll": (1, 2, 4, 8)}),
+)
+_MOST_SUMS = 16
+"""Sums beyond this spill on every core."""
 
-@kernel("CONV_2D", "int8")
-@kernel("FULLY_CONNECTED", "int8")
+
+def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of a convolution or fully connected layer, the default first."""
+    problem = resolve(request.op)
+    default = default_schedule(problem, request.core)
+    points = [point for space in _SPACES for point in space]
+    valid = [point for point in points if is_valid(problem, request.core, point)]
+    return [default, *(point for point in valid if point != default)]
+
+
+def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
+    """Whether the tile can compute the layer on the core."""
+    pixels = problem.batch * problem.out_height * problem.out_width
+    if schedule.tile == "packed_weights":
+        one = _rows_in_place(problem) and problem.in_height * problem.in_width == 1
+        return not core.has("dsp") and one and PackedWeightsCode.takes(problem, schedule["unroll"])
+    block = _block(schedule)
+    if block.pixels > pixels or block.channels > problem.out_channels:
+        return False
+    if isinstance(block, PackedBlock):
+        sums = block.pairs * block.channels
+        return not core.has("dsp") and 2 * sums <= _MOST_SUMS and PackedGemm.takes(problem, block)
+    return block.wide == core.has("dsp") and block.pixels * block.channels <= _MOST_SUMS
+
+
+def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
+    """A good choice without a search, from what searches found on each kind of core."""
+    return next(s for s in _preferred(problem, core) if is_valid(problem, core, s))
+
+
+def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
+    channels = problem.out_channels
+    if core.has("dsp"):
+        yield Schedule("smlad", {"pixels": 4, "channels": 1, "unroll": 8})
+        yield Schedule("smlad", {"pixels": 1, "channels": min(channels, 4), "unroll": 8})
+    riscv = core.architecture == "riscv"
+    for unroll in (2, 1):
+        yield Schedule("packed_weights", {"pairs": 5 if riscv else 4, "unroll": unroll})
+    # cores with eight low registers have none left for a second channel
+    together = min(channels, 2 if core.has("mull") else 1)
+    for pairs in (3, 2, 1):
+        yield Schedule("packed", {"pairs": pairs, "channels": together, "unroll": 2})
+    for pixels in (4, 3, 2, 1) if riscv else (2, 1):
+        together = min(channels, 4 if riscv or pixels == 1 else 2)
+        yield Schedule("mac", {"pixels": pixels, "channels": together, "unroll": 4})
+
+
+def _block(schedule: Schedule) -> Block | PackedBlock:
+    if schedule.tile == "packed":
+        return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
+    wide = schedule.tile == "smlad"
+    return Block(schedule["pixels"], schedule["channels"], schedule["unroll"], wide)
+
+
+@kernel("CONV_2D", "int8", schedules=conv2d_schedules)
+@kernel("FULLY_CONNECTED", "int8", schedules=conv2d_schedules)
 def emit_conv2d(request: KernelRequest) -> LayerCode:
     """The C of one convolution or fully connected layer."""
     problem = resolve(request.op)
-    unroll = 2 if PackedWeightsCode.takes(problem, 2) else 1
-    if (
-        not request.core.has("dsp")
-        and _rows_in_place(problem)
-        and problem.in_height * problem.in_width == 1
-        and PackedWeightsCode.takes(problem, unroll)
-    ):
-        pairs = 5 if request.core.architecture == "riscv" else 4
-        return PackedWeightsCode(request, problem, pairs, unroll).layer()
-    return Conv2DCode(request, problem, default_block(problem, request.core)).layer()
-
-
-def default_block(problem: QuantizedConv2D, core: Core) -> Block | PackedBlock:
-    """A register block that suits the core's register file."""
-    pixels = problem.batch * problem.out_height * problem.out_width
-    channels = problem.out_channels
-    if core.has("dsp"):
-        return Block(4, 1, 8, True) if pixels >= 4 else Block(1, min(channels, 4), 8, True)
-    riscv = core.architecture == "riscv"
-    # cores with eight low registers have none left for a second channel
-    block = PackedBlock(min(pixels // 2, 3), min(channels, 2 if core.has("mull") else 1), 2)
-    if pixels > 1 and PackedGemm.takes(problem, block):
-        return block
-    if riscv:
-        return Block(min(pixels, 4), min(channels, 4), 4, False)
-    return Block(1 if pixels == 1 else 2, min(channels, 4 if pixels == 1 else 2), 4, False)
+    schedule = request.schedule or default_schedule(problem, request.core)
+    if schedule.tile == "packed_weights":
+        code = PackedWeightsCode(request, problem, schedule["pairs"], schedule["unroll"])
+        return replace(code.layer(), schedule=str(schedule))
+    return replace(Conv2DCode(request, problem, _block(schedule)).layer(), schedule=str(schedule))
 
 
 class Conv2DCode:

@@ -12,7 +12,7 @@ filter's pairs (w0, w1), (w2, 0), odd ones (0, w0), (w1, w2), so that all loads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,57 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.schedule import Schedule, Space
+from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
 
 
-@kernel("DEPTHWISE_CONV_2D", "int8")
+_SPACES = (
+    Space("plane_smlad", {"at_once": (1, 2, 4, 6)}),
+    Space("plane", {"at_once": (1, 2, 3, 4, 5, 6, 8)}),
+)
+
+
+def depthwise_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of a depthwise convolution, the default first."""
+    problem = resolve(request.op)
+    default = default_schedule(problem, request.core)
+    points = [point for space in _SPACES for point in space]
+    valid = [point for point in points if is_valid(problem, request.core, point)]
+    return [default, *(point for point in valid if point != default)]
+
+
+def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
+    """Whether the tile can compute the layer on the core."""
+    if schedule["at_once"] > problem.out_width:
+        return False
+    if schedule.tile == "plane":
+        return True
+    # words of the plane are aligned at every block of outputs
+    aligned = schedule["at_once"] * problem.stride[1] % 2 == 0 or problem.out_width == 1
+    return aligned and core.has("dsp") and problem.kernel[1] > 1 and problem.dilation[1] == 1
+
+
+def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
+    """A good choice without a search."""
+    at_once = min(4 if core.architecture == "riscv" else 2, problem.out_width)
+    for tile in ("plane_smlad", "plane"):
+        schedule = Schedule(tile, {"at_once": at_once})
+        if is_valid(problem, core, schedule):
+            break
+    return schedule
+
+
+@kernel("DEPTHWISE_CONV_2D", "int8", schedules=depthwise_schedules)
 def emit_depthwise(request: KernelRequest) -> LayerCode:
     """The C of one depthwise convolution."""
     problem = resolve(request.op)
-    assert isinstance(problem, QuantizedConv2D)
-    wide = request.core.has("dsp") and problem.kernel[1] > 1 and problem.dilation[1] == 1
-    at_once = 4 if request.core.architecture == "riscv" else 2
-    return DepthwiseCode(request, problem, wide, at_once).layer()
+    schedule = request.schedule or default_schedule(problem, request.core)
+    wide = schedule.tile == "plane_smlad"
+    code = DepthwiseCode(request, problem, wide, schedule["at_once"])
+    return replace(code.layer(), schedule=str(schedule))
 
 
 @dataclass(frozen=True)
