@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.codegen.compile import compile
+from covp.codegen.compile import ScheduleChoice, compile
 from covp.codegen.program import Program
 from covp.errors import UsageError
 from covp.frontend import load_model
@@ -20,6 +20,8 @@ from covp.graph.graph import Graph
 from covp.platform_file import Platform, load_platform
 from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.session import Session
+from covp.toolchain import get_toolchain
+from covp.tune.records import Objective, Records
 
 Array = NDArray[Any]
 
@@ -126,6 +128,8 @@ def evaluate(
     inputs: Sequence[Array] | None = None,
     seed: int = 0,
     allow_unused: bool = False,
+    optimize: Objective = "speed",
+    tuned: bool = True,
 ) -> Evaluation:
     """Compile a model, run it once and compare its outputs with the reference.
 
@@ -133,13 +137,21 @@ def evaluate(
         model: a path or a zoo name.
         inputs: one array an input; by default random ones from ``seed``.
         allow_unused: an accelerator that gets no layer is not an error.
+        optimize: which of the tuned schedules to take.
+        tuned: use the tuner's records where there are some.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
     platform = load_platform(platform)
     graph = load_model(model)
-    program = compile(graph, platform, accelerators, allow_unused=allow_unused)
+    program = compile(
+        graph,
+        platform,
+        accelerators,
+        allow_unused=allow_unused,
+        schedules=recorded_schedules(platform, toolchain, optimize) if tuned else None,
+    )
     values = random_inputs(graph, seed) if inputs is None else list(inputs)
     with Session(platform, device=device, toolchain=toolchain) as session:
         module = session.load(program)
@@ -163,6 +175,15 @@ def evaluate(
             mismatches=sum(map(_differences, outputs, wanted)),
             simulation_seconds=elapsed,
         )
+
+
+def recorded_schedules(
+    platform: Platform, toolchain: str, optimize: Objective = "speed"
+) -> ScheduleChoice:
+    """What the tuner's records say for each operator, for `covp.compile`."""
+    records = Records.available()
+    compiler = get_toolchain(toolchain, platform.core).version
+    return lambda op: records.schedule(op, platform.core.name, compiler, optimize)
 
 
 def random_inputs(graph: Graph, seed: int) -> list[Array]:

@@ -9,6 +9,7 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
 from covp.evaluation import Evaluation, evaluate, speedup
+from covp.tune.records import Objective
 
 
 @click.command()
@@ -26,6 +27,8 @@ from covp.evaluation import Evaluation, evaluate, speedup
 @options.device
 @options.toolchain
 @options.seed
+@options.optimize
+@options.tuned
 @options.as_json
 def compare(
     models: tuple[str, ...],
@@ -34,6 +37,8 @@ def compare(
     device: str,
     toolchain: str,
     seed: int,
+    optimize: Objective,
+    tuned: bool,
     as_json: bool,
 ) -> int:
     """Run each of MODELS on the core alone and with the accelerators; a row a model."""
@@ -51,6 +56,8 @@ def compare(
                         device=device,
                         toolchain=toolchain,
                         seed=seed,
+                        optimize=optimize,
+                        tuned=tuned,
                         # a model without a layer for it is a row with nothing saved
                         allow_unused=True,
                     )

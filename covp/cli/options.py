@@ -19,3 +19,11 @@ toolchain = click.option(
 )
 seed = click.option("--seed", type=int, default=0, show_default=True, help="Of random inputs.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+optimize = click.option(
+    "--optimize",
+    type=click.Choice(["speed", "balanced", "size"]),
+    default="speed",
+    show_default=True,
+    help="Which of the tuned schedules to take.",
+)
+tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")

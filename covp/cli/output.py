@@ -49,9 +49,12 @@ def cell(value: object) -> str:
 
 
 @contextmanager
-def progress(description: str, steps: int) -> Iterator[Any]:
-    """Gives ``advance(text)``; a bar on a terminal, nothing in a pipe."""
-    if steps < 2 or not sys.stderr.isatty():
+def progress(description: str, steps: int | None) -> Iterator[Any]:
+    """Gives ``advance(text)``; a bar on a terminal, nothing in a pipe.
+
+    ``steps`` is None where their number is not known.
+    """
+    if (steps is not None and steps < 2) or not sys.stderr.isatty():
         yield lambda text="": None
         return
     from rich.console import Console

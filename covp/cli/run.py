@@ -7,6 +7,7 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json, print_table
 from covp.evaluation import Evaluation, evaluate, read_input
+from covp.tune.records import Objective
 
 
 @click.command()
@@ -26,6 +27,8 @@ from covp.evaluation import Evaluation, evaluate, read_input
 @options.seed
 @click.option("--profile", is_flag=True, help="Add each layer's schedule and cost per MAC.")
 @click.option("--explain", is_flag=True, help="Why accelerators did not take a layer.")
+@options.optimize
+@options.tuned
 @options.as_json
 def run(
     model: str,
@@ -37,6 +40,8 @@ def run(
     seed: int,
     profile: bool,
     explain: bool,
+    optimize: Objective,
+    tuned: bool,
     as_json: bool,
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
@@ -48,6 +53,8 @@ def run(
         toolchain=toolchain,
         inputs=[read_input(path) for path in inputs] or None,
         seed=seed,
+        optimize=optimize,
+        tuned=tuned,
     )
     if as_json:
         document = result.record()

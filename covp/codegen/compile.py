@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
@@ -19,6 +19,7 @@ from covp.codegen.program import (
     ProgramLayer,
     ProgramTensor,
 )
+from covp.codegen.schedule import Schedule
 from covp.errors import ModelError, PlatformError, UsageError
 from covp.frontend import load_model
 from covp.graph.graph import Graph, Op, Tensor
@@ -27,6 +28,7 @@ from covp.graph.reference import run_reference
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 
+ScheduleChoice = Callable[[Op], Schedule | None]
 ALIASES = frozenset({"RESHAPE"})
 """Operators that only rename memory: their output is their input."""
 
@@ -37,6 +39,7 @@ def compile(
     accelerators: Sequence[str | AcceleratorBackend] = (),
     *,
     allow_unused: bool = False,
+    schedules: ScheduleChoice | None = None,
 ) -> Program:
     """Compile a model ahead of time for a platform.
 
@@ -46,6 +49,8 @@ def compile(
         accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends;
             the first one that takes a layer gets it.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
+        schedules: gives the schedule of an operator on the core, or None for the kernel's own
+            choice; `covp.tune` makes such functions from its records.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -58,7 +63,7 @@ def compile(
     if not allow_unused:
         _demand_use(split, backends)
     layers = [
-        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}")
+        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules)
         for index, placement in enumerate(split.placements)
         if not _is_alias(placement)
     ]
@@ -79,12 +84,15 @@ def _demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> Non
         raise UsageError(f"accelerator {backend.name!r} takes no layer of this model{why}")
 
 
-def _emit(placement: Placement, platform: Platform, prefix: str) -> LayerCode:
+def _emit(
+    placement: Placement, platform: Platform, prefix: str, schedules: ScheduleChoice | None
+) -> LayerCode:
     op = placement.ops[-1]
     function = f"{prefix}_{c_name(op.kind)}"
     if placement.backend is not None:
         return emit_calls(placement, platform.core, function)
-    return emit_layer(KernelRequest(op, platform.core, function))
+    chosen = schedules(op) if schedules is not None else None
+    return emit_layer(KernelRequest(op, platform.core, function, chosen))
 
 
 def _assemble(

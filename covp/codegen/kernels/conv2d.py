@@ -17,6 +17,7 @@ from covp.codegen.kernels.packed_weights import PackedWeightsCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space
 from covp.cores import Core
+from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _SPACES = (
@@ -88,6 +89,8 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     """The C of one convolution or fully connected layer."""
     problem = resolve(request.op)
     schedule = request.schedule or default_schedule(problem, request.core)
+    if not is_valid(problem, request.core, schedule):
+        raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
     if schedule.tile == "packed_weights":
         code = PackedWeightsCode(request, problem, schedule["pairs"], schedule["unroll"])
         return replace(code.layer(), schedule=str(schedule))

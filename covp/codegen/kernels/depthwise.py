@@ -23,6 +23,7 @@ from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space
 from covp.cores import Core
+from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
@@ -69,6 +70,8 @@ def emit_depthwise(request: KernelRequest) -> LayerCode:
     """The C of one depthwise convolution."""
     problem = resolve(request.op)
     schedule = request.schedule or default_schedule(problem, request.core)
+    if not is_valid(problem, request.core, schedule):
+        raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
     wide = schedule.tile == "plane_smlad"
     code = DepthwiseCode(request, problem, wide, schedule["at_once"])
     return replace(code.layer(), schedule=str(schedule))

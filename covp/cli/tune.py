@@ -1,0 +1,132 @@
+"""``covp tune``: search kernel schedules, keep the records."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json, print_table, progress
+from covp.frontend import load_model
+from covp.platform_file import load_platform
+from covp.toolchain import get_toolchain
+from covp.tune.records import Cost, Objective
+from covp.tune.search import Strategy
+from covp.tune.tuner import LayerResult, Options, trial_file
+from covp.tune.tuner import tune as search
+
+
+@click.command()
+@click.argument("model")
+@options.platform
+@options.toolchain
+@click.option("--trials", type=click.IntRange(1), help="New trials a layer; default: 64.")
+@click.option("--seconds", type=click.FloatRange(0), help="Time for all layers together.")
+@click.option(
+    "--search",
+    "strategy",
+    type=click.Choice(["model", "random", "exhaustive"]),
+    default="model",
+    show_default=True,
+)
+@click.option(
+    "--cost",
+    type=click.Choice(["instructions", "cycles"]),
+    default="instructions",
+    show_default=True,
+)
+@options.optimize
+@click.option("--max-scratch", type=click.IntRange(0), help="Bytes of working memory a layer.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one a core.")
+@options.seed
+@options.as_json
+def tune(
+    model: str,
+    platform: str,
+    toolchain: str,
+    trials: int | None,
+    seconds: float | None,
+    strategy: Strategy,
+    cost: Cost,
+    optimize: Objective,
+    max_scratch: int | None,
+    jobs: int | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Search schedules for each layer of MODEL; `covp run` and `compare` use what is found.
+
+    Every candidate must give the reference's bits. Trials are kept as they come: an interrupted
+    search goes on where it stopped.
+    """
+    graph, board = load_model(model), load_platform(platform)
+    wanted = Options(
+        trials=None if strategy == "exhaustive" and trials is None else trials or 64,
+        seconds=seconds,
+        strategy=strategy,
+        objective=optimize,
+        cost=cost,
+        max_scratch=max_scratch,
+        jobs=jobs or os.cpu_count() or 1,
+        seed=seed,
+    )
+    with progress(f"tuning {model}", None) as advance:
+        results = search(
+            graph,
+            board,
+            toolchain,
+            wanted,
+            lambda p: advance(
+                f"{p.layer} {p.tried}/{p.planned}"
+                + (f" best {p.best.instructions:,}" if p.best else "")
+            ),
+        )
+    where = trial_file(board, get_toolchain(toolchain, board.core).version)
+    if as_json:
+        print_json(
+            {
+                "schema": "covp.tune/1",
+                "model": model,
+                "platform": board.name,
+                "records": str(where),
+                "layers": [_entry(result) for result in results],
+            }
+        )
+    else:
+        _report(results)
+        click.echo(f"records: {where}")
+    return 0
+
+
+def _entry(result: LayerResult) -> dict[str, Any]:
+    return {
+        "index": result.op.index,
+        "op": result.op.kind,
+        "default_instructions": result.default.instructions if result.default else None,
+        "best_instructions": result.best.instructions if result.best else None,
+        "schedule": result.best.schedule if result.best else None,
+        "tried": result.tried,
+        "space": result.space,
+    }
+
+
+def _report(results: list[LayerResult]) -> None:
+    rows = []
+    for result in results:
+        default, best = result.default, result.best
+        gain = f"{1 - best.instructions / default.instructions:.1%}" if default and best else None
+        rows.append(
+            [
+                str(result.op.index),
+                result.op.kind,
+                best.schedule if best else None,
+                default.instructions if default else None,
+                best.instructions if best else None,
+                gain,
+                f"{result.tried}/{result.space}",
+            ]
+        )
+    columns = ["layer", "operator", "best schedule", "default", "best", "saved", "tried"]
+    print_table(columns, rows, left=3)

@@ -1,0 +1,1 @@
+"""Searching kernel schedules on the virtual device, and keeping what was found."""

@@ -1,0 +1,214 @@
+"""`tune`: search the schedules of every distinct layer of a model, in parallel processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
+from covp.graph.graph import Graph, Op
+from covp.passes import run_passes
+from covp.platform_file import Platform
+from covp.toolchain import get_toolchain
+from covp.tune.measure import Bench
+from covp.tune.records import (
+    VERSION,
+    Cost,
+    Objective,
+    Records,
+    Trial,
+    append_trials,
+    layer_key,
+    own_folder,
+)
+from covp.tune.search import Search, Strategy, make_search
+
+Report = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After each trial: how far the search is."""
+
+    layer: str
+    tried: int
+    planned: int
+    best: Trial | None
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What the search found for one layer.
+
+    Attributes:
+        op: the operator.
+        default: the trial of the schedule that the kernel takes by itself.
+        best: the best exact trial.
+        tried: trials of the layer that are known, old ones included.
+        space: number of its valid schedules.
+    """
+
+    op: Op
+    default: Trial | None
+    best: Trial | None
+    tried: int
+    space: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        trials: new trials for each layer at most; None for the whole space.
+        seconds: host time for all at most; None for no limit.
+        strategy: order of the trials.
+        objective, cost: what is made small.
+        max_scratch: bytes of working memory that a schedule may take; None for no limit.
+        jobs: processes.
+        seed: of random choices.
+    """
+
+    trials: int | None = 64
+    seconds: float | None = None
+    strategy: Strategy = "model"
+    objective: Objective = "speed"
+    cost: Cost = "instructions"
+    max_scratch: int | None = None
+    jobs: int = 1
+    seed: int = 0
+
+
+def tune(
+    graph: Graph,
+    platform: Platform,
+    toolchain: str = "zig",
+    options: Options = Options(),
+    report: Report = lambda progress: None,
+) -> list[LayerResult]:
+    """Search; every trial is on disk at once, so an interrupted search has lost nothing.
+
+    Trials that are known already are not repeated and count for nothing in the budget.
+
+    Raises:
+        CovpError: the toolchain or device failed.
+    """
+    tuner = _Tuner(platform, toolchain, options, report)
+    with tuner:
+        return [tuner.layer(op) for op in _distinct(run_passes(graph), platform)]
+
+
+def trial_file(platform: Platform, compiler: str) -> Path:
+    """Where the trials of a core and compiler go."""
+    return own_folder() / f"{platform.core.name}-{compiler.replace(' ', '-')}.jsonl"
+
+
+def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:
+    seen = set()
+    for op in graph.ops:
+        if len(schedules(KernelRequest(op, platform.core, "layer"))) < 2:
+            continue
+        key = layer_key(op)
+        if key not in seen:
+            seen.add(key)
+            yield op
+
+
+class _Tuner:
+    def __init__(
+        self, platform: Platform, toolchain: str, options: Options, report: Report
+    ) -> None:
+        self.platform = platform
+        self.options = options
+        self.report = report
+        self.compiler = get_toolchain(toolchain, platform.core).version
+        self.file = trial_file(platform, self.compiler)
+        self.records = Records.available()
+        self.deadline = None if options.seconds is None else time.monotonic() + options.seconds
+        self.pool = ProcessPoolExecutor(options.jobs, None, _open_bench, (platform, toolchain))
+
+    def __enter__(self) -> _Tuner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def layer(self, op: Op) -> LayerResult:
+        """Search one layer within the budget."""
+        request = KernelRequest(op, self.platform.core, "layer")
+        points = schedules(request)
+        key = layer_key(op)
+        known = {t.schedule: t for t in self.records.trials(key, request.core.name, self.compiler)}
+        search = make_search(self.options.strategy, points, self.options.seed)
+        for point in points:
+            if str(point) in known:
+                search.learn(point, self._score(known[str(point)]))
+        self._search(op, search, known, len(points))
+        best = self.records.best(
+            key, request.core.name, self.compiler, self.options.objective, self.options.cost
+        )
+        return LayerResult(op, known.get(str(points[0])), best, len(known), len(points))
+
+    def _search(self, op: Op, search: Search, known: dict[str, Trial], space: int) -> None:
+        planned = min(self.options.trials or space, space - len(known))
+        running: dict[Future[Trial | None], Schedule] = {}
+        started = tried = 0
+        while True:
+            while started < planned and len(running) < self.options.jobs and not self._late():
+                proposed = search.propose(1)
+                if not proposed:
+                    started = planned
+                elif str(proposed[0]) not in known:
+                    running[self.pool.submit(_measure, op, proposed[0])] = proposed[0]
+                    started += 1
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                schedule, trial = running.pop(future), future.result()
+                tried += 1
+                if trial is not None:
+                    known[trial.schedule] = trial
+                    self.records.add(trial)
+                    append_trials(self.file, [trial])
+                search.learn(schedule, self._score(trial))
+                best = self.records.best(
+                    layer_key(op),
+                    self.platform.core.name,
+                    self.compiler,
+                    self.options.objective,
+                    self.options.cost,
+                )
+                self.report(Progress(op.name, tried, planned, best))
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _score(self, trial: Trial | None) -> float:
+        limit = self.options.max_scratch
+        if trial is None or not trial.exact or trial.version != VERSION:
+            return float("inf")
+        if limit is not None and trial.scratch_bytes > limit:
+            return float("inf")
+        return trial.score(self.options.objective, self.options.cost)
+
+
+_bench: Bench | None = None
+
+
+def _open_bench(platform: Platform, toolchain: str) -> None:
+    """In each worker process: one session for all its trials."""
+    import signal
+
+    # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    global _bench
+    _bench = Bench(platform, toolchain)
+
+
+def _measure(op: Op, schedule: Schedule) -> Trial | None:
+    assert _bench is not None
+    return _bench.measure(op, schedule)
