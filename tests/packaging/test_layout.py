@@ -1,0 +1,80 @@
+"""pyproject.toml against the tree, and the rules about who imports whom."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import FOLDERS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip("tomli")
+
+
+def test_packages_equal_the_tree(checkout: Path) -> None:
+    settings = tomllib.loads((checkout / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = set()
+    for top in ("covp", *FOLDERS):
+        for path in (checkout / top).rglob("__init__.py"):
+            parts = path.parent.relative_to(checkout).parts
+            if parts[0] != "covp":
+                parts = ("covp", *parts)
+            found.add(".".join(parts))
+    assert sorted(settings["packages"]) == sorted(found)
+    assert settings["package-dir"] == {f"covp.{name}": name for name in FOLDERS}
+    assert settings["include-package-data"] is False
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_links_lead_to_the_folders(checkout: Path, folder: str) -> None:
+    assert (checkout / "covp" / folder).resolve() == checkout / folder
+
+
+@pytest.mark.parametrize("name", ["peripherals", "accel_backends"])
+def test_the_folders_are_imported_as_part_of_covp_only(checkout: Path, name: str) -> None:
+    """Twice imported, `isinstance` would tell a model's two classes apart."""
+    command = [sys.executable, "-c", f"import {name}"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError") and f"covp.{name}" in last
+    ours = [sys.executable, "-c", f"import covp.{name}"]
+    assert subprocess.run(ours, cwd=checkout).returncode == 0
+
+
+def lint_imports(folder: Path) -> "subprocess.CompletedProcess[str]":
+    pytest.importorskip("importlinter")
+    code = "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])"
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+
+
+def test_imports_run_downwards(checkout: Path) -> None:
+    done = lint_imports(checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("errors.py", "import covp.graph.graph"),
+        ("graph/graph.py", "import covp.platform_file"),
+        ("codegen/planner.py", "import covp.runtime.session"),
+        ("runtime/session.py", "import covp.codegen.compile"),
+        ("machine/clock.py", "import covp.peripherals.uart"),
+        ("evaluation.py", "import covp.cli.main"),
+    ],
+)
+def test_the_rules_catch(checkout: Path, tmp_path: Path, file: str, line: str) -> None:
+    from .conftest import copy_sources
+
+    source = copy_sources(checkout, tmp_path / "source")
+    target = source / "covp" / file
+    before = target.read_text() if target.is_file() else ""
+    target.write_text(f"{before}\n{line}\n")
+    done = lint_imports(source)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "BROKEN" in done.stdout
