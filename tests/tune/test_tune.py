@@ -1,0 +1,137 @@
+"""The tuner on a small model: what it tries, what it keeps, what later builds make of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import covp
+from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
+from covp.errors import CovpError, UsageError
+from covp.evaluation import recorded_schedules
+from covp.passes import run_passes
+from covp.tune.records import Records, Trial, append_trials, layer_key, read_trials
+from covp.tune.search import make_search
+from covp.tune.tuner import Options, tune
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def trial(schedule: str, instructions: int, flash: int = 1000, exact: bool = True) -> Trial:
+    return Trial("layer", "rv32imc", "zig 1", 1, schedule, instructions, None, flash, 0, exact)
+
+
+def test_trials_survive_a_file_and_a_cut_line(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    append_trials(path, [trial("mac a=1", 10), trial("mac a=2", 20)])
+    with path.open("a") as stream:
+        stream.write('{"layer": "la')
+    assert [t.instructions for t in read_trials(path)] == [10, 20]
+    append_trials(path, [trial("mac a=3", 30)])
+    with pytest.raises(CovpError, match=r"trials\.jsonl:3"):
+        read_trials(path)
+
+
+def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    rows = [
+        trial("mac a=1", 100, flash=1000),
+        trial("mac a=2", 90, flash=4000),
+        trial("mac a=3", 10, exact=False),
+    ]
+    append_trials(path, rows)
+    records = Records([path])
+
+    def best(objective: str) -> str:
+        found = records.best("layer", "rv32imc", "zig 1", objective)  # type: ignore[arg-type]
+        assert found is not None
+        return found.schedule
+
+    assert (best("speed"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
+    assert records.best("layer", "rv32imc", "gcc 12") is None
+
+
+def test_trials_of_other_versions_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    append_trials(path, [dataclasses.replace(trial("mac a=1", 1), version=0)])
+    assert Records([path]).best("layer", "rv32imc", "zig 1") is None
+
+
+@pytest.mark.parametrize("strategy", ["model", "random", "exhaustive"])
+def test_a_search_proposes_every_point_once_and_the_default_first(strategy: str) -> None:
+    points = [Schedule("mac", {"a": a, "b": b}) for a in (1, 2, 3) for b in (1, 2, 4, 8)]
+    search = make_search(strategy, points)  # type: ignore[arg-type]
+    seen = []
+    while proposed := search.propose(3):
+        for point in proposed:
+            search.learn(point, 100 / point["a"] + point["b"])
+        seen += proposed
+    assert seen[0] == points[0]
+    assert sorted(map(str, seen)) == sorted(map(str, points))
+
+
+def test_the_model_finds_a_smooth_minimum_before_random_does() -> None:
+    points = [Schedule("mac", {"a": a, "b": b}) for a in range(1, 17) for b in range(1, 17)]
+
+    def score(point: Schedule) -> float:
+        return float(10 + (np.log2(point["a"]) - 3) ** 2 + (np.log2(point["b"]) - 2) ** 2)
+
+    def trials_to_best(strategy: str) -> int:
+        search = make_search(strategy, points, seed=1)  # type: ignore[arg-type]
+        for count in range(1, len(points) + 1):
+            (point,) = search.propose(1)
+            search.learn(point, score(point))
+            if (point["a"], point["b"]) == (8, 4):
+                return count
+        raise AssertionError("never proposed")
+
+    assert trials_to_best("model") < 40 < trials_to_best("random")
+
+
+def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
+    graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
+    reported = []
+    first = tune(graph, platform, options=Options(trials=2), report=reported.append)
+    assert len(reported) == sum(result.tried for result in first) == 2 * len(first)
+    assert all(result.best is not None and result.best.exact for result in first)
+    again = tune(graph, platform, options=Options(trials=1))
+    assert all(result.tried == 3 for result in again)
+
+    choose = recorded_schedules(platform, "zig")
+    program = covp.compile(graph, platform, schedules=choose)
+    by_index = {result.op.index: result.best for result in again}
+    assert {layer.index: layer.schedule for layer in program.layers} == {
+        index: best.schedule for index, best in by_index.items() if best is not None
+    }
+
+
+def test_a_layer_key_is_the_content(own_cache: Path) -> None:
+    graph = covp.load_model("toycar")
+    ops = run_passes(graph).ops
+    again = run_passes(covp.load_model("toycar")).ops
+    assert [layer_key(op) for op in ops] == [layer_key(op) for op in again]
+    assert len({layer_key(op) for op in ops}) == len(ops)
+
+
+def test_a_schedule_that_does_not_fit_is_refused() -> None:
+    graph = run_passes(covp.load_model("toycar"))
+    wrong = Schedule("smlad", {"pixels": 1, "channels": 1, "unroll": 1})
+    with pytest.raises(UsageError, match="does not fit"):
+        covp.compile(graph, "riscv32", schedules=lambda op: wrong)
+    with pytest.raises(UsageError, match="no schedule"):
+        Schedule.parse("mac pixels")
+
+
+def test_the_default_is_among_the_schedules() -> None:
+    platform = covp.load_platform("stm32l4r5")
+    for op in run_passes(covp.load_model("kws")).ops:
+        points = schedules(KernelRequest(op, platform.core, "layer"))
+        assert len(points) == len(set(points))
