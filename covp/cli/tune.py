@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import time
+from typing import Any, get_args
 
 import click
 
@@ -14,7 +15,7 @@ from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Cost, Objective
 from covp.tune.search import Strategy
-from covp.tune.tuner import LayerResult, Options, trial_file
+from covp.tune.tuner import LayerResult, Options, Progress, trial_file
 from covp.tune.tuner import tune as search
 
 
@@ -72,17 +73,18 @@ def tune(
         jobs=jobs or os.cpu_count() or 1,
         seed=seed,
     )
+    tried = 0
+    start = time.monotonic()
     with progress(f"tuning {model}", None) as advance:
-        results = search(
-            graph,
-            board,
-            toolchain,
-            wanted,
-            lambda p: advance(
-                f"{p.layer} {p.tried}/{p.planned}"
-                + (f" best {p.best.instructions:,}" if p.best else "")
-            ),
-        )
+
+        def report(p: Progress) -> None:
+            nonlocal tried
+            tried += 1
+            best = f" best {p.best.instructions:,}" if p.best else ""
+            advance(f"{p.layer} {p.tried}/{p.planned}{best}")
+
+        results = search(graph, board, toolchain, wanted, report)
+    seconds_taken = time.monotonic() - start
     where = trial_file(board, get_toolchain(toolchain, board.core).version)
     if as_json:
         print_json(
@@ -96,8 +98,21 @@ def tune(
         )
     else:
         _report(results)
-        click.echo(f"records: {where}")
+        _front(results)
+        rate = f", {tried / seconds_taken:.0f} a second" if tried else ""
+        click.echo(f"{tried} new trials in {seconds_taken:.0f} s{rate}; records: {where}")
     return 0
+
+
+def _front(results: list[LayerResult]) -> None:
+    """The three objectives side by side, over all layers that have a choice."""
+    for objective in get_args(Objective):
+        chosen = [trial for r in results if (trial := r.best_for(objective)) is not None]
+        instructions = sum(trial.instructions for trial in chosen)
+        flash = sum(trial.flash_bytes for trial in chosen)
+        click.echo(
+            f"--optimize {objective:8} {instructions:>12,} instructions {flash:>10,} B flash"
+        )
 
 
 def _entry(result: LayerResult) -> dict[str, Any]:

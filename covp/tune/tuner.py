@@ -48,15 +48,25 @@ class LayerResult:
         op: the operator.
         default: the trial of the schedule that the kernel takes by itself.
         best: the best exact trial.
-        tried: trials of the layer that are known, old ones included.
+        trials: all that are known of the layer, old ones included.
         space: number of its valid schedules.
     """
 
     op: Op
     default: Trial | None
     best: Trial | None
-    tried: int
+    trials: tuple[Trial, ...]
     space: int
+
+    @property
+    def tried(self) -> int:
+        """Schedules of the layer that were measured."""
+        return len(self.trials)
+
+    def best_for(self, objective: Objective) -> Trial | None:
+        """The best exact trial for another objective."""
+        exact = [trial for trial in self.trials if trial.exact]
+        return min(exact, key=lambda trial: trial.score(objective), default=None)
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ class _Tuner:
         best = self.records.best(
             key, request.core.name, self.compiler, self.options.objective, self.options.cost
         )
-        return LayerResult(op, known.get(str(points[0])), best, len(known), len(points))
+        return LayerResult(op, known.get(str(points[0])), best, tuple(known.values()), len(points))
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], space: int) -> None:
         planned = min(self.options.trials or space, space - len(known))
