@@ -48,6 +48,14 @@ def runtime_dir() -> Path:
     return Path(__file__).parent / "device_runtime"
 
 
+def compiler_environment() -> dict[str, str]:
+    """The variables compilers run with: messages in English, zig's caches beside covp's own."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        environment.setdefault(name, str(cache_dir("zig")))
+    return environment
+
+
 @dataclass(frozen=True)
 class Source:
     """One C or assembly file.
@@ -217,12 +225,14 @@ class Toolchain:
         return out
 
     def _run(self, command: Sequence[str], cwd: Path | None = None) -> None:
-        environment = {**os.environ, "LC_ALL": "C"}
-        for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
-            environment.setdefault(name, str(cache_dir("zig")))
         try:
             done = subprocess.run(
-                command, cwd=cwd, env=environment, capture_output=True, text=True, errors="replace"
+                command,
+                cwd=cwd,
+                env=compiler_environment(),
+                capture_output=True,
+                text=True,
+                errors="replace",
             )
         except OSError as error:
             raise ToolchainError(f"{command[0]} cannot be started: {error}") from None

@@ -20,6 +20,7 @@ from covp.cache import cache_dir, content_key, write_atomically
 from covp.errors import DeviceError, ToolchainError
 from covp.machine.bus import Memory
 from covp.machine.timing import Rule
+from covp.toolchain import compiler_environment
 
 _SOURCE = Path(__file__).with_name("counter.c")
 _FLAGS = ("-shared", "-O2", "-fPIC", "-fomit-frame-pointer", "-Wall", "-Wextra")
@@ -291,7 +292,11 @@ def _shared_library() -> Path:
             made = Path(folder) / "counter.so"
             command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made)]
             run = subprocess.run(
-                [*command, str(_SOURCE)], capture_output=True, text=True, check=False
+                [*command, str(_SOURCE)],
+                env=compiler_environment(),
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if run.returncode:
                 reason = " ".join(run.stderr.split())[-400:]

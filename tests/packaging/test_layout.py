@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import FOLDERS
+from .conftest import FOLDERS, copy_sources
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -69,8 +69,6 @@ def test_imports_run_downwards(checkout: Path) -> None:
     ],
 )
 def test_the_rules_catch(checkout: Path, tmp_path: Path, file: str, line: str) -> None:
-    from .conftest import copy_sources
-
     source = copy_sources(checkout, tmp_path / "source")
     target = source / "covp" / file
     before = target.read_text() if target.is_file() else ""

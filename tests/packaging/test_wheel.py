@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import FOLDERS, build_wheel, copy_sources
 
-DATA = {".yaml", ".c", ".h", ".S", ".ld", ".jsonl", ".typed"}
+DATA = {".py", ".yaml", ".c", ".h", ".S", ".ld", ".jsonl", ".typed"}
 
 
 def content(wheel: Path) -> set[str]:
@@ -29,7 +29,7 @@ def expected(checkout: Path) -> set[str]:
             inside = path.relative_to(checkout)
             if inside.parts[0] == "covp" and len(inside.parts) > 1 and inside.parts[1] in FOLDERS:
                 continue  # the links
-            if path.is_file() and path.suffix in {*DATA, ".py"} or path.name == "py.typed":
+            if path.is_file() and path.suffix in DATA:
                 prefix = "" if top == "covp" else "covp/"
                 found.add(prefix + inside.as_posix())
     return found
