@@ -47,9 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str], debug: bool) -> int:
     try:
-        status = covp.main(arguments, prog_name="covp", standalone_mode=False)
+        # not covp.main(): it would print a line of its own on Ctrl-C
+        with covp.make_context("covp", arguments) as context:
+            status = covp.invoke(context)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.exceptions.Abort:
         return _interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
