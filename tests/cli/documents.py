@@ -1,0 +1,81 @@
+"""The JSON documents of the interface contract as types; keys beyond them are allowed."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Memory(msgspec.Struct):
+    flash_bytes: Count
+    ram_bytes: Count
+    arena_bytes: Count
+
+
+class Layer(msgspec.Struct):
+    index: Count
+    name: str
+    op: str
+    target: str
+    macs: Count
+    instructions: Count
+    cycles: Count | None
+    schedule: str
+
+
+class Between(msgspec.Struct):
+    instructions: Count
+    cycles: Count | None
+
+
+class Output(msgspec.Struct):
+    name: str
+    dtype: Literal["int8", "int32", "float32"]
+    shape: list[Count]
+    data: list[int | float]
+
+
+class Run(msgspec.Struct):
+    schema: Literal["covp.run/1"]
+    model: str
+    platform: str
+    device: str
+    toolchain: str
+    accelerators: list[str]
+    instructions: Count
+    cycles: Count | None
+    seconds: Seconds | None
+    energy_j: Seconds | None
+    simulation_seconds: Seconds
+    matches_reference: bool
+    memory: Memory
+    layers: list[Layer]
+    between: Between
+    outputs: list[Output]
+
+    def check(self) -> "Run":
+        """The sums that the contract promises."""
+        inside = sum(layer.instructions for layer in self.layers)
+        assert inside + self.between.instructions == self.instructions
+        if self.cycles is not None:
+            cycles = sum(layer.cycles or 0 for layer in self.layers)
+            assert cycles + (self.between.cycles or 0) == self.cycles
+        return self
+
+
+class Row(msgspec.Struct):
+    model: str
+    cpu: Run
+    accelerated: Run
+    instructions_saved: float | None
+    speedup: float | None
+    mac_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Compare(msgspec.Struct):
+    schema: Literal["covp.compare/1"]
+    platform: str
+    accelerators: list[str]
+    rows: list[Row]

@@ -1,0 +1,48 @@
+"""`covp compare`: a row a model, and the arithmetic of what is saved."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from .conftest import Call
+from .documents import Compare
+
+
+def test_document(call: Call, small: Path) -> None:
+    arguments = (small, "toycar", "-p", "riscv32", "-a", "qconv2d")
+    done = call("compare", *arguments, "--json")
+    assert (done.status, done.err) == (0, "")
+    found = msgspec.convert(done.document, Compare)
+    assert (found.platform, found.accelerators) == ("riscv32", ["qconv2d"])
+    assert [row.model for row in found.rows] == ["small", "toycar"]
+    for row in found.rows:
+        cpu, accelerated = row.cpu.check(), row.accelerated.check()
+        assert cpu.accelerators == [] and accelerated.accelerators == ["qconv2d"]
+        assert cpu.matches_reference and accelerated.matches_reference
+        assert cpu.outputs == accelerated.outputs
+        assert row.instructions_saved == pytest.approx(
+            1 - accelerated.instructions / cpu.instructions
+        )
+        assert cpu.cycles and accelerated.cycles
+        assert row.speedup == pytest.approx(cpu.cycles / accelerated.cycles)
+    small_row, toycar = found.rows
+    assert small_row.mac_coverage == pytest.approx(1152 / (1152 + 256))
+    assert (toycar.instructions_saved, toycar.speedup, toycar.mac_coverage) == (0, 1, 0)
+
+
+def test_table(call: Call, small: Path) -> None:
+    done = call("compare", small, "-p", "riscv32", "-a", "qconv2d")
+    assert (done.status, done.err) == (0, "")
+    found = call("compare", small, "-p", "riscv32", "-a", "qconv2d", "--json").document
+    (row,) = found["rows"]
+    for number in (row["cpu"]["instructions"], row["accelerated"]["instructions"]):
+        assert f"{number:,}" in done.out
+    assert f"{row['instructions_saved']:.1%}" in done.out
+    assert "exact" in done.out and "DIFFER" not in done.out
+
+
+def test_an_accelerator_is_needed(call: Call, small: Path) -> None:
+    done = call("compare", small, "-p", "riscv32")
+    assert done.status == 2
+    assert "--accel" in done.refusal

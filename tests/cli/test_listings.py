@@ -1,0 +1,92 @@
+"""What can be named, what is installed, help and version."""
+
+from pathlib import Path
+
+import pytest
+
+from covp import zoo
+from covp.cli.main import COMMANDS
+from covp.platform_file import platform_names
+
+from .conftest import Call
+
+
+def test_platforms(call: Call) -> None:
+    done = call("platforms", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert [entry["name"] for entry in done.document] == platform_names()
+    board = {entry["name"]: entry for entry in done.document}["stm32f746"]
+    assert board["clock_hz"] == 216_000_000
+    assert (board["flash_bytes"], board["ram_bytes"]) == (1024 * 1024, 320 * 1024)
+    text = call("platforms").out
+    assert all(name in text for name in platform_names())
+
+
+def test_accelerators(call: Call) -> None:
+    done = call("accelerators", "--json")
+    assert (done.status, done.err) == (0, "")
+    found = {entry["name"]: entry for entry in done.document}
+    assert "requantize" in [parameter["name"] for parameter in found["qconv2d"]["parameters"]]
+    text = call("accelerators").out
+    assert "qconv2d" in text and "requantize=true" in text
+
+
+def test_models(call: Call) -> None:
+    done = call("models", "--json")
+    assert (done.status, done.err) == (0, "")
+    found = {entry["name"]: entry for entry in done.document}
+    assert set(found) == set(zoo.names()) >= {"resnet", "kws", "vww", "toycar", "sww"}
+    for entry in found.values():
+        assert entry["source"] in ("official", "custom", "synthetic")
+        assert Path(entry["path"]).is_file()
+        assert entry["macs"] > 0
+    assert all(name in call("models").out for name in found)
+
+
+def test_stand_ins_are_called_so(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    run = call("run", "toycar", "-p", "riscv32", "--json").document
+    assert run["model_source"] == "synthetic"
+    assert "SYNTHETIC" in call("run", "toycar", "-p", "riscv32").out
+    text = call("compare", "toycar", "-p", "riscv32", "-a", "qconv2d").out
+    assert "toycar (synthetic)" in text and "covp models fetch" in text
+
+
+def test_fetching_an_unknown_model(call: Call) -> None:
+    assert "did you mean resnet" in call("models", "fetch", "resnett").refusal
+
+
+def test_doctor(call: Call) -> None:
+    done = call("doctor", "--json")
+    assert (done.status, done.err) == (0, "")
+    found = {entry["tool"]: entry for entry in done.document}
+    assert found["unicorn"]["version"] and found["ziglang"]["version"]
+    assert {"openocd", "verilator", "qemu-system-arm", "arm-none-eabi-gcc"} <= set(found)
+    assert all(entry["enables"] and entry["get"] for entry in found.values())
+    assert all(tool in call("doctor").out for tool in found)
+
+
+def test_doctor_without_tools(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = call("doctor")
+    assert done.status == 0
+    assert "missing" in done.out and "apt install gcc-riscv64-unknown-elf" in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(call: Call, command: str) -> None:
+    done = call(command, "--help")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: covp {command}")
+
+
+def test_all_commands_are_listed(call: Call) -> None:
+    text = call("--help").out
+    assert all(f"  {command}" in text for command in COMMANDS)
+
+
+def test_version(call: Call) -> None:
+    assert call("--version").out.startswith("covp, version ")

@@ -1,0 +1,115 @@
+"""`covp run`: the report, the document, the inputs and the exit status."""
+
+import math
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from covp.codegen.compile import compile
+from covp.frontend import load_model
+from covp.graph.reference import run_reference
+
+from .conftest import Call
+from .documents import Run
+
+
+def document(call: Call, *arguments: object) -> Run:
+    done = call("run", *arguments, "--json")
+    assert (done.status, done.err) == (0, "")
+    return msgspec.convert(done.document, Run).check()
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32f746", "cortex-m0plus"])
+def test_document(call: Call, small: Path, platform: str) -> None:
+    run = document(call, small, "-p", platform)
+    assert (run.model, run.platform, run.device) == ("small", platform, "virtual")
+    assert run.toolchain.startswith("zig ") and run.accelerators == []
+    assert run.matches_reference
+    assert [layer.target for layer in run.layers] == ["cpu"] * len(run.layers)
+    macs = {layer.op: layer.macs for layer in run.layers}
+    assert macs["CONV_2D"] == 4 * 4 * 4 * 3 * 3 * 2
+    assert macs["FULLY_CONNECTED"] == 64 * 4
+    (output,) = run.outputs
+    assert math.prod(output.shape) == len(output.data) == 4
+    assert run.energy_j is None
+
+
+def test_counts_repeat(call: Call, small: Path) -> None:
+    first, second = (document(call, small, "-p", "riscv32") for _ in range(2))
+    assert first.instructions == second.instructions
+    assert first.layers == second.layers and first.outputs == second.outputs
+
+
+def test_outputs_are_those_of_the_reference(call: Call, small: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(8).integers(-128, 128, (1, 6, 6, 2)).astype(np.int8)
+    np.save(tmp_path / "x.npy", x)
+    run = document(call, small, "-p", "riscv32", "--input", tmp_path / "x.npy")
+    (wanted,) = run_reference(load_model(small), [x])
+    assert run.outputs[0].data == wanted.reshape(-1).tolist()
+
+
+def test_seeds_give_inputs(call: Call, small: Path) -> None:
+    data = [
+        document(call, small, "-p", "riscv32", "--seed", seed).outputs[0].data for seed in (1, 1, 2)
+    ]
+    assert data[0] == data[1] != data[2]
+
+
+def test_accelerated(call: Call, small: Path) -> None:
+    alone = document(call, small, "-p", "riscv32")
+    done = document(call, small, "-p", "riscv32", "-a", "qconv2d")
+    assert done.accelerators == ["qconv2d"]
+    assert {layer.op: layer.target for layer in done.layers}["CONV_2D"] == "qconv2d"
+    assert done.outputs == alone.outputs
+    assert done.instructions < alone.instructions
+
+
+def test_table(call: Call, small: Path) -> None:
+    done = call("run", small, "-p", "riscv32", "--profile")
+    assert (done.status, done.err) == (0, "")
+    run = document(call, small, "-p", "riscv32")
+    for number in (run.instructions, *(layer.instructions for layer in run.layers)):
+        assert f"{number:,}" in done.out
+    assert "outputs match the reference" in done.out
+    assert "est." in done.out and "per MAC" in done.out and "schedule" in done.out
+    assert "SYNTHETIC" not in done.out
+
+
+def test_explain(call: Call, small: Path) -> None:
+    done = call("run", small, "-p", "riscv32", "-a", "qconv2d", "--explain")
+    assert done.status == 0
+    assert "why not elsewhere" in done.out
+    assert "not qconv2d: " in done.out
+
+
+def test_gcc(call: Call, small: Path) -> None:
+    if shutil.which("riscv64-unknown-elf-gcc") is None:
+        refusal = call("run", small, "-p", "riscv32", "--toolchain", "gcc").refusal
+        assert "apt install gcc-riscv64-unknown-elf" in refusal
+        return
+    run = document(call, small, "-p", "riscv32", "--toolchain", "gcc")
+    assert run.toolchain.startswith("gcc ")
+    assert run.outputs == document(call, small, "-p", "riscv32").outputs
+
+
+def test_a_difference_is_status_1_and_said(
+    call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shifted(values: object) -> list[np.ndarray]:
+        return [np.full((1, 4), 77, np.int8)]
+
+    def compile_wrongly(*arguments: object, **options: object) -> object:
+        program = compile(*arguments, **options)  # type: ignore[arg-type]
+        object.__setattr__(program, "reference", shifted)
+        return program
+
+    monkeypatch.setattr("covp.evaluation.compile", compile_wrongly)
+    done = call("run", small, "-p", "riscv32")
+    assert done.status == 1
+    assert "OUTPUTS DIFFER from the reference: 4 of 4 elements" in done.out
+    done = call("run", small, "-p", "riscv32", "--json")
+    assert done.status == 1
+    assert done.document["matches_reference"] is False
