@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from covp.errors import CovpError
+from covp.errors import CovpError, near_misses
 
 COMMANDS = ("accelerators", "compare", "doctor", "models", "platforms", "run", "tune")
 """Each is a module of this package with a click command of its name."""
@@ -27,6 +27,15 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"covp.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with near misses for an unknown name."""
+        name = arguments[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            context.fail(f"no command {name!r}: {near_misses(name, COMMANDS)}")
+        return super().resolve_command(context, arguments)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,8 +69,10 @@ def _run(arguments: list[str], debug: bool) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        hint = "; see `covp --help`" if isinstance(error, click.UsageError) else ""
-        click.echo(f"covp: {error.format_message().rstrip('.')}{hint}", err=True)
+        text = error.format_message().rstrip(".")
+        if isinstance(error, click.UsageError) and not text.endswith("?"):
+            text += "; see `covp --help`"
+        click.echo(f"covp: {text}", err=True)
         return error.exit_code
     except KeyboardInterrupt:
         return _interrupted()
