@@ -25,6 +25,8 @@
 typedef struct uc_struct uc_engine;
 typedef int (*emu_stop_fn)(uc_engine *uc);
 typedef int (*reg_read_batch_fn)(uc_engine *uc, const int *ids, void **values, int count);
+typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
+typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
 typedef struct { uint64_t pc; uint16_t icount; uint16_t size; } UcTb;
 typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
 
@@ -88,6 +90,10 @@ typedef struct {
     int register_ids[32];
     emu_stop_fn emu_stop;
     reg_read_batch_fn reg_read_batch;
+    reg_read_fn reg_read;
+    reg_write_fn reg_write;
+    uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
+    uint32_t unused;
     const Rule *rules;
     uint64_t rule_count;
     /* Only the native side. */
@@ -384,10 +390,24 @@ EXPORT void on_new_edge(uc_engine *uc, UcTb *current, UcTb *previous, void *user
     if (b) decode_again(m, b);
 }
 
+/* The IT bits of xPSR: 26-25 and 15-10. */
+enum { IT_BITS = 0x0600fc00 };
+
+/* Before a fill Unicorn restores the state of the accessing instruction, with the IT bits as they are
+ * in the middle of an IT block, and goes on without taking them back: the next block of code would
+ * then run under a condition that is not its own. Inside a block they are 0, always.
+ */
+static void clear_it_bits(Machine *m, uc_engine *uc) {
+    uint64_t value = 0;
+    if (m->reg_read(uc, (int)m->xpsr, &value) || !(value & IT_BITS)) return;
+    value &= ~(uint64_t)IT_BITS;
+    m->reg_write(uc, (int)m->xpsr, &value);
+}
+
 /* Only pages that were fetched from are executable: stores to all others take the fast path. */
 EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *entry, void *user) {
-    (void)uc;
     Machine *m = user;
+    if (m->xpsr && type != UC_MEM_FETCH) clear_it_bits(m, uc);
     uint32_t page = (uint32_t)address >> PAGE_BITS;
     uint8_t bit = (uint8_t)(1u << (page & 7));
     if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unicorn import unicorn_const as uc
+from unicorn.arm_const import UC_ARM_REG_XPSR
 
 from covp.cache import cache_dir, content_key, write_atomically
 from covp.errors import DeviceError, ToolchainError
@@ -74,6 +75,7 @@ class MachineState(ctypes.Structure):
         ("regions", _Region * _MAX_REGIONS),
         ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
         ("emu_stop", pointer), ("reg_read_batch", pointer),
+        ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("unused", u32),
         ("rules", pointer), ("rule_count", u64),
     )  # fmt: skip
 
@@ -143,6 +145,9 @@ class Counter:
         self.state.region_count = len(memories)
         self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
         self.state.reg_read_batch = ctypes.cast(uclib.uc_reg_read_batch, pointer).value
+        self.state.reg_read = ctypes.cast(uclib.uc_reg_read, pointer).value
+        self.state.reg_write = ctypes.cast(uclib.uc_reg_write, pointer).value
+        self.state.xpsr = UC_ARM_REG_XPSR if thumb else 0
         self.state.register_count = len(checked_registers)
         for position, number in enumerate(checked_registers):
             self.state.register_ids[position] = number

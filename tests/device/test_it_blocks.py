@@ -1,0 +1,55 @@
+"""Conditional accesses in IT blocks: what they leave behind must not reach the code that follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from covp.runtime.session import Session
+
+PAGE = 1024
+SOURCE = """
+#include <stdint.h>
+
+/* Every instruction counts: a skipped one changes the result. */
+__attribute__((noinline)) uint32_t follow(uint32_t x)
+{
+    __asm__ volatile("add %0, #1\\n add %0, #2\\n add %0, #4\\n add %0, #8\\n add %0, #16\\n"
+                     : "+r"(x));
+    return x;
+}
+
+/* Each access is the first to its page, in every position of an IT block. */
+uint32_t touch(uint32_t first, uint32_t pages)
+{
+    uint32_t total = 0;
+    for (uint32_t page = first; pages--; page += 1024) {
+        uint32_t value = 7, address = page;
+        __asm__ volatile("cmp %1, #0\\n"
+                         "itete ne\\n"
+                         "movne r12, #3\\n"
+                         "moveq r12, #5\\n"
+                         "ldrne %0, [%1]\\n"
+                         "moveq %0, #9\\n"
+                         : "+r"(value) : "r"(address) : "r12", "cc", "memory");
+        total = follow(total + value);
+        __asm__ volatile("cmp %1, #0\\n"
+                         "ittt ne\\n"
+                         "strne %0, [%1]\\n"
+                         "addne %0, #1\\n"
+                         "strne %0, [%1, #512]\\n"
+                         : "+r"(value) : "r"(page + 64 * 1024) : "cc", "memory");
+        total = follow(total + value);
+    }
+    return total;
+}
+"""
+
+
+@pytest.mark.parametrize("platform", ["stm32l4r5", "stm32f746", "cortex-m33"])
+def test_a_first_access_to_a_page_in_an_it_block(platform: str) -> None:
+    pages = 40
+    with Session(platform) as session:
+        module = session.load_c(SOURCE)
+        first = session.platform.ram.start + 64 * 1024
+        # the pages hold zeros; each round adds 0 + 31, then 1 + 31
+        assert module["touch"](first, pages).result() == pages * (31 + 1 + 31)
