@@ -22,7 +22,7 @@ from covp.graph.graph import Op, Tensor
 
 Objective = Literal["speed", "balanced", "size"]
 Cost = Literal["instructions", "cycles"]
-VERSION = 1
+VERSION = 2
 """Of the kernels: a change of what a schedule means makes old trials worthless."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 0.5, "size": 4.0}

@@ -14,7 +14,7 @@ from covp.codegen.schedule import Schedule
 from covp.errors import CovpError, UsageError
 from covp.evaluation import recorded_schedules
 from covp.passes import run_passes
-from covp.tune.records import Records, Trial, append_trials, layer_key, read_trials
+from covp.tune.records import VERSION, Records, Trial, append_trials, layer_key, read_trials
 from covp.tune.search import make_search
 from covp.tune.tuner import Options, tune
 
@@ -26,7 +26,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def trial(schedule: str, instructions: int, flash: int = 1000, exact: bool = True) -> Trial:
-    return Trial("layer", "rv32imc", "zig 1", 1, schedule, instructions, None, flash, 0, exact)
+    return Trial(
+        "layer", "rv32imc", "zig 1", VERSION, schedule, instructions, None, flash, 0, exact
+    )
 
 
 def test_trials_survive_a_file_and_a_cut_line(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
 
 def test_trials_of_other_versions_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    append_trials(path, [dataclasses.replace(trial("mac a=1", 1), version=0)])
+    append_trials(path, [dataclasses.replace(trial("mac a=1", 1), version=VERSION - 1)])
     assert Records([path]).best("layer", "rv32imc", "zig 1") is None
 
 
@@ -123,7 +125,7 @@ def test_a_layer_key_is_the_content(own_cache: Path) -> None:
 
 def test_a_schedule_that_does_not_fit_is_refused() -> None:
     graph = run_passes(covp.load_model("toycar"))
-    wrong = Schedule("smlad", {"pixels": 1, "channels": 1, "unroll": 1})
+    wrong = Schedule("smlad", {"pixels": 1, "channels": 1, "unroll": 1, "weights": 8})
     with pytest.raises(UsageError, match="does not fit"):
         covp.compile(graph, "riscv32", schedules=lambda op: wrong)
     with pytest.raises(UsageError, match="no schedule"):

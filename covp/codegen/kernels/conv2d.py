@@ -21,7 +21,15 @@ from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _SPACES = (
-    Space("smlad", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4, 8)}),
+    Space(
+        "smlad",
+        {
+            "pixels": (1, 2, 3, 4),
+            "channels": (1, 2, 3, 4),
+            "unroll": (1, 2, 4, 8),
+            "weights": (8, 16),
+        },
+    ),
     Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)}),
     Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "unroll": (1, 2, 4)}),
     Space("mac", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6, 8), "unroll": (1, 2, 4, 8)}),
@@ -62,8 +70,9 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
 def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
     channels = problem.out_channels
     if core.has("dsp"):
-        yield Schedule("smlad", {"pixels": 4, "channels": 1, "unroll": 8})
-        yield Schedule("smlad", {"pixels": 1, "channels": min(channels, 4), "unroll": 8})
+        for pixels, together in ((4, 1), (1, min(channels, 4))):
+            knobs = {"pixels": pixels, "channels": together, "unroll": 8, "weights": 8}
+            yield Schedule("smlad", knobs)
     riscv = core.architecture == "riscv"
     for unroll in (2, 1):
         yield Schedule("packed_weights", {"pairs": 5 if riscv else 4, "unroll": unroll})
@@ -79,8 +88,10 @@ def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
 def _block(schedule: Schedule) -> Block | PackedBlock:
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
-    wide = schedule.tile == "smlad"
-    return Block(schedule["pixels"], schedule["channels"], schedule["unroll"], wide)
+    shape = schedule["pixels"], schedule["channels"], schedule["unroll"]
+    if schedule.tile == "smlad":
+        return Block(*shape, wide=True, weight_bits=schedule["weights"])
+    return Block(*shape, wide=False)
 
 
 @kernel("CONV_2D", "int8", schedules=conv2d_schedules)

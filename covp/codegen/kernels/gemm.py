@@ -8,6 +8,7 @@ into the bias, so the inner loop is loads, multiplies and additions only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,14 @@ class Block:
         channels: output channels taken at once.
         unroll: steps of the inner loop written out (a step is one k, or four with DSP).
         wide: patches are int16 pairs and products go through SMLAD.
+        weight_bits: 16 keeps the weights widened in flash, which saves the core from doing it.
     """
 
     pixels: int
     channels: int
     unroll: int
     wide: bool
+    weight_bits: int = 8
 
     def __str__(self) -> str:
         kind = "smlad" if self.wide else "mac"
@@ -92,15 +95,18 @@ class Gemm:
         unit = "4 k" if self.block.wide else "k"
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
-    def _packed(self) -> NDArray[np.int8]:
+    def _packed(self) -> NDArray[Any]:
         group = 4 if self.block.wide else 1
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]
             padded = np.zeros((len(block), self.steps * group), np.int8)
             padded[:, : self.depth] = block
-            parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2).ravel())
-        return np.concatenate(parts)
+            parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2))
+        if self.block.weight_bits == 8:
+            return np.concatenate([part.ravel() for part in parts])
+        # the order in which SXTB16 splits four bytes, as the patches have it
+        return np.concatenate([part[..., [0, 2, 1, 3]].ravel() for part in parts]).astype(np.int16)
 
     def function(self, name: str) -> str:
         """C text of ``static void name(const T *patch, int8_t *output)`` for a block of pixels.
@@ -150,6 +156,7 @@ class Gemm:
     def _loop(self, pixels: int, channels: int) -> list[str]:
         """The sums over all of k: a loop of unrolled steps, then what is left."""
         words = 2 if self.block.wide else 1
+        weights = channels * self.block.weight_bits // 8
         unroll = min(self.block.unroll, self.steps)
         rounds, rest = divmod(self.steps, unroll)
         lines = []
@@ -157,11 +164,11 @@ class Gemm:
             lines.append(f"for (int32_t k = 0; k < {rounds}; k++) {{")
             for step in range(unroll):
                 lines += ["    " + line for line in self._step(pixels, channels, step)]
-            lines += [f"    x += {unroll * words};", f"    w += {unroll * channels};", "}"]
+            lines += [f"    x += {unroll * words};", f"    w += {unroll * weights};", "}"]
         for step in range(rest):
             lines += self._step(pixels, channels, step)
         if rest:
-            lines.append(f"w += {rest * channels};")
+            lines.append(f"w += {rest * weights};")
         return lines
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
@@ -182,7 +189,12 @@ class Gemm:
         """Four k: SXTB16 splits a word of weights into the pairs (0, 2) and (1, 3)."""
         lines = []
         for c in range(channels):
-            lines.append(f"uint32_t v{c} = w[{step * channels + c}];")
+            at = step * channels + c
+            if self.block.weight_bits == 16:
+                pair = f"a{c} = (int32_t)w[{2 * at}], b{c} = (int32_t)w[{2 * at + 1}]"
+                lines.append(f"int32_t {pair};")
+                continue
+            lines.append(f"uint32_t v{c} = w[{at}];")
             lines.append(
                 f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16((v{c} >> 8) | (v{c} << 24));"
             )
