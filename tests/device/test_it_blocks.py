@@ -1,4 +1,4 @@
-"""Conditional accesses in IT blocks: what they leave behind must not reach the code that follows."""
+"""Conditional accesses in IT blocks: what they leave behind must not reach what follows."""
 
 from __future__ import annotations
 
