@@ -31,6 +31,9 @@ _KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstan
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
 # what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
 _FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
+_CONVERTING = frozenset({"DEQUANTIZE", "QUANTIZE"})
+# all inputs are data of one type, none says how to move it
+_ALL_ALIKE = frozenset({"ADD", "CONCATENATION", "MUL", "SUB"})
 # what reading a damaged flatbuffer may raise: the accessors trust every offset
 _DAMAGE = (
     struct.error,
@@ -146,9 +149,12 @@ class _Reader:
         if any(extent < 0 for extent in shape):
             raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
         dtype: np.dtype[Any] = np.dtype(_DTYPES[raw.Type()])
-        return Tensor(
-            name, shape, dtype, self._quantization(raw, name, shape), self._data(raw, shape, dtype)
-        )
+        scaled = self._quantization(raw, name, shape)
+        if scaled is not None and dtype.kind in "iu":
+            info, points = np.iinfo(dtype), scaled.zero_point
+            if points.min() < info.min or points.max() > info.max:
+                raise ModelError(f"tensor {name} has a zero point outside {dtype}")
+        return Tensor(name, shape, dtype, scaled, self._data(raw, shape, dtype))
 
     def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         buffer = self.model.Buffers(raw.Buffer())
@@ -228,9 +234,17 @@ def _widen_weights(op: Op) -> None:
 def _check(op: Op) -> None:
     """Types that a kernel exists for, quantization where it is needed, shapes that fit."""
     source = op.input(1) if op.kind == "SPLIT" else op.input(0)
-    for tensor in (source, *op.outputs):
+    for tensor in (*filter(None, op.inputs), *op.outputs):
         if tensor.dtype == np.int8 and tensor.quantization is None:
             raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
+    alike = [*op.outputs, *filter(None, op.inputs if op.kind in _ALL_ALIKE else ())]
+    for tensor in alike if op.kind not in _CONVERTING else ():
+        if tensor.dtype != source.dtype:
+            raise ModelError(
+                f"tensor {tensor.name} is {tensor.dtype} and {source.name} is {source.dtype}; "
+                "one type is needed, convert the model again"
+            )
+    for tensor in (source, *op.outputs):
         if (
             tensor.dtype == np.int8
             and tensor.quantization is not None

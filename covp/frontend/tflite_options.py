@@ -6,6 +6,7 @@ table of its options; adding an entry to `CONVERTERS` teaches the reader a new o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -173,11 +174,17 @@ def _mean(op: Op, table: Any) -> Mean:
 
 
 def _softmax(op: Op, table: Any) -> Softmax:
-    return Softmax(float(_options(tflite.SoftmaxOptions, table).Beta()))
+    beta = float(_options(tflite.SoftmaxOptions, table).Beta())
+    if not (math.isfinite(beta) and beta > 0):
+        raise ModelError(f"beta {beta:g} is not a positive number")
+    return Softmax(beta)
 
 
 def _leaky_relu(op: Op, table: Any) -> LeakyRelu:
-    return LeakyRelu(float(_options(tflite.LeakyReluOptions, table).Alpha()))
+    alpha = float(_options(tflite.LeakyReluOptions, table).Alpha())
+    if not math.isfinite(alpha):
+        raise ModelError(f"alpha {alpha:g} is not a number")
+    return LeakyRelu(alpha)
 
 
 def _nothing(op: Op, table: Any) -> None:
