@@ -83,6 +83,10 @@ class Records:
             key = trial.layer, trial.core, trial.compiler
             self._trials.setdefault(key, {})[trial.schedule] = trial
 
+    def layers(self) -> list[tuple[str, str, str]]:
+        """(layer, core, compiler) of all that is known."""
+        return list(self._trials)
+
     def trials(self, layer: str, core: str, compiler: str) -> list[Trial]:
         """All trials of a layer."""
         return list(self._trials.get((layer, core, compiler), {}).values())
@@ -107,6 +111,16 @@ class Records:
             return None
         found = self.best(layer_key(op), core, compiler, objective)
         return Schedule.parse(found.schedule) if found is not None else None
+
+
+def front(trials: Iterable[Trial]) -> list[Trial]:
+    """The exact trials that no other beats in instructions and flash, fastest first."""
+    best: list[Trial] = []
+    exact = [trial for trial in trials if trial.exact]
+    for trial in sorted(exact, key=lambda t: (t.instructions, t.flash_bytes)):
+        if not best or trial.flash_bytes < best[-1].flash_bytes:
+            best.append(trial)
+    return best
 
 
 def own_folder() -> Path:

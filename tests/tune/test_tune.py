@@ -14,7 +14,7 @@ from covp.codegen.schedule import Schedule
 from covp.errors import CovpError, UsageError
 from covp.evaluation import recorded_schedules
 from covp.passes import run_passes
-from covp.tune.records import VERSION, Records, Trial, append_trials, layer_key, read_trials
+from covp.tune.records import VERSION, Records, Trial, append_trials, front, layer_key, read_trials
 from covp.tune.search import make_search
 from covp.tune.tuner import Options, tune
 
@@ -59,6 +59,17 @@ def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
 
     assert (best("speed"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
     assert records.best("layer", "rv32imc", "gcc 12") is None
+
+
+def test_the_front_drops_what_is_beaten_twice() -> None:
+    rows = [
+        trial("mac a=1", 100, flash=1000),
+        trial("mac a=2", 90, flash=4000),
+        trial("mac a=3", 95, flash=4000),
+        trial("mac a=4", 120, flash=900),
+        trial("mac a=5", 1, flash=1, exact=False),
+    ]
+    assert [t.schedule for t in front(rows)] == ["mac a=2", "mac a=1", "mac a=4"]
 
 
 def test_trials_of_other_versions_are_ignored(tmp_path: Path) -> None:
