@@ -16,12 +16,14 @@ from covp.evaluation import recorded_schedules
 from covp.passes import run_passes
 from covp.tune.records import VERSION, Records, Trial, append_trials, front, layer_key, read_trials
 from covp.tune.search import make_search
-from covp.tune.tuner import Options, tune
+from covp.tune.tuner import Options, Progress, tune
 
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    # synthetic models: of the official ones, trials come with covp
+    monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
     return tmp_path
 
 
@@ -111,7 +113,7 @@ def test_the_model_finds_a_smooth_minimum_before_random_does() -> None:
 
 def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
-    reported = []
+    reported: list[Progress] = []
     first = tune(graph, platform, options=Options(trials=2), report=reported.append)
     assert len(reported) == sum(result.tried for result in first) == 2 * len(first)
     assert all(result.best is not None and result.best.exact for result in first)
