@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from covp.cores import Core
 from covp.device.virtual import VirtualDevice
@@ -185,8 +186,10 @@ def build(core: Core, program: str, flash: int, ram: int, leave: str = "") -> Bi
     path = toolchain.link(objects, SCRIPT.format(flash=flash, ram=ram))
     with path.open("rb") as stream:
         elf = ELFFile(stream)
-        symbols = {s.name: s["st_value"] for s in elf.get_section_by_name(".symtab").iter_symbols()}
-        text = elf.get_section_by_name(".text").data()
+        table, code = (elf.get_section_by_name(name) for name in (".symtab", ".text"))
+        assert isinstance(table, SymbolTableSection) and code is not None
+        symbols = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
+        text = code.data()
     return Binary(path, text, flash, symbols["start"] & ~1, symbols["end"] & ~1)
 
 

@@ -1,7 +1,7 @@
 """The MLPerf Tiny models on the emulated cores, beside TFLM with the vendors' kernels.
 
     python benchmarks/mlperf_tiny.py [--models resnet kws] [--inputs 20] [--toolchains zig gcc]
-                                     [--accel qconv2d]
+                                     [--accel qconv2d] [--optimize balanced | --untuned]
 
 Prints, for each model, platform and compiler: instructions of one inference and their ratio to
 the anchor's, arena and flash likewise, and how many of the random inputs gave the reference's
@@ -21,6 +21,7 @@ from anchors import ANCHORS
 
 import covp
 from covp import zoo
+from covp.evaluation import recorded_schedules
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus"]
@@ -29,12 +30,13 @@ LIMITS = {"rv32imc": 1.0, "cortex-m4f": 1.3, "cortex-m7f": 1.3}
 GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 
 
-def measure(
-    name: str, platform_name: str, toolchain: str, inputs: int, accelerators: list[str]
-) -> bool:
+def measure(name: str, platform_name: str, toolchain: str, options: argparse.Namespace) -> bool:
     """Print one row; whether it holds its limits."""
     platform = covp.load_platform(platform_name)
-    program = covp.compile(name, platform, accelerators, allow_unused=True)
+    tuned = None if options.untuned else recorded_schedules(platform, toolchain, options.optimize)
+    program = covp.compile(name, platform, options.accel, allow_unused=True, schedules=tuned)
+    inputs = options.inputs
+    assert program.reference is not None
     exact = 0
     with covp.Session(platform, toolchain=toolchain) as session:
         graph = session.load(program)
@@ -48,6 +50,7 @@ def measure(
                 for a, b in zip(outputs if len(wanted) > 1 else [outputs], wanted, strict=True)
             )
         instructions = session.profile().instructions
+        assert instructions is not None
         flash = session.memory().flash_bytes
     anchor = ANCHORS[platform.core.name][name]
     ratio, arena = instructions / anchor.instructions, program.arena_bytes
@@ -68,6 +71,8 @@ def main() -> int:
     parser.add_argument("--toolchains", nargs="+", default=["zig", "gcc"])
     parser.add_argument("--inputs", type=int, default=20)
     parser.add_argument("--accel", nargs="*", default=[])
+    parser.add_argument("--optimize", choices=["speed", "balanced", "size"], default="speed")
+    parser.add_argument("--untuned", action="store_true", help="the kernels' own choices")
     options = parser.parse_args()
     synthetic = [name for name in options.models if zoo.find(name).source != "official"]
     if synthetic:
@@ -84,7 +89,7 @@ def main() -> int:
                 if toolchain == "gcc" and shutil.which(GCC[core.architecture]) is None:
                     print(f"{name:7} {platform:14} gcc  not installed, skipped")
                     continue
-                held &= measure(name, platform, toolchain, options.inputs, options.accel)
+                held &= measure(name, platform, toolchain, options)
     return 0 if held else 1
 
 

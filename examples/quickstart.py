@@ -1,6 +1,6 @@
 """The Python interface, end to end: a model, an accelerator, and C of your own on the device.
 
-    python examples/quickstart.py
+python examples/quickstart.py
 """
 
 from pathlib import Path

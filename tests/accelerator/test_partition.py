@@ -25,7 +25,7 @@ class Taker(AcceleratorBackend):
     def supports(self, match: Match) -> bool | str:
         return self.answer  # type: ignore[return-value]
 
-    def lower(self, match: Match):  # type: ignore[no-untyped-def]
+    def lower(self, match: Match):
         return []
 
     def driver(self, base: int) -> dict[str, str]:

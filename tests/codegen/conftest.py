@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
+from covp.device.virtual import VirtualDevice
 from covp.graph.graph import Op
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
@@ -59,6 +60,7 @@ class LayerRunner:
         if in_place:
             names = list(code.arguments.values())
             tensors[names.index(op.output)] = tensors[names.index(code.in_place[0])]
+        assert isinstance(session.device, VirtualDevice)
         before = session.device.instructions
         module["layer"](*tensors)
         session.sync()

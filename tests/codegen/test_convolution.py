@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from covp.codegen.kernels import conv2d, depthwise  # noqa: F401  (they register themselves)
 from covp.codegen.layer import KernelRequest, Scratch, emit_layer, schedules
 from covp.codegen.schedule import Schedule
-from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding
+from covp.graph.attributes import Activation, Conv2D, DepthwiseConv2D, FullyConnected, Padding
 from covp.graph.graph import Op, Quantization, Tensor
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
@@ -37,13 +37,13 @@ def convolutions(draw: st.DrawFn, kinds: tuple[str, ...]) -> Op:
     """One layer of one of the kinds, with weights of a drawn magnitude."""
     kind = draw(st.sampled_from(kinds))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    activation = draw(st.sampled_from(["none", "relu", "relu6"]))
+    activation: Activation = draw(st.sampled_from(["none", "relu", "relu6"]))
     batch = draw(st.sampled_from([1, 1, 1, 2]))
     channels = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16]))
     outputs = draw(st.sampled_from([1, 2, 3, 4, 7, 8]))
     if kind == "FULLY_CONNECTED":
         attributes: Any = FullyConnected(activation)
-        shapes = (batch, channels), (outputs, channels), (batch, outputs)
+        shapes: Any = (batch, channels), (outputs, channels), (batch, outputs)
     else:
         geometry = _geometry(draw)
         (height, width), kernel, stride, dilation, padding, (out_h, out_w) = geometry
@@ -112,8 +112,9 @@ def expected(op: Op, x: Array) -> Array:
         if multiplier == 2**31:
             multiplier, shift = 2**30, shift + 1
         for index in np.ndindex(acc.shape[:-1]):
-            value = _requantized(int(acc[(*index, channel)]), multiplier, shift)
-            result[(*index, channel)] = min(max(value + output.zero_point, low), high)
+            where = (*index, channel)
+            value = _requantized(int(acc[where]), multiplier, shift)
+            result[where] = min(max(value + output.zero_point, low), high)
     return result
 
 

@@ -25,7 +25,7 @@ BROADCASTS = [
 
 
 def int8(name, shape, scale, zero_point, data=None):
-    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
     return Tensor(name, shape, np.dtype(np.int8), quantization, data)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,7 +80,7 @@ def convolutions(draw):
     if kind == "FULLY_CONNECTED":
         x = x.reshape(batch, -1)
         w = rng.normal(0, 1, (outputs, x.shape[1])).astype(FLOAT)
-        attributes = FullyConnected(activation)
+        attributes: Any = FullyConnected(activation)
         sums = x.astype(float) @ w.T
     elif kind == "CONV_2D":
         w = rng.normal(0, 1, (outputs, *kernel, channels)).astype(FLOAT)
@@ -149,7 +151,7 @@ def test_pools(run_layer, platform, geometry, kind, activation, channels):
     ],
 )
 def test_activations(run_layer, platform, toolchain, kind, function):
-    x = np.float32([-200, -20, -5, -1, -0.01, 0, 1e-5, 0.3, 2, 5.99, 7, 30, 150])
+    x = np.array([-200, -20, -5, -1, -0.01, 0, 1e-5, 0.3, 2, 5.99, 7, 30, 150], np.float32)
     attributes = LeakyRelu(0.3) if kind == "LEAKY_RELU" else None
     op = Op(kind, "layer", [tensor("x", x)], [tensor("y", x)], attributes)
     result = run_layer(platform, op, x, toolchain=toolchain)[0]

@@ -22,7 +22,7 @@ ATTRIBUTES = {
 
 
 def tensor(name, shape, dtype, scale):
-    quantization = Quantization(np.float32([scale]), np.int32([-4]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([-4], np.int32))
     return Tensor(name, shape, np.dtype(dtype), quantization if dtype == "int8" else None)
 
 

@@ -23,7 +23,7 @@ EXTENTS = st.sampled_from([1, 2, 3, 4, 8])
 
 
 def tensor(name, value, data=None, scale=0.5, zero_point=3):
-    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
     quantized = quantization if value.dtype == np.int8 else None
     return Tensor(name, value.shape, value.dtype, quantized, data)
 

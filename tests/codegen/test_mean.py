@@ -16,7 +16,7 @@ PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 
 
 def int8(name, shape, scale, zero_point):
-    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
     return Tensor(name, shape, np.dtype(np.int8), quantization)
 
 

@@ -15,7 +15,7 @@ PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 
 
 def int8(name, shape):
-    quantization = Quantization(np.float32([0.05]), np.int32([-20]))
+    quantization = Quantization(np.array([0.05], np.float32), np.array([-20], np.int32))
     return Tensor(name, shape, np.dtype(np.int8), quantization)
 
 

@@ -12,7 +12,7 @@ EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)
 
 
 def quantized(name, x, scale, zero_point):
-    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
     return Tensor(name, x.shape, x.dtype, quantization)
 
 
@@ -27,7 +27,9 @@ def test_quantize(run_layer, platform, dtype, scale):
     info = np.iinfo(dtype)
     single = np.float32(scale)
     # ties, both signs, far outside
-    steps = np.float32([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0, 1e9, -1e9, 100.4, -100.6, 3.2])
+    steps = np.array(
+        [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0, 1e9, -1e9, 100.4, -100.6, 3.2], np.float32
+    )
     x = steps * single
     ratio = (x / single).astype(np.float32)
     stored = np.sign(ratio) * np.floor(np.abs(ratio) + np.float32(0.5)) + 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from covp.graph.attributes import LeakyRelu
 from covp.graph.graph import Op, Quantization, Tensor
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
-CASES = {
+CASES: dict[str, Any] = {
     # kind: (output scale, output zero point, attributes, function)
     "LOGISTIC": (1 / 256, -128, None, lambda x: 1 / (1 + np.exp(-x))),
     "TANH": (1 / 128, 0, None, np.tanh),
@@ -20,7 +22,7 @@ CASES = {
 
 
 def int8(name, shape, scale, zero_point):
-    quantization = Quantization(np.float32([scale]), np.int32([zero_point]))
+    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
     return Tensor(name, shape, np.dtype(np.int8), quantization)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from covp.device.base import Stop
 from covp.device.virtual import VirtualDevice
@@ -53,8 +54,9 @@ def load(
     elf, base = assemble(platform_name, text, base)
     device = device or VirtualDevice(load_platform(platform_name))
     content = ELFFile(io.BytesIO(elf.read_bytes()))
-    device.write(base, content.get_section_by_name(".text").data())
-    table = content.get_section_by_name(".symtab")
+    code, table = (content.get_section_by_name(name) for name in (".text", ".symtab"))
+    assert isinstance(table, SymbolTableSection) and code is not None
+    device.write(base, code.data())
     labels = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
     return Loaded(device, labels, elf)
 

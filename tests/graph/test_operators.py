@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from covp.frontend.tflite import read_tflite
 from covp.frontend.tflite_options import dilated, same_padding
 from covp.graph.attributes import (
+    Activation,
     Concatenation,
     Conv2D,
     DepthwiseConv2D,
@@ -41,7 +42,9 @@ bounded = settings(
 )
 seeds = st.integers(0, 2**32 - 1)
 zero_points = st.integers(-128, 127)
-activations = st.sampled_from(["none", "relu", "relu6", "relu_n1_to_1"])
+activations: st.SearchStrategy[Activation] = st.sampled_from(
+    ["none", "relu", "relu6", "relu_n1_to_1"]
+)
 dtypes = st.sampled_from(["int8", "float32"])
 extents = st.integers(1, 9)
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -157,7 +160,7 @@ def test_conv2d_without_bias() -> None:
         attributes = Conv2D((1, 1), Padding())
         graph = single_op_graph("CONV_2D", x, weights, bias, attributes=attributes, scale=2.0)
         outputs += run_reference(read_tflite(write_tflite(graph)), [value])
-    np.testing.assert_array_equal(*outputs)
+    np.testing.assert_array_equal(outputs[0], outputs[1])
     assert len(np.unique(outputs[0])) > 10
 
 
@@ -325,7 +328,7 @@ def test_strided_slice(holds: Any, data: st.DataObject) -> None:
     case = Case(data)
     shape = case.draw(shapes, "shape")
     slices: list[tuple[int, int | None, int]] = []
-    shrink = []
+    shrink: list[int] = []
     for axis, extent in enumerate(shape):
         start = case.draw(st.integers(0, extent - 1), "begin")
         if len(shape) > 1 and len(shrink) < len(shape) - 1 and case.draw(st.booleans(), "shrink"):

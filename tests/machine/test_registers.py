@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_lookup():
         lambda: Register("A", 2),
         lambda: Register("a", 0),
         lambda: Register("A", 0, reset=1 << 32),
-        lambda: Register("A", 0, access="rx"),
+        lambda: Register("A", 0, access="rx"),  # type: ignore[arg-type]
         lambda: Register("A", 0, fields=[Field("X", 0, 4), Field("Y", 3)]),
         lambda: Register("A", 0, fields=[Field("X", 0), Field("X", 3)]),
         lambda: Field("X", 30, 3),
@@ -143,8 +144,10 @@ def test_peripherals_by_name(tmp_path):
         "class Mine(Peripheral):\n"
         "    def __init__(self, size=1):\n        self.amount = size\n        super().__init__()\n"
     )
-    assert load_peripheral(f"{path}:Mine", {"size": 3}).amount == 3
-    assert load_peripheral(str(path)).amount == 1
+    mine: Any = load_peripheral(f"{path}:Mine", {"size": 3})
+    assert mine.amount == 3
+    mine = load_peripheral(str(path))
+    assert mine.amount == 1
 
 
 def test_wrong_names(tmp_path):

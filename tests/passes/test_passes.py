@@ -43,7 +43,7 @@ class Net(GraphBuilder):
         super().__init__()
         self.rng = np.random.default_rng(0)
         self.quantized = dtype == "int8"
-        scale = {"scale": 0.1, "zero_point": -5} if self.quantized else {}
+        scale: dict[str, Any] = {"scale": 0.1, "zero_point": -5} if self.quantized else {}
         self.x = self.input(IMAGE, dtype, **scale)
 
     def filled(self, shape: tuple[int, ...], scale: float = 0.01) -> Tensor:

@@ -29,7 +29,9 @@ def test_sections_and_symbols_are_those_of_pyelftools(session: Session) -> None:
     table = oracle.get_section_by_name(".symtab")
     assert isinstance(table, SymbolTableSection)
     for name in ("zeros", "table", "f", "memcpy"):
-        (symbol,) = table.get_symbol_by_name(name)
+        found = table.get_symbol_by_name(name)
+        assert found is not None
+        (symbol,) = found
         mine = image.symbols[name]
         assert (mine.value, mine.size) == (symbol["st_value"], symbol["st_size"])
     assert image.symbols["f"].address % 2 == 0
