@@ -25,7 +25,7 @@ Cost = Literal["instructions", "cycles"]
 VERSION = 2
 """Of the kernels: a change of what a schedule means makes old trials worthless."""
 
-_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 0.5, "size": 4.0}
+_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 
 
 @dataclass(frozen=True)
