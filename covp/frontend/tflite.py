@@ -92,6 +92,12 @@ def _identifier(stem: str) -> str:
     return f"model_{name}" if name[0].isdigit() else name
 
 
+def _printable(name: bytes) -> str:
+    """A name that stays on one line, in messages and in tables."""
+    text = name.decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 class _Reader:
     """One model; every access may raise what `_DAMAGE` lists."""
 
@@ -138,7 +144,7 @@ class _Reader:
 
     def _tensor(self, index: int) -> Tensor:
         raw = self.subgraph.Tensors(index)
-        name = (raw.Name() or b"").decode("utf-8", "replace") or f"tensor_{index}"
+        name = _printable(raw.Name() or b"") or f"tensor_{index}"
         shape = tuple(int(raw.Shape(i)) for i in self._range(raw.ShapeLength()))
         if raw.Type() not in _DTYPES:
             kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
@@ -205,7 +211,7 @@ class _Reader:
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         kind = _KIND_NAMES.get(number, f"builtin {number}")
         if kind == "CUSTOM":
-            return f"custom {(code.CustomCode() or b'?').decode('utf-8', 'replace')}"
+            return f"custom {_printable(code.CustomCode() or b'?')}"
         return str(kind)
 
 

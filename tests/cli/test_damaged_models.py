@@ -181,3 +181,10 @@ def test_a_softmax_without_sense(beta: float) -> None:
 def test_a_zero_point_outside_the_type() -> None:
     x = GraphBuilder().input((1, 4), scale=0.1, zero_point=300)
     assert "zero point" in refusal(single_op_graph("RELU", x))
+
+
+def test_names_stay_on_one_line() -> None:
+    builder = GraphBuilder()
+    x = builder.input((1, 4), np.float16)
+    x.name = "two\nlines\x1b[2J"
+    assert "two?lines?[2J" in refusal(single_op_graph("RELU", x))
