@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from covp.errors import UsageError
@@ -54,3 +54,11 @@ class Space:
     def __iter__(self) -> Iterator[Schedule]:
         for values in itertools.product(*self.knobs.values()):
             yield Schedule(self.tile, dict(zip(self.knobs, values, strict=True)))
+
+
+def valid_schedules(
+    spaces: Iterable[Space], default: Schedule, is_valid: Callable[[Schedule], bool]
+) -> list[Schedule]:
+    """The default, then every other point of the spaces that is valid."""
+    points = (point for space in spaces for point in space)
+    return [default, *(point for point in points if point != default and is_valid(point))]

@@ -15,7 +15,7 @@ from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.packed import PackedBlock, PackedGemm
 from covp.codegen.kernels.packed_weights import PackedWeightsCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
-from covp.codegen.schedule import Schedule, Space
+from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
@@ -42,9 +42,7 @@ def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a convolution or fully connected layer, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
-    points = [point for space in _SPACES for point in space]
-    valid = [point for point in points if is_valid(problem, request.core, point)]
-    return [default, *(point for point in valid if point != default)]
+    return valid_schedules(_SPACES, default, lambda s: is_valid(problem, request.core, s))
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:

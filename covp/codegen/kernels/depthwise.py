@@ -21,7 +21,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
-from covp.codegen.schedule import Schedule, Space
+from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
@@ -39,9 +39,7 @@ def depthwise_schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
-    points = [point for space in _SPACES for point in space]
-    valid = [point for point in points if is_valid(problem, request.core, point)]
-    return [default, *(point for point in valid if point != default)]
+    return valid_schedules(_SPACES, default, lambda s: is_valid(problem, request.core, s))
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -131,19 +129,7 @@ class DepthwiseCode:
         if wide and problem.stride[1] % 2:
             self.at_once = max(self.at_once, 2)
         self.plane = Plane(problem, wide, self.at_once)
-        weights = problem.weights.astype(np.int64)
-        bias = problem.bias.astype(np.int64)
-        folded = bias - problem.input_zero_point * weights.sum(axis=(0, 1))
-        bound = int((np.abs(folded) + 128 * np.abs(weights).sum(axis=(0, 1))).max())
-        self.bias = folded.astype(np.int32)
-        self.requantizer = Requantizer(
-            request.core,
-            problem.multiplier,
-            problem.shift,
-            problem.output_zero_point,
-            *problem.clamp,
-            bound,
-        )
+        self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
     def layer(self) -> LayerCode:
         """The whole layer."""

@@ -58,20 +58,7 @@ class Gemm:
         self.channels = problem.out_channels
         self.weights = problem.weights.reshape(problem.out_channels, -1)
         self.depth = self.weights.shape[1]
-        wide_weights = self.weights.astype(np.int64)
-        bias = problem.bias.astype(np.int64)
-        folded = bias - problem.input_zero_point * wide_weights.sum(axis=1)
-        # sums run through folded + partial products; each part is bounded on its own
-        bound = int((np.abs(folded) + 128 * np.abs(wide_weights).sum(axis=1)).max())
-        self.bias = folded.astype(np.int32)
-        self.requantizer = Requantizer(
-            core,
-            problem.multiplier,
-            problem.shift,
-            problem.output_zero_point,
-            *problem.clamp,
-            bound,
-        )
+        self.bias, self.requantizer = Requantizer.of(core, problem)
 
     @property
     def steps(self) -> int:

@@ -59,17 +59,7 @@ class PackedGemm:
         self.rounds = -(-self.depth // block.unroll)
         self.weights = np.zeros((self.channels, self.rounds * block.unroll), np.int64)
         self.weights[:, : self.depth] = weights
-        folded = problem.bias.astype(np.int64) - problem.input_zero_point * weights.sum(axis=1)
-        bound = int((np.abs(folded) + 128 * np.abs(weights).sum(axis=1)).max())
-        self.bias = folded.astype(np.int32)
-        self.requantizer = Requantizer(
-            core,
-            problem.multiplier,
-            problem.shift,
-            problem.output_zero_point,
-            *problem.clamp,
-            bound,
-        )
+        self.bias, self.requantizer = Requantizer.of(core, problem)
 
     @property
     def padded_depth(self) -> int:

@@ -39,18 +39,8 @@ class PackedWeightsCode:
         self.step = 2 * unroll
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
-        folded = problem.bias.astype(np.int64) - problem.input_zero_point * weights.sum(axis=1)
-        bound = int((np.abs(folded) + 128 * np.abs(weights).sum(axis=1)).max())
-        self.bias = folded.astype(np.int32)
         self.weights = np.pad(weights, ((0, problem.out_channels % 2), (0, 0)))
-        self.requantizer = Requantizer(
-            request.core,
-            problem.multiplier,
-            problem.shift,
-            problem.output_zero_point,
-            *problem.clamp,
-            bound,
-        )
+        self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
     @staticmethod
     def takes(problem: QuantizedConv2D, unroll: int) -> bool:

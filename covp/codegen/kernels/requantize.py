@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.cores import Core
 from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.graph.resolved import QuantizedConv2D
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10
@@ -69,6 +70,24 @@ class Requantizer:
     low: int
     high: int
     bound: int
+
+    @staticmethod
+    def of(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[np.int32], Requantizer]:
+        """The bias with the input's zero point folded in, and the requantizer of its sums."""
+        axis = 2 if problem.depthwise else 0
+        weights = np.moveaxis(problem.weights.astype(np.int64), axis, 0)
+        weights = weights.reshape(problem.out_channels, -1)
+        bias = problem.bias.astype(np.int64) - problem.input_zero_point * weights.sum(axis=1)
+        bound = int((np.abs(bias) + 128 * np.abs(weights).sum(axis=1)).max())
+        requantizer = Requantizer(
+            core,
+            problem.multiplier,
+            problem.shift,
+            problem.output_zero_point,
+            *problem.clamp,
+            bound,
+        )
+        return bias.astype(np.int32), requantizer
 
     @cached_property
     def form(self) -> str:
