@@ -32,6 +32,8 @@ def open_session() -> Iterator[Callable[..., Session]]:
     opened: list[Session] = []
 
     def open_one(*arguments: object, **options: object) -> Session:
+        if options.get("toolchain") == "gcc" and not has_toolchain("gcc", str(arguments[0])):
+            pytest.skip(f"no gcc for {arguments[0]}")
         opened.append(Session(*arguments, **options))  # type: ignore[arg-type]
         return opened[-1]
 
