@@ -1,0 +1,213 @@
+"""`DebuggerDevice`: read, write, execute and reset through a debugger, whatever its protocol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from covp.device.base import Stop
+from covp.device.cycle_counter import CycleCounter
+from covp.errors import DeviceError, DeviceFault
+from covp.machine.symbols import Symbols
+from covp.platform_file import Platform, Region
+
+DEFAULT_TIMEOUT = 300.0
+_XPSR_THUMB = 0x01000000
+
+
+class DebuggerDevice(ABC):
+    """A core that a debugger halts, changes and lets run.
+
+    A protocol implements the abstract methods; what they raise on a broken connection is a
+    DeviceError that names `transport` and the step. All of them are called while the core is
+    halted, except `_wait_halted` and `_halt`.
+
+    Args:
+        platform: its memory map bounds what may be read and written.
+        transport: for messages, e.g. "gdb localhost:1234".
+        timeout: default time limit of `execute`, in seconds.
+        verify: read back what is written and compare.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        transport: str,
+        timeout: float = DEFAULT_TIMEOUT,
+        verify: bool = True,
+    ) -> None:
+        self.platform = platform
+        self.transport = transport
+        self.timeout = timeout
+        self.verify = verify
+        self._symbols = Symbols()
+        self._cycles = CycleCounter(platform.core, self)
+
+    # -- what a protocol does -----------------------------------------------------------------
+
+    @abstractmethod
+    def _read_memory(self, address: int, size: int) -> bytes:
+        """``size`` bytes, any size and alignment."""
+
+    @abstractmethod
+    def _write_memory(self, address: int, data: bytes) -> None:
+        """Store bytes in RAM or in registers on the bus."""
+
+    @abstractmethod
+    def _read_registers(self) -> dict[str, int]:
+        """r0..r12, sp, lr, pc, xpsr; or ra, sp, ... t6, pc: as `VirtualDevice.registers`."""
+
+    @abstractmethod
+    def read_register(self, name: str) -> int:
+        """Any register the debugger knows by that name, e.g. mcycle. Raises DeviceError."""
+
+    @abstractmethod
+    def write_register(self, name: str, value: int) -> None:
+        """Change a register. Raises DeviceError."""
+
+    @abstractmethod
+    def _set_breakpoint(self, address: int) -> None:
+        """Halt in front of the instruction at ``address``, in flash too."""
+
+    @abstractmethod
+    def _clear_breakpoint(self, address: int) -> None:
+        """Take a breakpoint away."""
+
+    @abstractmethod
+    def _resume(self) -> None:
+        """Let the core run from its pc."""
+
+    @abstractmethod
+    def _wait_halted(self, seconds: float) -> bool:
+        """Whether the core halted within the time."""
+
+    @abstractmethod
+    def _halt(self) -> None:
+        """Stop the core wherever it is, and wait until it has. Raises DeviceError if it does not."""
+
+    @abstractmethod
+    def _reset_halt(self) -> None:
+        """Reset the core and what is around it; the core stands still afterwards."""
+
+    def _write_flash(self, region: Region, address: int, data: bytes) -> None:
+        """Store bytes in a region of kind flash; plain writes unless a protocol knows better."""
+        self._write_memory(address, data)
+
+    # -- LowLevelDevice -----------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        self._region(address, size)
+        return self._read_memory(address, size) if size else b""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes, in flash too; read back and compared if ``verify``.
+
+        Raises:
+            DeviceError: outside the memory, or the memory holds something else afterwards.
+        """
+        region = self._region(address, len(data))
+        if not data:
+            return
+        if region.kind == "flash":
+            self._write_flash(region, address, bytes(data))
+        else:
+            self._write_memory(address, bytes(data))
+        if self.verify:
+            self._check_written(address, bytes(data))
+
+    def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
+        """Run from ``entry`` until the pc reaches ``stop``; bit 0 of both is ignored.
+
+        Cycles are measured by the core's own counter where it has one (DWT_CYCCNT, mcycle).
+
+        Raises:
+            DeviceFault: the time was over (kind "timeout"; the core is halted), or the core halted
+                somewhere else.
+        """
+        entry, stop = entry & ~1, stop & ~1
+        seconds = self.timeout if timeout is None else timeout
+        self.write_register("pc", entry)
+        if self.platform.core.architecture == "arm":
+            self.write_register("xpsr", _XPSR_THUMB)
+        with self._breakpoint(stop):
+            self._cycles.start()
+            self._resume()
+            if not self._wait_halted(seconds):
+                self._halt()
+                raise self._fault("timeout", f"{seconds:g} seconds")
+            cycles = self._cycles.stop()
+        pc = self.read_register("pc") & ~1
+        if pc != stop:
+            raise self._fault("unexpected halt", f"the core was to halt at 0x{stop:08x}")
+        return Stop(stop, None, cycles)
+
+    def reset(self) -> None:
+        """Reset the core and its surroundings and leave it halted; memory is kept."""
+        self._reset_halt()
+        self._cycles.forget()
+
+    def registers(self) -> dict[str, int]:
+        """All general registers and the pc."""
+        return self._read_registers()
+
+    # -- debug information --------------------------------------------------------------------
+
+    def add_debug_info(self, elf: str | bytes) -> None:
+        """Name code in faults: an ELF file's path or content."""
+        self._symbols.add(elf)
+
+    def remove_debug_info(self, elf: str | bytes) -> None:
+        """Forget an ELF file given to `add_debug_info`."""
+        self._symbols.remove(elf)
+
+    def located(self, fault: DeviceFault) -> DeviceFault:
+        """The fault with symbol, source line and, if it has none, the present registers."""
+        fault.symbol, fault.source = self._symbols.locate(fault.pc)
+        if not fault.registers:
+            with suppress(DeviceError):
+                fault.registers = self._read_registers()
+        return fault
+
+    # -----------------------------------------------------------------------------------------
+
+    def _region(self, address: int, size: int) -> Region:
+        for region in self.platform.memory:
+            if region.start <= address and address + size <= region.end:
+                return region
+        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+
+    def _check_written(self, address: int, data: bytes) -> None:
+        found = self._read_memory(address, len(data))
+        if found != data:
+            first = next(i for i, (a, b) in enumerate(zip(found, data, strict=False)) if a != b)
+            raise DeviceError(
+                f"{self.transport}: verify failed after a write: address 0x{address + first:08x} "
+                f"holds 0x{found[first]:02x}, not 0x{data[first]:02x}; is this the memory map of "
+                f"{self.platform.name}?"
+            )
+
+    @contextmanager
+    def _breakpoint(self, address: int) -> Iterator[None]:
+        self._set_breakpoint(address)
+        try:
+            yield
+        except DeviceFault:
+            self._clear_breakpoint(address)
+            raise
+        except DeviceError:  # the connection: nothing can be cleared any more
+            raise
+        except BaseException:  # Ctrl-C while it runs: leave a core that can be used again
+            with suppress(DeviceError):
+                self._halt()
+                self._clear_breakpoint(address)
+            raise
+        else:
+            self._clear_breakpoint(address)
+
+    def _fault(self, kind: str, detail: str) -> DeviceFault:
+        registers = self._read_registers()
+        pc = registers["pc"] & ~1
+        detail = f"{detail} ({self.transport})"
+        return self.located(DeviceFault(kind, pc=pc, detail=detail, registers=registers))
