@@ -84,7 +84,7 @@ class DebuggerDevice(ABC):
 
     @abstractmethod
     def _halt(self) -> None:
-        """Stop the core wherever it is; returns when it stands. Raises DeviceError if it does not."""
+        """Stop the core wherever it is and wait until it stands. Raises DeviceError otherwise."""
 
     @abstractmethod
     def _reset_halt(self) -> None:
