@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from unicorn import unicorn_const as uc
-from unicorn.unicorn_py3.unicorn import Uc, UcError, uclib
+from unicorn.unicorn_py3.unicorn import Uc, uclib
 
 from covp.device.base import Stop
-from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault, PlatformError
+from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.machine.bus import Bus, Memory
 from covp.machine.clock import Clock
 from covp.machine.counter import BlockRuns, Counter, Totals
 from covp.machine.engine import (
-    RISCV_NAMES,
     numbered_registers,
     open_engine,
     read_registers,
     register_ids,
     reset_core,
 )
-from covp.machine.faults import Ending, explain
+from covp.machine.execution import Execution
 from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
+from covp.machine.mmio import PAGE, PeripheralBus
 from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.symbols import Symbols
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
 from covp.machine.timing import core_rules
+from covp.machine.watchpoints import Watch, WatchHit, Watchpoints
 from covp.platform_file import Platform
 
-PAGE = 0x1000
-# Instructions between two looks at the time limit and at Ctrl-C: well under a tenth of a second.
-SLICE = 20_000_000
-_ACCESSES_BETWEEN_LOOKS = 4096
-_ACCESS_ERRORS = (
-    uc.UC_ERR_READ_UNMAPPED,
-    uc.UC_ERR_WRITE_UNMAPPED,
-    uc.UC_ERR_FETCH_UNMAPPED,
-    uc.UC_ERR_WRITE_PROT,
-    uc.UC_ERR_READ_PROT,
-    uc.UC_ERR_FETCH_PROT,
-)
-_ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops behind them
+_NOWHERE = 1 << 32  # no instruction lies there: a run without an end
 
 
 class VirtualDevice:
@@ -50,7 +39,7 @@ class VirtualDevice:
 
     `instructions` and `cycles` only ever grow: retired instructions are exact and the same on
     every run, cycles are estimated from published tables (`covp.machine.timing`) and include the
-    time in which the core waited for peripherals.
+    time in which the core waited for peripherals. `counter_csrs` are RISC-V's views of both.
 
     Args:
         platform: core, memory map and the peripherals to attach.
@@ -80,19 +69,17 @@ class VirtualDevice:
         )
         self.clock = Clock(self._cycles_now, self._skip, platform.clock_hz)
         self.bus = Bus(self.memories, "host", self._forget_code)
-        self.peripherals: dict[str, tuple[int, Peripheral]] = {}
-        self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
+        self._mmio = PeripheralBus(self._engine, self._counter, self.memories, self.bus, self.clock)
+        self._watchpoints = Watchpoints(self._engine, self.memories)
+        self.counter_csrs = RiscvCounters(lambda: self.cycles, lambda: self.instructions)
+        self._execution = Execution(
+            platform, self._engine, self._counter, self._mmio, self._watchpoints, self.counter_csrs
+        )
         self._symbols = Symbols()
         self._last_stop: int | None = None
-        self._running = False
-        self._pending: BaseException | None = None
-        self._locating = False
-        self._access_points: set[int] = set()
-        self._last_access = (0, 0)
-        self._deadline = 0.0
-        self._accesses = 0
+        self._halt_requested = False
+        self._breakpoints: frozenset[int] = frozenset()
         self._ranges: list[tuple[int, int, int]] = []
-        self._csrs = RiscvCounters(lambda: self.cycles, lambda: self.instructions)
         if self._arch == "arm":
             self.attach(SystemControl(), SCS_BASE, "scs")
             if not is_armv6m(platform.core):
@@ -161,9 +148,13 @@ class VirtualDevice:
     @property
     def engine(self) -> Uc:
         """The emulator. Raises DeviceError after `close`."""
+        self._check_open()
+        assert self._engine is not None
+        return self._engine
+
+    def _check_open(self) -> None:
         if self._engine is None:
             raise DeviceError("the device is closed")
-        return self._engine
 
     def read_register(self, name: str) -> int:
         """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
@@ -171,7 +162,7 @@ class VirtualDevice:
 
     def write_register(self, name: str, value: int) -> None:
         """Change a register."""
-        if name == "pc" and self._running:
+        if name == "pc" and self._execution.running:
             raise DeviceError("the pc cannot be changed while an instruction is carried out")
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
 
@@ -191,8 +182,7 @@ class VirtualDevice:
         """
         top = self.platform.ram.start + self.platform.stack_bytes
         reset_core(self.engine, self.platform.core, top)
-        for _, peripheral in self.peripherals.values():
-            peripheral.reset()
+        self._mmio.reset()
 
     # -- counters -----------------------------------------------------------------------------
 
@@ -207,7 +197,7 @@ class VirtualDevice:
         return self._now().cycles
 
     def _now(self) -> Totals:
-        if self._running:  # inside a callback
+        if self._execution.running:  # inside a callback
             return self._counter.now(self._counter.block())
         return Totals(self._counter.state.instructions, self._counter.state.cycles)
 
@@ -284,125 +274,20 @@ class VirtualDevice:
 
     # -- peripherals --------------------------------------------------------------------------
 
-    def attach(self, peripheral: Peripheral, base: int, name: str) -> None:
-        """Put a peripheral on the bus.
+    @property
+    def peripherals(self) -> dict[str, tuple[int, Peripheral]]:
+        """Name to (base address, model)."""
+        return self._mmio.peripherals
 
-        Raises:
-            PlatformError: its addresses are taken, or the name is.
-        """
-        end = base + peripheral.size
-        if name in self.peripherals:
-            raise PlatformError(f"peripheral {name}: the name is used twice")
-        for other, (start, model) in self.peripherals.items():
-            if base < start + model.size and start < end:
-                raise PlatformError(f"peripheral {name} at 0x{base:08x} overlaps {other}")
-        for memory in self.memories:
-            if base < memory.region.end and memory.region.start < end:
-                raise PlatformError(
-                    f"peripheral {name} at 0x{base:08x} overlaps memory {memory.region.name}"
-                )
-        self.peripherals[name] = (base, peripheral)
-        for page in range(base & -PAGE, end, PAGE):
-            if page not in self._pages:
-                self._pages[page] = []
-                self.engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
-            self._pages[page].append((base, peripheral))
-        peripheral.attach(name, self.bus.for_master(name), self.clock)
+    def attach(self, peripheral: Peripheral, base: int, name: str) -> None:
+        """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
+        self._check_open()
+        self._mmio.attach(peripheral, base, name)
 
     def detach(self, name: str) -> None:
         """Take a peripheral off the bus."""
-        base, peripheral = self.peripherals.pop(name)
-        for page in range(base & -PAGE, base + peripheral.size, PAGE):
-            self._pages[page].remove((base, peripheral))
-            if not self._pages[page]:
-                del self._pages[page]
-                self.engine.mem_unmap(page, PAGE)
-
-    def _on_load(self, engine: Uc, offset: int, size: int, page: int) -> int:
-        try:
-            base, peripheral = self._find_peripheral(page + offset, size, "unmapped read")
-            offset += page - base
-            if peripheral.needs_exact_time(offset, False) and not self._is_located():
-                return 0
-            value = peripheral.read_register(offset, size)
-            self._look()
-            return value
-        except BaseException as error:
-            self._fail(error, page + offset)
-            return 0
-
-    def _on_store(self, engine: Uc, offset: int, size: int, value: int, page: int) -> None:
-        try:
-            base, peripheral = self._find_peripheral(page + offset, size, "unmapped write")
-            offset += page - base
-            if peripheral.needs_exact_time(offset, True) and not self._is_located():
-                return
-            peripheral.write_register(offset, size, value & 0xFFFFFFFF)
-            self._look()
-        except BaseException as error:
-            self._fail(error, page + offset)
-
-    def _is_located(self) -> bool:
-        """Whether the accessing instruction starts the running block, so that the time is exact.
-
-        Inside a block the emulator does not tell the pc. Where it is needed the access is given
-        up; the emulator then stops at the instruction, undone, and `_run` repeats it as the start
-        of a block of its own.
-        """
-        block = self._counter.block()
-        execution = (block, self._counter.state.instructions)
-        if block in self._access_points and execution != self._last_access:
-            self._last_access = execution
-            return True
-        self._locating = True
-        self.engine.emu_stop()
-        return False
-
-    def _split_at_access(self, pc: int) -> int:
-        """Let blocks end in front of the access at ``pc`` from now on."""
-        block = self._counter.block()
-        self._left_at(pc)
-        self._locating = False
-        self._access_points.add(pc)
-        if block != pc:
-            self._forget_code(pc, 2)
-            self.engine.ctl_exits_enabled(True)
-            self.engine.ctl_set_exits([pc])
-            self.engine.ctl_request_cache(block | self._thumb)
-            self.engine.ctl_exits_enabled(False)
-        return pc
-
-    def _find_peripheral(self, address: int, size: int, kind: str) -> tuple[int, Peripheral]:
-        for base, peripheral in self._pages[address & -PAGE]:
-            if base <= address < base + peripheral.size:
-                return base, peripheral
-        raise DeviceFault(kind, pc=0, address=address, size=size, detail="no peripheral there")
-
-    def _fail(self, error: BaseException, address: int) -> None:
-        """Keep what a peripheral raised until the emulator has returned."""
-        if isinstance(error, DeviceFault) and error.kind == "register access":
-            error.address = address
-        elif isinstance(error, Exception) and not isinstance(error, CovpError):
-            name = next(
-                (name for name, (base, model) in self.peripherals.items()
-                 if base <= address < base + model.size), "?",
-            )  # fmt: skip
-            cause, error = (
-                error,
-                AcceleratorError(
-                    f"peripheral {name}: its model raised {error!r} at an access to 0x{address:08x}"
-                ),
-            )
-            error.__cause__ = cause
-        if self._pending is None:
-            self._pending = error
-        self.engine.emu_stop()
-
-    def _look(self) -> None:
-        """Every so many accesses: a polling loop must not outrun the time limit."""
-        self._accesses += 1
-        if self._accesses % _ACCESSES_BETWEEN_LOOKS == 0 and time.monotonic() > self._deadline:
-            self._counter.request_stop()
+        self._check_open()
+        self._mmio.detach(name)
 
     # -- running ------------------------------------------------------------------------------
 
@@ -423,17 +308,15 @@ class VirtualDevice:
         Raises:
             DeviceFault: the program faulted, or a limit was passed (kind "timeout").
         """
-        if self._running:
-            raise DeviceError("the device is running already")
         entry, stop = entry & ~1, stop & ~1
+        seconds = self.timeout if timeout is None else timeout
+        deadline = self._begin(time.monotonic() + seconds)
         state = self._counter.state
         before = self._now()
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
-            self._forget_code(stop, 4)
+            self._execution.forget_code(stop, 4)
             self._last_stop = stop
-        seconds = self.timeout if timeout is None else timeout
-        self._deadline = time.monotonic() + seconds
         last = before.instructions + max_instructions if max_instructions is not None else None
         self._counter.start()
         pc = entry
@@ -441,117 +324,123 @@ class VirtualDevice:
             pc = self._run(pc, stop, last)
             if pc == stop:
                 break
+            if self._execution.at_breakpoint:
+                raise self._located(DeviceFault("breakpoint", pc=pc, detail="set by a debugger"))
             if last is not None and state.instructions >= last:
                 raise self._located(
                     DeviceFault("timeout", pc=pc, detail=f"{max_instructions} instructions")
                 )
-            if time.monotonic() > self._deadline:
+            if time.monotonic() > deadline:
                 raise self._located(
                     DeviceFault("timeout", pc=pc, detail=f"{seconds:g} seconds of host time")
                 )
         now = self._now()
         return Stop(stop, now.instructions - before.instructions, now.cycles - before.cycles)
 
+    def _begin(self, deadline: float) -> float:
+        self._check_open()
+        if self._execution.running:
+            raise DeviceError("the device is running already")
+        self._mmio.deadline = deadline
+        self._watchpoints.forget_hit()
+        return deadline
+
     def _run(self, pc: int, stop: int, last: int | None) -> int:
-        """One emu_start; returns the pc to go on from. Raises what ended the program."""
-        counter = self._counter
-        ceiling = counter.state.instructions + SLICE
-        counter.begin(ceiling if last is None else min(ceiling, last))
-        status = self._start(pc, stop)
-        pc = self.read_register("pc") & ~self._thumb
-        state = counter.state
-        if self._pending is not None:
-            error, self._pending = self._pending, None
-            self._left_at(pc)
-            if isinstance(error, DeviceFault):
-                error.pc = error.pc or pc
-                self._located(error)
-            raise error
-        if self._locating:
-            return self._split_at_access(pc)
-        if status == uc.UC_ERR_INSN_INVALID and counter.opcode(pc - 2) in _ARM_HINTS:
-            self._left_at(pc)
-            return pc
-        if status or state.interrupt:
-            raise self._fault(pc, status)
-        if state.misaligned and state.special_pc == pc:
-            raise self._misaligned(pc)
-        if state.special:
-            return (
-                self._special(state.special_pc)
-                if state.special_pc == pc
-                else self._run(pc, self._split(state.special_pc), last)
-            )
-        if state.stopped or pc == stop:
-            return pc
-        self._left_at(pc)  # wfi: nothing can wake the core but time, so that it goes on
-        return pc
-
-    def _misaligned(self, pc: int) -> DeviceFault:
-        state = self._counter.state
-        return self._located(
-            DeviceFault(
-                "misaligned access",
-                pc=pc,
-                address=state.access_address,
-                size=state.access_size,
-                detail=f"a {self.platform.core.name} needs a multiple of {state.access_size} here",
-            )
-        )
-
-    def _split(self, pc: int) -> int:
-        """Make sure that translated code ends in front of ``pc``."""
-        self._forget_code(pc, 2)
-        return pc
-
-    def _special(self, pc: int) -> int:
-        """Carry out the instruction at ``pc`` that the emulator must not; returns the next pc."""
-        bits = self._counter.opcode(pc)
-        if self._arch == "riscv" and RiscvCounters.takes(bits):
-            rs1, rd = bits >> 15 & 31, bits >> 7 & 31
-            value = self._csrs.access(bits, self.read_register(RISCV_NAMES[rs1]))
-            if value is not None:
-                if rd:
-                    self.write_register(RISCV_NAMES[rd], value)
-                self._counter.count_one(pc, 4)
-                return pc + 4
-        detail = f"opcode 0x{bits:x}: {self.platform.core.name} does not have it"
-        raise self._located(DeviceFault("illegal instruction", pc=pc, detail=detail))
-
-    def _start(self, pc: int, stop: int) -> int:
-        self._running = True
         try:
-            self.engine.emu_start(pc | self._thumb, stop)
-        except UcError as error:
-            return int(error.errno)
-        finally:
-            self._running = False
-        return 0
-
-    def _left_at(self, pc: int) -> None:
-        if not self._counter.state.fresh:
-            self._counter.left_at(pc)
-
-    def _fault(self, pc: int, status: int) -> DeviceFault:
-        counter = self._counter
-        if status in _ACCESS_ERRORS:
-            self._left_at(pc)
-            self._repeat_access(pc)
-        fault = explain(self.platform, counter, Ending(pc, self.read_register("sp"), status))
-        self._left_at(fault.pc)
-        return self._located(fault)
-
-    def _repeat_access(self, pc: int) -> None:
-        """Let the instruction at ``pc`` fail once more, to learn its address and size."""
-        counter = self._counter
-        with counter.watching_accesses():
-            self.engine.ctl_flush_tb()
-            counter.begin(1 << 63)
-            with contextlib.suppress(UcError):
-                self.engine.emu_start(pc | self._thumb, 1 << 32, count=1)
-        self.engine.ctl_flush_tb()
+            return self._execution.run(pc, stop, last)
+        except DeviceFault as fault:
+            raise self._located(fault) from fault.__cause__
 
     def _located(self, fault: DeviceFault) -> DeviceFault:
         fault.symbol, fault.source = self._symbols.locate(fault.pc)
         fault.registers = self.registers()
         return fault
+
+    # -- run control, for debuggers -----------------------------------------------------------
+
+    def run(self) -> bool:
+        """Run from the pc until a breakpoint, a watched access or `request_halt`.
+
+        A breakpoint at the pc itself does not count. The pc tells where the core stands;
+        `watch_hit` whether an access ended the run.
+
+        Returns:
+            False where `request_halt` ended it.
+
+        Raises:
+            DeviceFault: the program faulted (kind "breakpoint" for BKPT and EBREAK).
+        """
+        self._begin(math.inf)
+        self._halt_requested = False
+        self._step_over_here()
+        pc = self.read_register("pc") & ~1
+        while not self._halt_requested:
+            pc = self._run(pc, _NOWHERE, None)
+            if self._execution.at_breakpoint:
+                return True
+            self.engine.reg_write(self._register("pc"), pc | self._thumb)
+        return False
+
+    def step(self) -> None:
+        """Carry out one instruction; breakpoints do not count. Raises DeviceFault."""
+        self._begin(math.inf)
+        self._step_over_here()
+
+    def request_halt(self) -> None:
+        """End `run` soon. To be called from another thread, again and again until it has ended."""
+        self._halt_requested = True
+        if self._engine is not None:
+            self._counter.request_stop()
+
+    @property
+    def watch_hit(self) -> WatchHit | None:
+        """The access that ended the latest `run`; the core stands in front of it."""
+        return self._watchpoints.hit
+
+    def set_breakpoints(self, addresses: Iterable[int]) -> None:
+        """Halt in front of these instructions, in flash too; replaces the ones set before."""
+        self._check_open()
+        self._breakpoints = frozenset(address & ~self._thumb for address in addresses)
+        self._counter.set_breakpoints(self._breakpoints)
+
+    def set_watchpoints(self, watches: Iterable[Watch]) -> None:
+        """Halt in front of these accesses of the core to memory; replaces the ones set before."""
+        self._check_open()
+        self._watchpoints.set(watches)
+
+    def _step_over_here(self) -> None:
+        """One instruction with all breakpoints and watchpoints out of the way."""
+        self._counter.set_breakpoints(())
+        self._watchpoints.suspended = True
+        try:
+            pc = self._execution.step(self.read_register("pc") & ~1)
+            self.engine.reg_write(self._register("pc"), pc | self._thumb)
+        except DeviceFault as fault:
+            raise self._located(fault) from fault.__cause__
+        finally:
+            self._watchpoints.suspended = False
+            self._counter.set_breakpoints(self._breakpoints)
+
+    def read_bus(self, address: int, size: int) -> bytes:
+        """As `read`, or from a peripheral's registers, with the side effects of a load.
+
+        Raises:
+            DeviceError: nothing is there, or the peripheral refuses the access.
+        """
+        if self.bus.is_memory(address, size):
+            return self.read(address, size)
+        return b"".join(
+            self._mmio.read(address + offset, min(4, size - offset)).to_bytes(
+                min(4, size - offset), "little"
+            )
+            for offset in range(0, size, 4)
+        )
+
+    def write_bus(self, address: int, data: bytes) -> None:
+        """As `write`, or to a peripheral's registers, with the effects of a store."""
+        if self.bus.is_memory(address, len(data)):
+            return self.write(address, data)
+        for offset in range(0, len(data), 4):
+            word = data[offset : offset + 4]
+            self._mmio.write(address + offset, len(word), int.from_bytes(word, "little"))
+        return None

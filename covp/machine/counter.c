@@ -51,7 +51,7 @@ typedef struct {
     uint16_t unit;  /* neighbours with different units issue together; 0 issues alone */
 } Rule;
 
-enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2, BLOCK_CHECKED = 4 };
+enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2, BLOCK_CHECKED = 4, BLOCK_BREAK = 8 };
 /* Runs of a block in which alignment is checked: pointers that go wrong do so early. */
 enum { CHECKED_RUNS = 4 };
 
@@ -93,7 +93,7 @@ typedef struct {
     reg_read_fn reg_read;
     reg_write_fn reg_write;
     uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
-    uint32_t unused;
+    uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
     const Rule *rules;
     uint64_t rule_count;
     /* Only the native side. */
@@ -105,6 +105,8 @@ typedef struct {
     uint64_t all_count, all_room;
     Marker *markers;
     uint64_t marker_count;
+    uint32_t *breakpoints; /* sorted */
+    uint64_t breakpoint_count;
     Count *buckets;
     uint64_t bucket_count;
     Count switched;       /* totals when the current bucket became current */
@@ -141,6 +143,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->code_pages);
     free(m->all);
     free(m->markers);
+    free(m->breakpoints);
     free(m->buckets);
     free(m);
 }
@@ -191,7 +194,7 @@ static bool decode(Machine *m, Block *b) {
     Block was = *b;
     const uint8_t *start = host_bytes(m, b->address, b->size);
     b->instructions = b->cycles = b->taken = 0;
-    b->flags &= BLOCK_MARKER;
+    b->flags &= BLOCK_MARKER | BLOCK_BREAK;
     if (start) {
         const uint8_t *end = start + b->size;
         const Rule *before = NULL;
@@ -237,6 +240,15 @@ static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
     return false;
 }
 
+/* Whether there is a breakpoint in start <= address < end; *at tells the first. */
+static bool has_breakpoint(const Machine *m, uint32_t start, uint32_t end, uint32_t *at) {
+    for (uint64_t i = 0; i < m->breakpoint_count; i++) {
+        *at = m->breakpoints[i];
+        if (*at >= start) return *at < end;
+    }
+    return false;
+}
+
 static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     Block **chunk = &m->chunks[address >> CHUNK_BITS];
     if (!*chunk) {
@@ -257,8 +269,9 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     }
     b->address = address;
     b->size = (uint16_t)size;
-    uint32_t bucket;
+    uint32_t bucket, at;
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
+    if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
     decode(m, b);
     remember(m, b);
     return b;
@@ -294,12 +307,15 @@ static inline void count(Machine *m, Block *b, uint32_t address, uint32_t size) 
     m->last = b;
 }
 
+/* The first instruction of a block to stop in front of. */
 static uint32_t special_address(const Machine *m, const Block *b) {
     const uint8_t *start = host_bytes(m, b->address, b->size);
-    uint32_t bits, size;
+    uint32_t bits, size, at;
     for (const uint8_t *p = start; start && p < start + b->size; p += size) {
+        uint32_t pc = b->address + (uint32_t)(p - start);
         size = fetch(m, p, start + b->size, &bits);
-        if (find_rule(m, size, bits)->flags & RULE_SPECIAL) return b->address + (uint32_t)(p - start);
+        if (find_rule(m, size, bits)->flags & RULE_SPECIAL) return pc;
+        if (has_breakpoint(m, pc, pc + 1, &at)) return pc;
     }
     return b->address;
 }
@@ -352,9 +368,11 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     }
     Block *b = find(m, address, size, true);
     if (fresh) decode_again(m, b);
-    if (b->flags & BLOCK_SPECIAL) {
+    if (b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) {
+        uint32_t at;
         m->special = 1;
         m->special_pc = special_address(m, b);
+        m->breakpoint = has_breakpoint(m, m->special_pc, m->special_pc + 1, &at);
         stop_in_front(m, uc);
         return;
     }
@@ -512,6 +530,24 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
         uint32_t bucket;
         b->flags &= (uint16_t)~BLOCK_MARKER;
         if (is_marked(m, b->address, &bucket)) b->flags |= BLOCK_MARKER;
+        b->key = b->flags ? 0 : b->size;
+    }
+    return 1;
+}
+
+/* Replaces all breakpoints; the addresses are sorted. */
+EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64_t count_) {
+    uint32_t *copy = malloc((count_ + 1) * sizeof *copy);
+    if (!copy) return 0;
+    memcpy(copy, addresses, count_ * sizeof *copy);
+    free(m->breakpoints);
+    m->breakpoints = copy;
+    m->breakpoint_count = count_;
+    for (uint64_t i = 0; i < m->all_count; i++) {
+        Block *b = m->all[i];
+        uint32_t at;
+        b->flags &= (uint16_t)~BLOCK_BREAK;
+        if (has_breakpoint(m, b->address, b->address + b->size, &at)) b->flags |= BLOCK_BREAK;
         b->key = b->flags ? 0 : b->size;
     }
     return 1;

@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class MachineState(ctypes.Structure):
         ("regions", _Region * _MAX_REGIONS),
         ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
         ("emu_stop", pointer), ("reg_read_batch", pointer),
-        ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("unused", u32),
+        ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
         ("rules", pointer), ("rule_count", u64),
     )  # fmt: skip
 
@@ -193,7 +193,7 @@ class Counter:
         state = self.state
         state.ceiling = min(ceiling, (1 << 64) - 1)
         state.fresh, state.limit = 1, 0
-        state.stopped = state.special = state.misaligned = 0
+        state.stopped = state.special = state.misaligned = state.breakpoint = 0
         state.interrupt = state.access_type = 0
 
     def request_stop(self) -> None:
@@ -229,6 +229,13 @@ class Counter:
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
         self._bucket_count = buckets
+
+    def set_breakpoints(self, addresses: Iterable[int]) -> None:
+        """Stop in front of these instructions; replaces the ones set before."""
+        wanted = sorted(set(addresses))
+        packed = (u32 * len(wanted))(*wanted)
+        if not self._library.machine_set_breakpoints(self._machine, packed, len(wanted)):
+            raise DeviceError("not enough host memory for the breakpoints")
 
     def start(self) -> None:
         """A program starts: bucket 0 is current, and no branch leads from what ran before."""
@@ -276,6 +283,7 @@ def _library() -> ctypes.CDLL:
         ("machine_block", u32, (machine,)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
+        ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_start", None, (machine,)),
         ("machine_buckets", u64, (machine, pointer)),

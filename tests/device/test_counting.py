@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-import covp.device.virtual as virtual
+import covp.machine.execution as execution
+import covp.machine.mmio as mmio
 from covp.errors import DeviceError, DeviceFault
 from covp.machine.peripheral import Peripheral
 from covp.machine.registers import Register, RegisterMap
@@ -89,7 +90,7 @@ def test_loop(program, platform, text, count):
 def test_stops_between_blocks_do_not_count(
     program, monkeypatch, platform, text, count, slice_length
 ):
-    monkeypatch.setattr(virtual, "SLICE", slice_length)
+    monkeypatch.setattr(execution, "SLICE", slice_length)
     assert program(platform, text).run().instructions == count
 
 
@@ -113,7 +114,7 @@ end:
     # an IT block's skipped instructions issue and count, as on QEMU
     whole = 2 + 20 * 8
     assert program("stm32l4r5", text).run().instructions == whole
-    monkeypatch.setattr(virtual, "SLICE", 3)
+    monkeypatch.setattr(execution, "SLICE", 3)
     sliced = program("stm32l4r5", text)
     assert sliced.run().instructions == whole
     assert sliced.device.read_register("r1") == 10 * 2 + 10 * 3
@@ -174,7 +175,7 @@ STORES_COUNT = {"stm32l4r5": 2 + 10 * 5, "riscv32": 3 + 10 * 4}
 
 @pytest.mark.parametrize("platform", STORES)
 def test_stop_in_a_store_to_a_device_writes_it_once(program, monkeypatch, platform):
-    monkeypatch.setattr(virtual, "_ACCESSES_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(mmio, "_ACCESSES_BETWEEN_LOOKS", 1)
     loaded = program(platform, STORES[platform])
     sink = with_sink(loaded)
     pc, stops = loaded.labels["start"], 0

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unicorn import UcError  # type: ignore[attr-defined]
 
-import covp.device.virtual as virtual
+import covp.machine.execution as execution
 from covp.device.virtual import VirtualDevice
 from covp.machine.engine import open_engine, reset_core
 from covp.platform_file import load_platform
@@ -173,7 +173,7 @@ def test_equal_to_single_stepping(platform_name, monkeypatch, data):
     arm = platform.core.architecture == "arm"
     trace, registers = single_step(platform_name, code)
     base, end = platform.flash.start, platform.flash.start + len(code)
-    monkeypatch.setattr(virtual, "SLICE", data.draw(st.sampled_from([1, 3, 17, 1 << 30])))
+    monkeypatch.setattr(execution, "SLICE", data.draw(st.sampled_from([1, 3, 17, 1 << 30])))
     with VirtualDevice(platform) as device:
         device.write(base, code)
         prepare(device.write_register, arm, platform_name)
