@@ -1,11 +1,79 @@
-"""For all tests."""
+"""For all tests; and assembled programs on virtual devices."""
 
 from __future__ import annotations
 
+import io
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from covp.device.base import Stop
+from covp.device.virtual import VirtualDevice
+from covp.platform_file import load_platform
+from covp.toolchain import Source, get_toolchain
+
+PLATFORMS = {"arm": "stm32l4r5", "riscv": "riscv32"}
+
+
+@dataclass
+class Loaded:
+    """A program in a device's memory; ``labels`` are its global symbols."""
+
+    device: VirtualDevice
+    labels: dict[str, int]
+    elf: Path
+
+    def run(self, entry: str = "start", stop: str = "end", **options: float) -> Stop:
+        return self.device.execute(self.labels[entry], self.labels[stop], **options)  # type: ignore[arg-type]
+
+
+def assemble(platform_name: str, text: str, base: int | None = None) -> tuple[Path, int]:
+    """The ELF file of assembly text linked at ``base`` (default: the flash)."""
+    platform = load_platform(platform_name)
+    is_arm = platform.core.architecture == "arm"
+    head = "\n".join([".syntax unified" if is_arm else ".option norelax", ".text", ".balign 4"])
+    # Labels stay local: to a global one, RISC-V's branches become a branch around a jump.
+    body = ".global start"
+    toolchain = get_toolchain("zig", platform.core)
+    objects = toolchain.compile([Source("test.S", f"{head}\n{body}\n{text}\n")], flags=("-g",))
+    base = platform.flash.start if base is None else base
+    script = (
+        f"ENTRY(start)\nSECTIONS {{ . = 0x{base:x}; .text : {{ KEEP(*(.text*)) }}"
+        " /DISCARD/ : { *(.ARM.*) } }\n"
+    )
+    return toolchain.link(objects, script), base
+
+
+def load(
+    platform_name: str, text: str, base: int | None = None, device: VirtualDevice | None = None
+) -> Loaded:
+    elf, base = assemble(platform_name, text, base)
+    device = device or VirtualDevice(load_platform(platform_name))
+    content = ELFFile(io.BytesIO(elf.read_bytes()))
+    code, table = (content.get_section_by_name(name) for name in (".text", ".symtab"))
+    assert isinstance(table, SymbolTableSection) and code is not None
+    device.write(base, code.data())
+    labels = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
+    return Loaded(device, labels, elf)
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., Loaded]]:
+    """program("stm32l4r5", assembly text) -> Loaded; the devices are closed afterwards."""
+    made: list[Loaded] = []
+
+    def make(platform: str, text: str, base: int | None = None) -> Loaded:
+        made.append(load(platform, text, base))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.device.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
