@@ -204,7 +204,7 @@ def test_endless_loop_halts_and_goes_on(program, platform):
 @platforms
 def test_fault_and_breakpoint_instruction(program, platform):
     text = {
-        "stm32l4r5": "start:\n ldr r0, =0x10\nhere: ldr r1, [r0]\nstop: bkpt #1\nend: b end\n.ltorg",
+        "stm32l4r5": "start: ldr r0, =0x10\nhere: ldr r1, [r0]\nstop: bkpt #1\nend: b end\n.ltorg",
         "riscv32": "start:\n li a0, 0x10\nhere: lw a1, 0(a0)\nstop: ebreak\nend: j end",
     }[platform]
     loaded = program(platform, text)
