@@ -49,7 +49,7 @@ def rows_of(model: str, platform_name: str, optimize: str) -> list[Row]:
             continue
         result = evaluate(model, platform_name, toolchain=toolchain, optimize=optimize)  # type: ignore[arg-type]
         for entry in result.profile.layers:
-            found = entry.instructions, toolchain, entry.layer.op
+            found = entry.instructions or 0, toolchain, entry.layer.op
             best[entry.layer.index] = min(best.get(entry.layer.index, found), found)
     rows = []
     for index, (op, _, instructions, runtime) in ANCHORS[core.name][model].items():

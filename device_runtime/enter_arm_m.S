@@ -12,6 +12,9 @@
 covp_enter:
     ldr r0, =covp_stack_top
     mov sp, r0
+    ldr r0, =0xe000ed08 /* VTOR */
+    ldr r1, =covp_trap_vectors
+    str r1, [r0]
 #ifdef __ARM_FP
     ldr r0, =0xe000ed88 /* CPACR: full access to coprocessors 10 and 11, the FPU */
     ldr r1, [r0]
@@ -27,6 +30,42 @@ covp_done:
     b covp_done
     .size covp_enter, . - covp_enter
     .ltorg
+
+/* Every exception ends the run at covp_done and leaves a record for the host:
+ * exception number, sp (of the stacked frame), CFSR, HFSR, MMFAR, BFAR. The core stays in handler
+ * mode; the host resets it before the next run. */
+    .section .text.covp_trap, "ax", %progbits
+    .type covp_trap, %function
+    .balign 4
+covp_trap:
+    ldr r1, =(covp_queue + QUEUE_TRAP)
+    mrs r0, ipsr
+    str r0, [r1]
+    mov r0, sp /* may lie outside the memory: nothing is pushed */
+    str r0, [r1, #4]
+#if __ARM_ARCH >= 7
+    ldr r2, =0xe000ed28
+    ldr r0, [r2] /* CFSR */
+    str r0, [r1, #8]
+    ldr r0, [r2, #4] /* HFSR */
+    str r0, [r1, #12]
+    ldr r0, [r2, #12] /* MMFAR */
+    str r0, [r1, #16]
+    ldr r0, [r2, #16] /* BFAR */
+    str r0, [r1, #20]
+#endif
+    ldr r0, =covp_done
+    bx r0
+    .size covp_trap, . - covp_trap
+    .ltorg
+
+    .section .text.covp_trap_vectors, "a", %progbits
+    .balign 128
+covp_trap_vectors:
+    .word covp_stack_top
+    .rept 15
+    .word covp_trap
+    .endr
 
 /* void covp_call(struct covp_task *task) */
     .section .text.covp_call, "ax", %progbits

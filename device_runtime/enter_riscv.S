@@ -8,6 +8,8 @@
     .balign 4
 covp_enter:
     la sp, covp_stack_top
+    la t0, covp_trap
+    csrw mtvec, t0
 #ifdef __riscv_flen
     li t0, 0x2000 /* mstatus.FS: initial */
     csrs mstatus, t0
@@ -18,6 +20,26 @@ covp_enter:
 covp_done:
     j covp_done
     .size covp_enter, . - covp_enter
+
+/* Every trap ends the run at covp_done and leaves a record for the host:
+ * 1, mcause, mepc, mtval, sp, ra. */
+    .section .text.covp_trap, "ax", @progbits
+    .type covp_trap, @function
+    .balign 4
+covp_trap:
+    la t0, covp_queue
+    sw sp, (QUEUE_TRAP + 16)(t0)
+    sw ra, (QUEUE_TRAP + 20)(t0)
+    csrr t1, mcause
+    sw t1, (QUEUE_TRAP + 4)(t0)
+    csrr t1, mepc
+    sw t1, (QUEUE_TRAP + 8)(t0)
+    csrr t1, mtval
+    sw t1, (QUEUE_TRAP + 12)(t0)
+    li t1, 1
+    sw t1, QUEUE_TRAP(t0)
+    j covp_done
+    .size covp_trap, . - covp_trap
 
 /* void covp_call(struct covp_task *task) */
     .section .text.covp_call, "ax", @progbits

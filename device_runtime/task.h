@@ -6,6 +6,7 @@
 
 #define COVP_WORDS 12
 #define COVP_FLOATS 8
+#define COVP_TRAP_WORDS 6
 
 #define COVP_TASK_RESULT_FLOAT 1u /* the result is in the floating-point register */
 
@@ -25,6 +26,7 @@ struct covp_queue {
     uint32_t completed;
     uint8_t *workspace; /* free memory that tasks may use */
     uint32_t workspace_bytes;
+    uint32_t trap[COVP_TRAP_WORDS]; /* what ended the run early, zero if nothing did (enter_*.S) */
 };
 
 extern volatile struct covp_queue covp_queue;

@@ -1,4 +1,4 @@
-/* Offsets in struct covp_task, for assembly; task_runner.c checks them. */
+/* Offsets in struct covp_task and struct covp_queue, for assembly; task_runner.c checks them. */
 #ifndef COVP_TASK_LAYOUT_H
 #define COVP_TASK_LAYOUT_H
 
@@ -7,5 +7,6 @@
 #define TASK_RESULT 8
 #define TASK_WORDS 16
 #define TASK_FLOATS 64
+#define QUEUE_TRAP 20
 
 #endif

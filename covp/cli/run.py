@@ -93,8 +93,9 @@ def _report(result: Evaluation, profile: bool) -> None:
     if profile:
         columns += ["per MAC", "schedule"]
         for row, entry in zip(rows, result.profile.layers, strict=False):
-            macs = entry.layer.macs
-            row += [f"{entry.instructions / macs:.2f}" if macs else None, entry.layer.schedule]
+            spent, macs = entry.instructions, entry.layer.macs
+            per_mac = f"{spent / macs:.2f}" if macs and spent is not None else None
+            row += [per_mac, entry.layer.schedule]
     print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
     memory = result.memory
     click.echo(

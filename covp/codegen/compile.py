@@ -121,7 +121,7 @@ def _assemble(
         arena_bytes=memory.nbytes,
         inputs=tuple(memory.describe(t) for t in lowered.inputs),
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
-        layers=tuple(_describe(layer, split, macs) for layer in layers),
+        layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
         accelerators=tuple(
             AcceleratorInstance(backend.spec, backend.make_peripheral, base)
             for backend, base in zip(
@@ -147,7 +147,9 @@ def accelerator_bases(platform: Platform, count: int) -> list[int]:
     return [slot.base + i * slot.stride for i in range(count)]
 
 
-def _describe(layer: LayerCode, split: Partition, macs: Mapping[int, int]) -> ProgramLayer:
+def _describe(
+    layer: LayerCode, memory: ArenaPlan, split: Partition, macs: Mapping[int, int]
+) -> ProgramLayer:
     placement = next(p for p in split.placements if p.ops[-1] is layer.op)
     return ProgramLayer(
         index=layer.op.index,
@@ -157,6 +159,8 @@ def _describe(layer: LayerCode, split: Partition, macs: Mapping[int, int]) -> Pr
         macs=sum(macs[op.index] for op in placement.ops),
         function=layer.function,
         schedule=layer.schedule,
+        arguments=tuple(memory.offset(argument) for argument in layer.arguments.values()),
+        outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
     )
 
 

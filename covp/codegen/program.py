@@ -52,6 +52,8 @@ class ProgramLayer:
         macs: multiply-accumulates of the layer as the model states it.
         function: name of the C function.
         schedule: the choice the kernel made, short.
+        arguments: of the function, all of them pointers: bytes from the start of the arena.
+        outputs: what the layer leaves in the arena, by the tensor's name in the model.
     """
 
     index: int
@@ -61,6 +63,8 @@ class ProgramLayer:
     macs: int
     function: str
     schedule: str = ""
+    arguments: tuple[int, ...] = ()
+    outputs: tuple[ProgramTensor, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +55,23 @@ class GraphModule(Module):
         arrays = self._check(inputs)
         session = self.session
         session.sync()
+        before = session._io.transfers
         for tensor, array in zip(self.program.inputs, arrays, strict=True):
-            session.device.write(self._arena + tensor.offset, array.tobytes())
+            session._io.write(self._arena + tensor.offset, array.tobytes())
         self._count_layers()
-        entry = self._loaded().elf.symbols[self.program.run_function].value
-        call = Call(session, Signature(self.program.run_function, (), VOID), Task(entry), ())
-        stop = session._queue.run([call])
-        self._profile = self._measure(stop)
-        session._last_run = self
+        profile = self._measure(self._infer())
         outputs = [self._read(tensor) for tensor in self.program.outputs]
+        self._profile = replace(profile, transfers=session._io.transfers.since(before))
+        session._last_run = self
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _infer(self) -> Sequence[Stop]:
+        """From inputs in the arena to outputs there; what each execution says of its cost."""
+        entry = self._loaded().elf.symbols[self.program.run_function].value
+        return [self.session._queue.run([self._call(self.program.run_function, Task(entry))])]
+
+    def _call(self, function: str, task: Task) -> Call:
+        return Call(self.session, Signature(function, (), VOID), task, ())
 
     def profile(self) -> Profile:
         """The cost of the latest `run`. Raises UsageError before the first."""
@@ -90,7 +99,7 @@ class GraphModule(Module):
         return arrays
 
     def _read(self, tensor: ProgramTensor) -> NDArray[Any]:
-        raw = self.session.device.read(self._arena + tensor.offset, tensor.nbytes)
+        raw = self.session._io.read(self._arena + tensor.offset, tensor.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
         return np.array(values)
 
@@ -116,14 +125,14 @@ class GraphModule(Module):
         markers.append((self.session._symbol(RETURN), _OUTSIDE))
         return markers
 
-    def _measure(self, stop: Stop) -> Profile:
+    def _measure(self, stops: Sequence[Stop]) -> Profile:
         clock_hz = self.session.platform.clock_hz
         bucket_counts = getattr(self.session.device, "bucket_counts", None)
         if bucket_counts is None:
-            return Profile(self.name, stop.instructions, stop.cycles, clock_hz)
+            return self._from_stops(stops)
         counts = [*bucket_counts()]
         counts += [(0, 0)] * (_FIRST_LAYER + len(self.program.layers) - len(counts))
-        known = stop.cycles is not None
+        known = all(stop.cycles is not None for stop in stops)
         costs = [(count[0], count[1] if known else None) for count in counts]
         layers = tuple(
             LayerProfile(layer, *cost)
@@ -138,3 +147,26 @@ class GraphModule(Module):
             layers=layers,
             between=Cost(*costs[_BETWEEN]),
         )
+
+    def _from_stops(self, stops: Sequence[Stop]) -> Profile:
+        """Of a device that does not count by layer, but may know the cost of an execution."""
+        instructions = _sum(stop.instructions for stop in stops)
+        cycles = _sum(stop.cycles for stop in stops)
+        layers: tuple[LayerProfile, ...] = ()
+        if len(stops) == len(self.program.layers) and cycles is not None:
+            layers = tuple(
+                LayerProfile(layer, stop.instructions, stop.cycles)
+                for layer, stop in zip(self.program.layers, stops, strict=True)
+            )
+        clock_hz = self.session.platform.clock_hz
+        return Profile(self.name, instructions, cycles, clock_hz, layers)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total

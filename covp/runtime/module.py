@@ -12,6 +12,7 @@ from covp.errors import DeviceError, UsageError, near_misses
 from covp.runtime.abi import Task, decode_result, make_task
 from covp.runtime.linking import LoadedImage
 from covp.runtime.signature import Signature, signature_from_data, signature_to_data
+from covp.runtime.tensor import DeviceTensor
 
 if TYPE_CHECKING:
     from covp.runtime.session import Session
@@ -87,6 +88,9 @@ class Function:
         session = self.module.session
         session._check_open()
         self.module._check_loaded()
+        for argument in arguments:
+            if isinstance(argument, DeviceTensor):
+                argument.check_usable_in(session, self.signature.name)
         task = make_task(session.platform.core, self._value, self.signature, arguments)
         call = Call(session, self.signature, task, arguments)
         session._enqueue(call)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from covp.codegen.program import ProgramLayer
+from covp.runtime.transfers import Transfers
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class LayerProfile:
     """The cost of one layer, with all that it calls."""
 
     layer: ProgramLayer
-    instructions: int
+    instructions: int | None
     cycles: int | None
 
 
@@ -35,6 +36,7 @@ class Profile:
         clock_hz: of the core.
         layers: in the order they run; empty on devices that cannot tell layers apart.
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
+        transfers: round trips to the device, inputs and outputs included.
     """
 
     program: str
@@ -43,6 +45,7 @@ class Profile:
     clock_hz: int
     layers: tuple[LayerProfile, ...] = ()
     between: Cost = Cost(None, None)
+    transfers: Transfers = field(default_factory=Transfers)
 
     @property
     def seconds(self) -> float | None:

@@ -16,6 +16,7 @@ from covp.platform_file import Platform, load_platform
 from covp.runtime.devices import open_device
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
+from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
     FLASH_SECTIONS,
@@ -28,6 +29,7 @@ from covp.runtime.module import Call, Module
 from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.tensor import DeviceTensor
+from covp.runtime.transfers import MeteredDevice
 from covp.toolchain import Source, get_toolchain
 
 _M = TypeVar("_M", bound=Module)
@@ -70,7 +72,8 @@ class Session:
         self._runtime = place_runtime(self.toolchain, self.platform, self._memory)
         self._exports = runtime_exports(self._runtime)
         self.device: LowLevelDevice = open_device(device, self.platform)
-        self._queue = TaskQueue(self.device, self._memory, self._runtime, timeout)
+        self._io = MeteredDevice(self.device)
+        self._queue = TaskQueue(self.platform, self._io, self._memory, self._runtime, timeout)
         self._write(self._runtime)
 
     def __enter__(self) -> Session:
@@ -89,8 +92,17 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Let the device go; queued calls are dropped. A second call does nothing."""
+        """Let the device go; queued calls are dropped. A second call does nothing.
+
+        Raises:
+            UsageError: the device is executing, for another thread; nothing was closed.
+        """
         if self._open:
+            if self._io.busy:
+                raise UsageError(
+                    f"the session on {self.platform.name} is in use: a call is running on its "
+                    "device; wait for it, or set a timeout"
+                )
             self._open = False
             self._queue.drop_all()
             close = getattr(self.device, "close", None)
@@ -136,8 +148,12 @@ class Session:
         image = self._place(objects, unit.name, global_names(objects))
         return self._add(Module(self, image, unit.name))
 
-    def load(self, program: Program) -> GraphModule:
+    def load(self, program: Program, hosted: bool = False) -> GraphModule:
         """Compile a program's C, load it and put its accelerators on the bus.
+
+        Args:
+            hosted: the layers and tensors live on the device, the host starts the layers one by
+                one; see `HostedGraph`.
 
         Raises:
             ToolchainError: its C does not compile or link.
@@ -157,6 +173,7 @@ class Session:
         headers = {n: text for n, text in program.sources.items() if n.endswith(".h")}
         objects = self.toolchain.compile(sources, headers, flags=("-g1", *program.flags))
         keep = [program.run_function, program.arena_symbol]
+        keep += [layer.function for layer in program.layers] if hosted else []
         image = self._place(objects, program.name, keep)
         try:
             for accelerator in program.accelerators:
@@ -165,7 +182,8 @@ class Session:
             self._detach(program.accelerators)
             self._memory.release(image)
             raise
-        return self._add(GraphModule(self, image, program))
+        kind = HostedGraph if hosted else GraphModule
+        return self._add(kind(self, image, program))
 
     def profile(self) -> Profile:
         """The cost of the latest inference. Raises UsageError when none has run."""
@@ -267,7 +285,7 @@ class Session:
             self._detach(module.program.accelerators)
 
     def _write(self, image: LoadedImage) -> None:
-        write_image(self.device, image.elf)
+        write_image(self._io, image.elf)
         add_debug_info = getattr(self.device, "add_debug_info", None)
         if add_debug_info is not None:
             add_debug_info(image.elf.content)

@@ -6,18 +6,22 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from covp.device.base import LowLevelDevice, Stop
+from covp.device.base import Stop
+from covp.errors import DeviceError, DeviceFault
+from covp.platform_file import Platform
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.allocator import Block
 from covp.runtime.image import DONE, ENTRY, QUEUE
 from covp.runtime.linking import ImageMemory, LoadedImage
+from covp.runtime.transfers import MeteredDevice
+from covp.runtime.traps import TRAP_WORDS, fault_of
 
 if TYPE_CHECKING:
     from covp.runtime.module import Call
 
-MAX_TASKS = 64
+MAX_TASKS = 1024
 _RESULT = 8  # offset in struct covp_task
-_COMPLETED = 8  # offset in struct covp_queue
+_QUEUE = struct.Struct(f"<{5 + TRAP_WORDS}I")  # struct covp_queue
 
 
 class TaskQueue:
@@ -32,12 +36,14 @@ class TaskQueue:
 
     def __init__(
         self,
-        device: LowLevelDevice,
+        platform: Platform,
+        device: MeteredDevice,
         memory: ImageMemory,
         runtime: LoadedImage,
         timeout: float | None,
     ) -> None:
         self.timeout = timeout
+        self._platform = platform
         self._device = device
         self._ram = memory.ram
         self._address = {n: runtime.elf.symbols[n].address for n in (ENTRY, DONE, QUEUE)}
@@ -73,7 +79,12 @@ class TaskQueue:
         self._waiting.clear()
 
     def run(self, batch: Sequence[Call]) -> Stop:
-        """Run these calls now, without those that wait."""
+        """Run these calls now, in one execution, without those that wait.
+
+        Raises:
+            DeviceFault: one of them faulted; it and those behind it are dropped.
+            CapacityError: their queue does not fit the RAM.
+        """
         size = len(batch) * TASK_BYTES
         block = None
         try:
@@ -81,9 +92,17 @@ class TaskQueue:
             block = self._ram.allocate(size, 16, f"the queue of {len(batch)} call{plural}")
             self._store(batch, block)
             try:
-                return self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
-            finally:
-                self._collect(batch, block)
+                stop = self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
+            except BaseException as error:
+                if isinstance(error, DeviceFault) or not isinstance(error, DeviceError):
+                    self._collect(batch, block)  # the device can still be read
+                raise
+            record = self._collect(batch, block)
+            fault = fault_of(self._platform, self._device.device, record)
+            if fault is not None:
+                self._device.reset()  # out of the exception handler
+                raise fault
+            return stop
         except BaseException:
             for call in batch:
                 call.drop()
@@ -97,11 +116,12 @@ class TaskQueue:
         workspace = max(gaps, key=lambda gap: gap.size)
         self._device.write(block.address, b"".join(call.task.pack() for call in batch))
         header = (block.address, len(batch), 0, workspace.address, workspace.size)
-        self._device.write(self._address[QUEUE], struct.pack("<5I", *header))
+        self._device.write(self._address[QUEUE], _QUEUE.pack(*header, *[0] * TRAP_WORDS))
 
-    def _collect(self, batch: Sequence[Call], block: Block) -> None:
-        raw = self._device.read(self._address[QUEUE] + _COMPLETED, 4)
-        completed = int.from_bytes(raw, "little")
+    def _collect(self, batch: Sequence[Call], block: Block) -> tuple[int, ...]:
+        """Give the calls that ran their results; returns the words of covp_queue.trap."""
+        header = _QUEUE.unpack(self._device.read(self._address[QUEUE], _QUEUE.size))
         tasks = self._device.read(block.address, len(batch) * TASK_BYTES)
-        for position, call in enumerate(batch[:completed]):
+        for position, call in enumerate(batch[: header[2]]):
             call.finish(*struct.unpack_from("<II", tasks, position * TASK_BYTES + _RESULT))
+        return header[5:]

@@ -40,6 +40,11 @@ class DeviceTensor:
         self.write(values)
 
     @property
+    def session(self) -> Session:
+        """Where it lives."""
+        return self._session
+
+    @property
     def nbytes(self) -> int:
         """Bytes on the device."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
@@ -48,7 +53,7 @@ class DeviceTensor:
         """A copy of its present content; queued calls run first."""
         self._check_alive()
         self._session.sync()
-        raw = self._session.device.read(self.address, self.nbytes) if self.nbytes else b""
+        raw = self._session._io.read(self.address, self.nbytes) if self.nbytes else b""
         values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
         return np.array(values)
 
@@ -68,7 +73,7 @@ class DeviceTensor:
         self._session.sync()
         if self.nbytes:
             data = np.ascontiguousarray(values, self.dtype).tobytes()
-            self._session.device.write(self.address, data)
+            self._session._io.write(self.address, data)
 
     def free(self) -> None:
         """Give the memory back; queued calls run first. A second call does nothing."""
@@ -80,6 +85,15 @@ class DeviceTensor:
         self._session._check_open()
         if not self._release.alive:
             raise UsageError("the tensor was freed")
+
+    def check_usable_in(self, session: Session, where: str) -> None:
+        """Raises UsageError: it was freed, or lives on the device of another session."""
+        self._check_alive()
+        if session is not self._session:
+            raise UsageError(
+                f"{where}: the tensor lives in another session, on "
+                f"{self._session.platform.name}; copy it with session.tensor(tensor.numpy())"
+            )
 
     def __repr__(self) -> str:
         return f"<DeviceTensor {self.shape} {self.dtype.name} at 0x{self.address:08x}>"

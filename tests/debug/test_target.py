@@ -54,17 +54,27 @@ platforms = pytest.mark.parametrize("platform", sorted(SUM))
 
 
 @pytest.fixture
-def target(program, platform):
-    loaded = program(platform, SUM[platform])
+def loaded(program, platform):
+    return program(platform, SUM[platform])
+
+
+@pytest.fixture
+def target(loaded):
     with DebugTarget(loaded.device) as target:
-        target.labels = loaded.labels
         target.write_register("pc", loaded.labels["start"])
         yield target
 
 
+def halt_of(target: DebugTarget) -> HaltReason:
+    """Let the core run; why it halts."""
+    target.resume()
+    assert target.wait(5)
+    return target.reason
+
+
 @platforms
-def test_steps_go_the_way_of_a_run(program, platform, target):
-    labels = target.labels
+def test_steps_go_the_way_of_a_run(program, platform, loaded, target):
+    labels = loaded.labels
     wanted = program(platform, SUM[platform]).run()
     before = target.device.instructions
     steps = 0
@@ -80,14 +90,13 @@ def test_steps_go_the_way_of_a_run(program, platform, target):
 
 
 @platforms
-def test_breakpoint_in_a_loop_stops_every_time(program, platform, target):
-    labels = target.labels
+def test_breakpoint_in_a_loop_stops_every_time(program, platform, loaded, target):
+    labels = loaded.labels
     target.set_breakpoint(labels["loop"])
     target.set_breakpoint(labels["end"])
     sums = []
     while True:
-        target.resume()
-        assert target.wait(5) and target.reason is HaltReason.BREAKPOINT
+        assert halt_of(target) is HaltReason.BREAKPOINT
         if target.read_register("pc") == labels["end"] & ~1:
             break
         assert target.read_register("pc") == labels["loop"] & ~1
@@ -98,9 +107,9 @@ def test_breakpoint_in_a_loop_stops_every_time(program, platform, target):
 
 
 @platforms
-def test_breakpoint_anywhere(program, platform, target):
+def test_breakpoint_anywhere(loaded, target):
     """Every instruction of the program as a breakpoint, in code that has run before."""
-    labels = target.labels
+    labels = loaded.labels
     target.set_breakpoint(labels["end"])
     target.resume()
     assert target.wait(5)
@@ -126,17 +135,16 @@ def test_breakpoint_anywhere(program, platform, target):
 
 @platforms
 @pytest.mark.parametrize("access", [Access.WRITE, Access.ANY])
-def test_watched_store_is_not_done_yet(platform, target, access):
+def test_watched_store_is_not_done_yet(platform, loaded, target, access):
     register, address = RESULT[platform]
     target.set_watchpoint(address, 4, access)
-    target.set_breakpoint(target.labels["end"])
+    target.set_breakpoint(loaded.labels["end"])
     seen = []
     while True:
-        target.resume()
-        assert target.wait(5)
-        if target.reason is HaltReason.BREAKPOINT:
+        reason = halt_of(target)
+        if reason is HaltReason.BREAKPOINT:
             break
-        assert target.reason is HaltReason.WATCHPOINT
+        assert reason is HaltReason.WATCHPOINT
         hit = target.watch_hit
         assert (hit.address, hit.size, hit.is_write) == (address, 4, True)
         seen.append(int.from_bytes(target.read_memory(address, 4), "little"))
@@ -157,12 +165,10 @@ def test_watched_load(program, platform):
         target.write_register("pc", loaded.labels["start"])
         target.set_watchpoint(address, 1, Access.READ)
         target.set_breakpoint(loaded.labels["end"])
-        target.resume()
-        assert target.wait(5) and target.reason is HaltReason.WATCHPOINT
+        assert halt_of(target) is HaltReason.WATCHPOINT
         first = "r1" if platform == "stm32l4r5" else "a1"
         assert target.read_register(first) == 0
-        target.resume()
-        assert target.wait(5) and target.reason is HaltReason.BREAKPOINT
+        assert halt_of(target) is HaltReason.BREAKPOINT
         assert target.read_register(first) == 0x04030201
         if platform == "stm32l4r5":
             assert target.read_register("r0") == address
@@ -210,13 +216,15 @@ def test_fault_and_breakpoint_instruction(program, platform):
     loaded = program(platform, text)
     with DebugTarget(loaded.device) as target:
         target.write_register("pc", loaded.labels["start"])
-        target.resume()
-        assert target.wait(5) and target.reason is HaltReason.FAULT
-        assert target.fault.kind == "unmapped read" and target.fault.address == 0x10
+        assert halt_of(target) is HaltReason.FAULT
+        assert (
+            target.fault is not None
+            and target.fault.kind == "unmapped read"
+            and target.fault.address == 0x10
+        )
         assert target.read_register("pc") == loaded.labels["here"]
         target.write_register("pc", loaded.labels["stop"])
-        target.resume()
-        assert target.wait(5) and target.reason is HaltReason.EBREAK
+        assert halt_of(target) is HaltReason.EBREAK
         assert target.read_register("pc") == loaded.labels["stop"]
 
 

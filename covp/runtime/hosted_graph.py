@@ -1,0 +1,88 @@
+"""`HostedGraph`: a model whose layers live on the device while the host drives their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from covp.errors import UsageError, near_misses
+from covp.runtime.abi import Task
+from covp.runtime.graph_module import GraphModule
+from covp.runtime.module import Call
+
+if TYPE_CHECKING:
+    from covp.device.base import Stop
+
+
+class HostedGraph(GraphModule):
+    """The graph executor of microTVM: operators and tensors are resident on the device.
+
+    `Session.load` makes them with ``hosted=True``. Each layer is a call of its own. In a lazy
+    session all of them travel in one queue and run in one execution; in a strict one each layer
+    is an execution, whose cost any device with a cycle counter can tell (`profile`), and after
+    which its output can be read (`tensor`).
+    """
+
+    def tensor(self, name: str) -> NDArray[Any]:
+        """The present content of a layer's output, by the tensor's name in the model.
+
+        A later layer may have taken its memory: `run_until` gives it for certain.
+
+        Raises:
+            UsageError: no layer writes such a tensor.
+        """
+        tensors = {tensor.name: tensor for layer in self.program.layers for tensor in layer.outputs}
+        if name not in tensors:
+            raise UsageError(
+                f"{self.name} has no resident tensor {name!r}: {near_misses(name, tensors)}"
+            )
+        self.session.sync()
+        return self._read(tensors[name])
+
+    def run_until(self, name: str, *inputs: ArrayLike) -> NDArray[Any]:
+        """Run up to and with the layer that writes a tensor, and give that tensor's content.
+
+        Raises:
+            UsageError: no layer writes it, or the inputs do not fit.
+            DeviceFault: a layer faulted.
+        """
+        arrays = self._check(inputs)
+        self.session.sync()
+        for tensor, array in zip(self.program.inputs, arrays, strict=True):
+            self.session._io.write(self._arena + tensor.offset, array.tobytes())
+        last = next(
+            (
+                position
+                for position, layer in enumerate(self.program.layers)
+                if any(tensor.name == name for tensor in layer.outputs)
+            ),
+            None,
+        )
+        if last is None:
+            return self.tensor(name)  # says what there is
+        self._run_calls(self._calls()[: last + 1])
+        return self.tensor(name)
+
+    def _infer(self) -> Sequence[Stop]:
+        return self._run_calls(self._calls())
+
+    def _calls(self) -> list[Call]:
+        symbols = self._loaded().elf.symbols
+        return [
+            self._call(
+                layer.function,
+                Task(
+                    symbols[layer.function].value,
+                    words=tuple(self._arena + offset for offset in layer.arguments),
+                ),
+            )
+            for layer in self.program.layers
+        ]
+
+    def _run_calls(self, calls: list[Call]) -> list[Stop]:
+        queue = self.session._queue
+        if self.session.strict:
+            return [queue.run([call]) for call in calls]
+        return [queue.run(calls)]

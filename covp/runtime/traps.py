@@ -1,0 +1,103 @@
+"""What the runtime on the target noted of an exception, as a `DeviceFault`.
+
+The virtual device finds faults itself; on all others the runtime's exception handlers
+(device_runtime/enter_*.S) end the run and leave a record in ``covp_queue.trap``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+
+from covp.device.base import LowLevelDevice
+from covp.errors import DeviceError, DeviceFault
+from covp.platform_file import Platform
+
+TRAP_WORDS = 6
+
+# CFSR, Arm DDI0403E (ARMv7-M) B3.2.15: bit, kind, detail, the register with the address.
+_MMFAR, _BFAR = 4, 5
+_CFSR = (
+    (0, "unmapped fetch", "MemManage: instruction access", None),
+    (1, "unmapped access", "MemManage: data access", _MMFAR),
+    (4, "stack overflow", "MemManage while an exception was entered", None),
+    (8, "unmapped fetch", "BusFault: instruction bus error", None),
+    (9, "unmapped access", "BusFault: precise data bus error", _BFAR),
+    (10, "unmapped access", "BusFault: imprecise, the pc is behind the store", None),
+    (12, "stack overflow", "BusFault while an exception was entered", None),
+    (16, "illegal instruction", "UsageFault: undefined instruction", None),
+    (17, "illegal instruction", "UsageFault: a jump to an even address", None),
+    (18, "illegal instruction", "UsageFault: wrong exception return", None),
+    (19, "illegal instruction", "UsageFault: no such coprocessor, or it is off", None),
+    (24, "misaligned access", "UsageFault", None),
+    (25, "division by zero", "UsageFault", None),
+)
+_STACK_ERRORS = (4, 12)
+_ADDRESS_VALID = {_MMFAR: 7, _BFAR: 15}
+_ARM_EXCEPTIONS = {2: "NMI", 3: "HardFault", 11: "SVC", 12: "DebugMonitor", 14: "PendSV"}
+
+# mcause, RISC-V privileged ISA 20211203, table 3.6.
+_MCAUSE = {
+    0: "misaligned access",
+    1: "unmapped fetch",
+    2: "illegal instruction",
+    3: "breakpoint",
+    4: "misaligned access",
+    5: "unmapped read",
+    6: "misaligned access",
+    7: "unmapped write",
+}
+
+
+def fault_of(
+    platform: Platform, device: LowLevelDevice, record: Sequence[int]
+) -> DeviceFault | None:
+    """The fault that a record tells of; None where the run ended well.
+
+    Args:
+        device: stands still; the stacked frame is read from it.
+        record: `TRAP_WORDS` words of ``covp_queue.trap``.
+    """
+    if not record[0]:
+        return None
+    fault = (_riscv if platform.core.architecture == "riscv" else _arm)(platform, device, record)
+    locate = getattr(device, "located", None)
+    if locate is not None:
+        locate(fault)
+    return fault
+
+
+def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
+    number, frame, status = record[:3]
+    names = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
+    registers = {"sp": frame}
+    with suppress(DeviceError):  # a stack that ran out has no frame
+        registers |= dict(zip(names, struct.unpack("<8I", device.read(frame, 32)), strict=True))
+        registers["sp"] = frame + 32
+    pc = registers.get("pc", 0)
+    raised = [row for row in _CFSR if status >> row[0] & 1]
+    overflow = [row for row in raised if row[0] in _STACK_ERRORS]
+    if not raised:
+        name = _ARM_EXCEPTIONS.get(number, f"exception {number}")
+        kind = "hard fault" if name == "HardFault" else "unhandled exception"
+        return DeviceFault(kind, pc=pc, detail=name, registers=registers)
+    _, kind, detail, place = (overflow or raised)[0]
+    address = None
+    if place is not None and status >> _ADDRESS_VALID[place] & 1:
+        address = record[place]
+    if kind == "stack overflow":
+        detail += f"; the stack is {platform.stack_bytes} bytes"
+    return DeviceFault(kind, pc=pc, address=address, detail=detail, registers=registers)
+
+
+def _riscv(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
+    _, cause, pc, value, sp, ra = record
+    registers = {"pc": pc, "sp": sp, "ra": ra, "mcause": cause, "mtval": value}
+    kind = _MCAUSE.get(cause, "unhandled exception")
+    if cause in (2, 3) or kind == "unhandled exception":
+        return DeviceFault(kind, pc=pc, detail=f"mcause {cause}", registers=registers)
+    bottom = platform.ram.start
+    if kind == "unmapped write" and bottom - 0x10000 <= value < bottom:
+        kind = "stack overflow"
+    return DeviceFault(kind, pc=pc, address=value, detail=f"mcause {cause}", registers=registers)
