@@ -37,10 +37,10 @@ _TOOLS = (
         "--toolchain gcc for RISC-V",
         "apt install gcc-riscv64-unknown-elf",
     ),
-    ("openocd", "real boards", "apt install openocd"),
-    ("gdb-multiarch", "debugging on the device", "apt install gdb-multiarch"),
-    ("qemu-system-arm", "speed comparison in benchmarks", "apt install qemu-system-arm"),
-    ("qemu-system-riscv32", "speed comparison in benchmarks", "apt install qemu-system-misc"),
+    ("openocd", "--device openocd:HOST:PORT, real boards", "apt install openocd"),
+    ("gdb-multiarch", "debugging through `covp gdbserver`", "apt install gdb-multiarch"),
+    ("qemu-system-arm", "--device gdb:qemu for Arm", "apt install qemu-system-arm"),
+    ("qemu-system-riscv32", "--device gdb:qemu for RISC-V", "apt install qemu-system-misc"),
     ("verilator", "accelerators written in RTL", "apt install verilator"),
 )
 
