@@ -9,7 +9,7 @@ from typing import Any
 from covp.codegen.c_text import c_type
 from covp.codegen.schedule import Schedule
 from covp.cores import Core
-from covp.errors import ModelError
+from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op, Tensor
 
 
@@ -83,6 +83,21 @@ class KernelRequest:
         shapes = ", ".join("x".join(map(str, t.shape)) for t in op.inputs[:1] if t is not None)
         result = "x".join(map(str, op.output.shape))
         return f"/* {op.name}: {op.kind} {shapes} -> {result} */"
+
+    def choose(self, schedules: Schedules) -> Schedule:
+        """The schedule that was asked for, else the kernel's own choice.
+
+        Raises:
+            UsageError: it is none of ``schedules``.
+        """
+        valid = schedules(self)
+        if self.schedule is None:
+            return valid[0]
+        if self.schedule not in valid:
+            raise UsageError(
+                f"{self.op.name}: schedule {str(self.schedule)!r} does not fit the layer"
+            )
+        return self.schedule
 
 
 Emitter = Callable[[KernelRequest], LayerCode]

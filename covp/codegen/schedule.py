@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from covp.errors import UsageError
 
+UNROLLS = (1, 2, 3, 4, 6, 8)
+"""Elements a round of a simple loop may take."""
+
 
 @dataclass(frozen=True)
 class Schedule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
-from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
+from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer, schedules
+from covp.codegen.schedule import Schedule
 from covp.device.virtual import VirtualDevice
 from covp.graph.graph import Op
 from covp.platform_file import load_platform
@@ -35,15 +37,19 @@ class LayerRunner:
         op: Op,
         *inputs: Array,
         toolchain: str = "zig",
-        emit: Callable[[KernelRequest], LayerCode] = emit_layer,
+        choose: Callable[[list[Schedule]], Schedule] | None = None,
         in_place: bool = False,
     ) -> list[Array]:
         """The layer's outputs for the values of its inputs that are not constant.
 
+        ``choose`` picks one of the layer's schedules.
         ``in_place``: the output takes the memory of the first input that the layer allows.
         """
         session = self._session(platform, toolchain)
-        code = self.code = emit(KernelRequest(op, session.platform.core, "layer"))
+        request = KernelRequest(op, session.platform.core, "layer")
+        if choose is not None:
+            request = replace(request, schedule=choose(schedules(request)))
+        code = self.code = emit_layer(request)
         flags = ("-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror")
         module = session.load_c(code.source, flags=flags)
         values = iter(inputs)

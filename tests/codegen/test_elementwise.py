@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.kernels.elementwise import emit_table_sum
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Op, Quantization, Tensor
 
@@ -89,10 +88,11 @@ def expected(op, a, b):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=12, deadline=None)
-@given(layer=layers())
-def test_int8_bits(run_layer, platform, layer):
+@given(layer=layers(), data=st.data())
+def test_int8_bits_with_every_schedule(run_layer, platform, layer, data):
     op, values, passed = layer
-    assert np.array_equal(run_layer(platform, op, *passed)[0], expected(op, *values))
+    result = run_layer(platform, op, *passed, choose=lambda s: data.draw(st.sampled_from(s)))
+    assert np.array_equal(result[0], expected(op, *values))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -101,7 +101,9 @@ def test_int8_bits(run_layer, platform, layer):
 def test_sums_from_tables(run_layer, platform, layer):
     """The form for scales that one linear step cannot serve."""
     op, values, passed = layer
-    result = run_layer(platform, op, *passed, emit=emit_table_sum)[0]
+    result = run_layer(
+        platform, op, *passed, choose=lambda s: next(p for p in s if p.tile == "tables")
+    )[0]
     assert np.array_equal(result, expected(op, *values))
 
 

@@ -51,8 +51,11 @@ def quantized_mean(total, count, source, out):
     reduction=reductions(),
     source=st.tuples(st.floats(0.01, 0.1), st.integers(-128, 127)),
     out=st.none() | st.tuples(st.floats(0.01, 0.1), st.integers(-128, 127)),
+    data=st.data(),
 )
-def test_int8_bits(run_layer, platform, toolchain, reduction, source, out):
+def test_int8_bits_with_every_schedule(
+    run_layer, platform, toolchain, reduction, source, out, data
+):
     x, axes, keep = reduction
     out = out or source
     totals = x.astype(np.int64).sum(axes, keepdims=keep)
@@ -65,7 +68,9 @@ def test_int8_bits(run_layer, platform, toolchain, reduction, source, out):
         [int8("y", totals.shape, *out)],
         Mean(axes, keep),
     )
-    result = run_layer(platform, op, x, toolchain=toolchain)[0]
+    result = run_layer(
+        platform, op, x, toolchain=toolchain, choose=lambda s: data.draw(st.sampled_from(s))
+    )[0]
     assert result.reshape(-1).tolist() == wanted
 
 

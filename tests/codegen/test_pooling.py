@@ -62,10 +62,11 @@ def average(total, count):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=25, deadline=None)
-@given(pool=pools())
-def test_int8_bits(run_layer, platform, pool):
+@given(pool=pools(), data=st.data())
+def test_int8_bits_with_every_schedule(run_layer, platform, pool, data):
     op, x = pool
-    assert np.array_equal(run_layer(platform, op, x)[0], expected(op, x))
+    result = run_layer(platform, op, x, choose=lambda s: data.draw(st.sampled_from(s)))
+    assert np.array_equal(result[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -2,7 +2,8 @@
 
 int8 sums are one linear step where that gives TFLM's bits for every pair of bytes
 (`linear_sum`); else each input goes through a table of TFLM's rescaled values. int8 products are
-requantized as the sums of a convolution are.
+requantized as the sums of a convolution are. The schedule says which form, and how many elements
+a round of the loop takes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_st
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
 from covp.graph.ops.elementwise import product_factor, sum_factors
 from covp.graph.quantization import (
@@ -27,22 +29,46 @@ from covp.graph.quantization import (
 _SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*"}
 
 
-@kernel("ADD", "int8")
-@kernel("SUB", "int8")
+_SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tables"))
+
+
+def sum_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of a sum, the default first."""
+    nest = _nest(request.op)
+    linear = linear_sum(request.op) is not None
+    default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
+    return valid_schedules(
+        _SUM_SPACES,
+        default,
+        lambda s: nest.takes(s["unroll"]) and (linear or s.tile == "tables"),
+    )
+
+
+def plain_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of the other forms, the default first."""
+    nest = _nest(request.op)
+    default = Schedule("plain", {"unroll": nest.unroll()})
+    space = Space("plain", {"unroll": UNROLLS})
+    return valid_schedules([space], default, lambda s: nest.takes(s["unroll"]))
+
+
+@kernel("ADD", "int8", schedules=sum_schedules)
+@kernel("SUB", "int8", schedules=sum_schedules)
 def emit_sum(request: KernelRequest) -> LayerCode:
     """The linear form where it is exact, else tables."""
+    schedule = request.choose(sum_schedules)
     constants = linear_sum(request.op)
-    if constants is None:
-        return emit_table_sum(request)
+    if schedule.tile == "tables" or constants is None:
+        return _emit_table_sum(request, schedule)
     return _emit(
         request,
         [linear_function(request.core, constants)],
         [linear_includes(request.core, constants)],
-        "linear, checked on all pairs",
+        schedule,
     )
 
 
-def emit_table_sum(request: KernelRequest) -> LayerCode:
+def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
     """TFLM's sum: the rescaled inputs from tables, then its two roundings."""
     op = request.op
     first, second, result = sum_factors(op)
@@ -61,11 +87,11 @@ def emit_table_sum(request: KernelRequest) -> LayerCode:
         for i, term in enumerate(terms)
     ]
     return _emit(
-        request, [*tables, requantizer.function(), combine], [requantizer.includes], "tables"
+        request, [*tables, requantizer.function(), combine], [requantizer.includes], schedule
     )
 
 
-@kernel("MUL", "int8")
+@kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
     """The product of the two bytes less their zero points, requantized."""
     op = request.op
@@ -77,17 +103,16 @@ def emit_product(request: KernelRequest) -> LayerCode:
         f"    int32_t product = (x - ({zeros[0]})) * (y - ({zeros[1]}));\n"
         f"    return (int8_t)requantize(product, {_columns(requantizer)});\n}}\n"
     )
-    return _emit(
-        request, [requantizer.function(), combine], [requantizer.includes], requantizer.form
-    )
+    schedule = request.choose(plain_schedules)
+    return _emit(request, [requantizer.function(), combine], [requantizer.includes], schedule)
 
 
-@kernel("ADD", "float32", "int32")
-@kernel("SUB", "float32", "int32")
-@kernel("MUL", "float32", "int32")
+@kernel("ADD", "float32", "int32", schedules=plain_schedules)
+@kernel("SUB", "float32", "int32", schedules=plain_schedules)
+@kernel("MUL", "float32", "int32", schedules=plain_schedules)
 def emit_plain(request: KernelRequest) -> LayerCode:
     """Numbers as they are; the clamp of a fused activation for float."""
-    op = request.op
+    op, schedule = request.op, request.choose(plain_schedules)
     sign = _SIGNS[op.kind]
     if op.output.dtype == np.int32:
         # unsigned, because signed overflow is undefined
@@ -95,14 +120,14 @@ def emit_plain(request: KernelRequest) -> LayerCode:
             "static inline int32_t combine(int32_t x, int32_t y)\n{\n"
             f"    return (int32_t)((uint32_t)x {sign} (uint32_t)y);\n}}\n"
         )
-        return _emit(request, [combine], [], "")
+        return _emit(request, [combine], [], schedule)
     combine = (
         "static inline float combine(float x, float y)\n{\n"
         f"    float result = x {sign} y;\n"
         f"{float_clamp('result', op.attributes.activation)}"
         "    return result;\n}\n"
     )
-    return _emit(request, [combine], [], "")
+    return _emit(request, [combine], [], schedule)
 
 
 def float_clamp(name: str, activation: str) -> str:
@@ -135,18 +160,21 @@ def _columns(requantizer: Requantizer) -> str:
     return ", ".join(str(int(column[0])) for column in requantizer.columns())
 
 
-def _emit(
-    request: KernelRequest, definitions: list[str], includes: list[str], schedule: str
-) -> LayerCode:
-    """Loops that call ``combine`` for every element of the output."""
-    op = request.op
+def _nest(op: Op) -> LoopNest:
     shape = op.output.shape
-    nest = LoopNest.over(
+    return LoopNest.over(
         shape,
         input0=broadcast_strides(op.input(0).shape, shape),
         input1=broadcast_strides(op.input(1).shape, shape),
         output=dense_strides(shape),
     )
+
+
+def _emit(
+    request: KernelRequest, definitions: list[str], includes: list[str], schedule: Schedule
+) -> LayerCode:
+    """Loops that call ``combine`` for every element of the output."""
+    op, nest = request.op, _nest(request.op)
 
     def step(ahead: int) -> list[str]:
         x, y = f"input0[{nest.at('input0', ahead)}]", f"input1[{nest.at('input1', ahead)}]"
@@ -155,5 +183,5 @@ def _emit(
     # an input of the output's size is read at the very index that is written
     full = [t for t in (op.input(0), op.input(1)) if t.nbytes == op.output.nbytes]
     return Operands.of(op, (0, 1)).layer(
-        request, nest.loops(step, nest.unroll()), definitions, includes, full, schedule
+        request, nest.loops(step, schedule["unroll"]), definitions, includes, full, str(schedule)
     )

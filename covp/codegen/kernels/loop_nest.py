@@ -80,7 +80,11 @@ class LoopNest:
 
     def unroll(self, most: int = 4) -> int:
         """How many innermost iterations fit in one round without a rest."""
-        return next(n for n in range(most, 0, -1) if self.extents[-1] % n == 0)
+        return next(n for n in range(most, 0, -1) if self.takes(n))
+
+    def takes(self, unroll: int) -> bool:
+        """Whether so many innermost iterations fit in one round without a rest."""
+        return self.extents[-1] % unroll == 0
 
     def loops(self, body: Callable[[int], Sequence[str]], unroll: int = 1) -> list[str]:
         """C text of the loops; ``body(ahead)`` gives the statements of one iteration."""

@@ -11,11 +11,20 @@ from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
 from covp.graph.ops.reduction import mean_factor
 
 
-@kernel("MEAN", "int8")
+def mean_schedules(request: KernelRequest) -> list[Schedule]:
+    """How many neighbouring outputs are summed together; the default first."""
+    outer = _outer(request.op)
+    default = Schedule("sums", {"together": outer.unroll()})
+    space = Space("sums", {"together": UNROLLS})
+    return valid_schedules([space], default, lambda s: outer.takes(s["together"]))
+
+
+@kernel("MEAN", "int8", schedules=mean_schedules)
 def emit_mean(request: KernelRequest) -> LayerCode:
     """The sum less its zero points, requantized with the count in the factor, as TFLM does."""
     op = request.op
@@ -31,14 +40,13 @@ def emit_mean(request: KernelRequest) -> LayerCode:
         [f"output[@at] = (int8_t)requantize({centred}, {columns});"],
         [requantizer.function()],
         [requantizer.includes],
-        requantizer.form,
     )
 
 
-@kernel("MEAN", "float32")
+@kernel("MEAN", "float32", schedules=mean_schedules)
 def emit_float_mean(request: KernelRequest) -> LayerCode:
     """The sum over the count."""
-    return _emit(request, [f"output[@at] = @sum / {_count(request.op)}.0f;"], [], [], "")
+    return _emit(request, [f"output[@at] = @sum / {_count(request.op)}.0f;"], [], [])
 
 
 def _count(op: Op) -> int:
@@ -46,23 +54,25 @@ def _count(op: Op) -> int:
     return prod(op.input(0).shape[axis] for axis in op.attributes.axes)
 
 
-def _emit(
-    request: KernelRequest,
-    finish: list[str],
-    definitions: list[str],
-    includes: list[str],
-    schedule: str,
-) -> LayerCode:
-    op = request.op
+def _outer(op: Op) -> LoopNest:
+    """The loops over the outputs."""
     shape, axes = op.input(0).shape, op.attributes.axes
     strides = dense_strides(shape)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     extents = [shape[axis] for axis in kept]
-    outer = LoopNest.over(
+    return LoopNest.over(
         extents, input=[strides[axis] for axis in kept], output=dense_strides(extents)
     )
+
+
+def _emit(
+    request: KernelRequest, finish: list[str], definitions: list[str], includes: list[str]
+) -> LayerCode:
+    op, schedule, outer = request.op, request.choose(mean_schedules), _outer(request.op)
+    shape, axes = op.input(0).shape, op.attributes.axes
+    strides = dense_strides(shape)
     inner = LoopNest.over([shape[a] for a in axes], input=[strides[a] for a in axes]).inside()
-    together = outer.unroll()
+    together = schedule["together"]
     sums = [f"s{n}" for n in range(together)]
     number = "float" if op.output.dtype == np.float32 else "int32_t"
     reads = [
@@ -78,4 +88,4 @@ def _emit(
         at = outer.at("output", n)
         body += [line.replace("@sum", s).replace("@at", at) for line in finish]
     loops = outer.loops(lambda ahead: body if ahead == 0 else [], together)
-    return Operands.of(op).layer(request, loops, definitions, includes, (), schedule)
+    return Operands.of(op).layer(request, loops, definitions, includes, (), str(schedule))

@@ -19,19 +19,29 @@ from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.quantization import activation_range
 
 _BITS = 24
 
 
-@kernel("MAX_POOL_2D", "int8")
+def pool_schedules(request: KernelRequest) -> list[Schedule]:
+    """How many channels of a window are taken together; the default first."""
+    channels = request.op.output.shape[3]
+    together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
+    space = Space("window", {"channels": UNROLLS})
+    default = Schedule("window", {"channels": together})
+    return valid_schedules([space], default, lambda s: channels % s["channels"] == 0)
+
+
+@kernel("MAX_POOL_2D", "int8", schedules=pool_schedules)
 def emit_max_pool(request: KernelRequest) -> LayerCode:
     """What lies outside the image does not count."""
     taps = ["s@ = from[@] > s@ ? from[@] : s@;"]
     return _emit(request, "-128", taps, "s@", [], [])
 
 
-@kernel("AVERAGE_POOL_2D", "int8")
+@kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules)
 def emit_average_pool(request: KernelRequest) -> LayerCode:
     """What lies outside the image does not count, in the divisor neither."""
     window = _window(request)
@@ -115,7 +125,8 @@ def _emit(
     """The loops; "@" stands for the number of a channel among those taken together."""
     op, window = request.op, _window(request)
     channels = op.output.shape[3]
-    together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
+    schedule = request.choose(pool_schedules)
+    together = schedule["channels"]
     numbers = [str(n) for n in range(together)]
     out = op.output
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
@@ -142,5 +153,5 @@ def _emit(
         window.loops(pixel, "int8_t"),
         definitions,
         includes,
-        schedule=f"{together} channels at once",
+        schedule=str(schedule),
     )

@@ -5,16 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from covp.codegen.c_text import c_array
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.graph.ops.softmax import SUM_BITS, exponentials
 
 
-@kernel("SOFTMAX", "int8")
+def softmax_schedules(request: KernelRequest) -> list[Schedule]:
+    """Whether the second pass looks the exponentials up again or keeps them; the default first."""
+    spaces = [Space("table", {}), Space("kept", {})]
+    return valid_schedules(spaces, Schedule("table"), lambda s: True)
+
+
+@kernel("SOFTMAX", "int8", schedules=softmax_schedules)
 def emit_softmax(request: KernelRequest) -> LayerCode:
     """One row after the other; a table gives exp of each distance from the row's maximum."""
     op = request.op
     depth = op.input(0).shape[-1]
+    schedule = request.choose(softmax_schedules)
     arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
+    first = second = "powers[most - input[i]]"
+    if schedule.tile == "kept":
+        arguments["scratch"] = Scratch(4 * depth)
+        first, second = f"(kept[i] = {first})", "kept[i]"
     table = c_array("powers", exponentials(op).astype(np.int32), "exp of 0 ... 255 steps down")
     source = "\n".join(
         [
@@ -24,7 +36,10 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
             table,
             _RECIPROCAL,
             prototype(request.function, op, arguments),
-            _BODY.replace("@rows", str(op.output.size // depth))
+            _BODY.replace("@kept", "int32_t *kept = scratch;" if schedule.tile == "kept" else "")
+            .replace("@first", first)
+            .replace("@second", second)
+            .replace("@rows", str(op.output.size // depth))
             .replace("@depth", str(depth))
             .replace("@half", str(1 << (SUM_BITS - 1)))
             .replace("@bits", str(SUM_BITS))
@@ -32,8 +47,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
             .replace("@exponent", str(SUM_BITS + 31 - 8)),
         ]
     )
-    schedule = "table of exponentials"
-    return LayerCode(op, request.function, source, arguments, (op.input(0),), schedule)
+    return LayerCode(op, request.function, source, arguments, (op.input(0),), str(schedule))
 
 
 # gemmlowp's one_over_one_plus_x_for_x_in_0_1: three Newton-Raphson steps
@@ -64,13 +78,14 @@ static int32_t reciprocal(uint32_t fraction)
 """
 _BODY = """\
 {
+    @kept
     for (int32_t row = 0; row < @rows; row++, input += @depth, output += @depth) {
         int32_t most = -128;
         for (int32_t i = 0; i < @depth; i++)
             most = input[i] > most ? input[i] : most;
         uint32_t sum = 0;
         for (int32_t i = 0; i < @depth; i++)
-            sum += (uint32_t)(powers[most - input[i]] + @half) >> @bits;
+            sum += (uint32_t)(@first + @half) >> @bits;
         int32_t zeros = 0;
         while (!(sum & 0x80000000u)) {
             sum <<= 1;
@@ -79,7 +94,7 @@ _BODY = """\
         int32_t scale = reciprocal(sum - 0x80000000u);
         int32_t exponent = @exponent - zeros;
         for (int32_t i = 0; i < @depth; i++) {
-            int32_t high = high_multiply(scale, powers[most - input[i]]);
+            int32_t high = high_multiply(scale, @second);
             int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - 128;
             output[i] = (int8_t)(result > 127 ? 127 : result);
         }
