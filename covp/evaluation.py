@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,7 @@ class Evaluation:
             "energy_j": None,
             "simulation_seconds": self.simulation_seconds,
             "matches_reference": self.matches_reference,
+            "transfers": asdict(profile.transfers),
             "memory": {
                 "flash_bytes": self.memory.flash_bytes,
                 "ram_bytes": self.memory.ram_bytes,
@@ -150,7 +151,7 @@ def evaluate(
         platform,
         accelerators,
         allow_unused=allow_unused,
-        schedules=recorded_schedules(platform, toolchain, optimize) if tuned else None,
+        schedules=recorded_schedules(platform, toolchain, optimize, device) if tuned else None,
     )
     values = random_inputs(graph, seed) if inputs is None else list(inputs)
     with Session(platform, device=device, toolchain=toolchain) as session:
@@ -178,12 +179,13 @@ def evaluate(
 
 
 def recorded_schedules(
-    platform: Platform, toolchain: str, optimize: Objective = "speed"
+    platform: Platform, toolchain: str, optimize: Objective = "speed", device: str = "virtual"
 ) -> ScheduleChoice:
     """What the tuner's records say for each operator, for `covp.compile`."""
+    kind = device.partition(":")[0]
     records = Records.available()
     compiler = get_toolchain(toolchain, platform.core).version
-    return lambda op: records.schedule(op, platform.core.name, compiler, optimize)
+    return lambda op: records.schedule(op, platform.core.name, compiler, optimize, kind)
 
 
 def random_inputs(graph: Graph, seed: int) -> list[Array]:

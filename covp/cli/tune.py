@@ -13,7 +13,7 @@ from covp.cli.output import print_json, print_table, progress
 from covp.frontend import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Cost, Objective
+from covp.tune.records import Cost, Objective, Trial
 from covp.tune.search import Strategy
 from covp.tune.tuner import LayerResult, Options, Progress, trial_file
 from covp.tune.tuner import tune as search
@@ -22,6 +22,7 @@ from covp.tune.tuner import tune as search
 @click.command()
 @click.argument("model")
 @options.platform
+@options.device
 @options.toolchain
 @click.option("--trials", type=click.IntRange(1), help="New trials a layer; default: 64.")
 @click.option("--seconds", type=click.FloatRange(0), help="Time for all layers together.")
@@ -34,9 +35,8 @@ from covp.tune.tuner import tune as search
 )
 @click.option(
     "--cost",
-    type=click.Choice(["instructions", "cycles"]),
-    default="instructions",
-    show_default=True,
+    type=click.Choice(get_args(Cost)),
+    help="Default: instructions; cycles or time where the device counts no instructions.",
 )
 @options.optimize
 @click.option("--max-scratch", type=click.IntRange(0), help="Bytes of working memory a layer.")
@@ -46,11 +46,12 @@ from covp.tune.tuner import tune as search
 def tune(
     model: str,
     platform: str,
+    device: str,
     toolchain: str,
     trials: int | None,
     seconds: float | None,
     strategy: Strategy,
-    cost: Cost,
+    cost: Cost | None,
     optimize: Objective,
     max_scratch: int | None,
     jobs: int | None,
@@ -68,10 +69,11 @@ def tune(
         seconds=seconds,
         strategy=strategy,
         objective=optimize,
-        cost=cost,
+        cost=cost or "instructions",
         max_scratch=max_scratch,
         jobs=jobs or os.cpu_count() or 1,
         seed=seed,
+        device=device,
     )
     tried = 0
     start = time.monotonic()
@@ -80,7 +82,7 @@ def tune(
         def report(p: Progress) -> None:
             nonlocal tried
             tried += 1
-            best = f" best {p.best.instructions:,}" if p.best else ""
+            best = f" best {_spent(p.best):,}" if p.best else ""
             advance(f"{p.layer} {p.tried}/{p.planned}{best}")
 
         results = search(graph, board, toolchain, wanted, report)
@@ -108,11 +110,24 @@ def _front(results: list[LayerResult]) -> None:
     """The three objectives side by side, over all layers that have a choice."""
     for objective in get_args(Objective):
         chosen = [trial for r in results if (trial := r.best_for(objective)) is not None]
-        instructions = sum(trial.instructions for trial in chosen)
+        spent = sum(_spent(trial) or 0 for trial in chosen)
         flash = sum(trial.flash_bytes for trial in chosen)
-        click.echo(
-            f"--optimize {objective:8} {instructions:>12,} instructions {flash:>10,} B flash"
-        )
+        unit = _unit(chosen[0]) if chosen else "instructions"
+        click.echo(f"--optimize {objective:8} {spent:>12,} {unit} {flash:>10,} B flash")
+
+
+def _unit(trial: Trial) -> str:
+    """What the trial's device measures."""
+    if trial.instructions is not None:
+        return "instructions"
+    return "cycles" if trial.cycles is not None else "ns"
+
+
+def _spent(trial: Trial) -> int | None:
+    """In `_unit`s."""
+    return next(
+        (v for v in (trial.instructions, trial.cycles, trial.nanoseconds) if v is not None), None
+    )
 
 
 def _entry(result: LayerResult) -> dict[str, Any]:
@@ -121,6 +136,8 @@ def _entry(result: LayerResult) -> dict[str, Any]:
         "op": result.op.kind,
         "default_instructions": result.default.instructions if result.default else None,
         "best_instructions": result.best.instructions if result.best else None,
+        "default_cycles": result.default.cycles if result.default else None,
+        "best_cycles": result.best.cycles if result.best else None,
         "schedule": result.best.schedule if result.best else None,
         "tried": result.tried,
         "space": result.space,
@@ -131,14 +148,15 @@ def _report(results: list[LayerResult]) -> None:
     rows = []
     for result in results:
         default, best = result.default, result.best
-        gain = f"{1 - best.instructions / default.instructions:.1%}" if default and best else None
+        before, after = (_spent(trial) if trial else None for trial in (default, best))
+        gain = f"{1 - after / before:.1%}" if before and after is not None else None
         rows.append(
             [
                 str(result.op.index),
                 result.op.kind,
                 best.schedule if best else None,
-                default.instructions if default else None,
-                best.instructions if best else None,
+                before,
+                after,
                 gain,
                 f"{result.tried}/{result.space}",
             ]

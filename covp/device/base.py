@@ -14,11 +14,13 @@ class Stop:
         pc: address of the next instruction, equal to the ``stop`` that was asked for.
         instructions: retired in this call, exact; None where the device cannot count.
         cycles: estimated (virtual) or measured (hardware counter) core cycles; None where unknown.
+        seconds: measured run time of the program itself; None where the device cannot tell.
     """
 
     pc: int
     instructions: int | None = None
     cycles: int | None = None
+    seconds: float | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -150,23 +150,14 @@ class GraphModule(Module):
 
     def _from_stops(self, stops: Sequence[Stop]) -> Profile:
         """Of a device that does not count by layer, but may know the cost of an execution."""
-        instructions = _sum(stop.instructions for stop in stops)
-        cycles = _sum(stop.cycles for stop in stops)
+        cost = Cost.of(stops)
         layers: tuple[LayerProfile, ...] = ()
-        if len(stops) == len(self.program.layers) and cycles is not None:
+        if len(stops) == len(self.program.layers) and cost.cycles is not None:
             layers = tuple(
                 LayerProfile(layer, stop.instructions, stop.cycles)
                 for layer, stop in zip(self.program.layers, stops, strict=True)
             )
         clock_hz = self.session.platform.clock_hz
-        return Profile(self.name, instructions, cycles, clock_hz, layers)
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """None where one of them is not known."""
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
+        return Profile(
+            self.name, cost.instructions, cost.cycles, clock_hz, layers, measured=cost.seconds
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
@@ -68,7 +68,11 @@ def standalone_script(platform: Platform) -> str:
 
 
 def link_standalone(
-    toolchain: Toolchain, platform: Platform, sources: Sequence[Source], flags: Sequence[str] = ()
+    toolchain: Toolchain,
+    platform: Platform,
+    sources: Sequence[Source],
+    flags: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> Path:
     """A whole firmware image of C sources with a ``main``: vectors, start-up code, libraries.
 
@@ -80,7 +84,7 @@ def link_standalone(
     """
     folder = runtime_dir()
     start = [folder / "startup.c", folder / f"startup_{_SUFFIX[platform.core.architecture]}.S"]
-    objects = toolchain.compile(sources, flags=("-g", *flags))
+    objects = toolchain.compile(sources, headers, flags=("-g", *flags))
     objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
     objects += [*_support_objects(toolchain), runtime_library(toolchain)]
     return toolchain.link(objects, standalone_script(platform))

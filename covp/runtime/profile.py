@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from covp.codegen.program import ProgramLayer
+from covp.device.base import Stop
 from covp.runtime.transfers import Transfers
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Retired instructions and core cycles (estimated on the virtual device); None: not known."""
+    """What something took; None where the device cannot tell.
+
+    Attributes:
+        instructions: retired.
+        cycles: of the core, estimated on the virtual device, else by the core's own counter.
+        seconds: of run time, measured.
+    """
 
     instructions: int | None
     cycles: int | None
+    seconds: float | None = None
+
+    @staticmethod
+    def of(stops: Sequence[Stop]) -> Cost:
+        """Of several executions together."""
+        return Cost(
+            _sum(stop.instructions for stop in stops),
+            _sum(stop.cycles for stop in stops),
+            _sum(stop.seconds for stop in stops),
+        )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _sum(values: Iterable[_Number | None]) -> _Number | None:
+    """None where one of them is not known."""
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
 
 
 @dataclass(frozen=True)
@@ -37,6 +65,7 @@ class Profile:
         layers: in the order they run; empty on devices that cannot tell layers apart.
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
         transfers: round trips to the device, inputs and outputs included.
+        measured: run time in seconds that the device measured itself; None where it cannot.
     """
 
     program: str
@@ -46,10 +75,13 @@ class Profile:
     layers: tuple[LayerProfile, ...] = ()
     between: Cost = Cost(None, None)
     transfers: Transfers = field(default_factory=Transfers)
+    measured: float | None = None
 
     @property
     def seconds(self) -> float | None:
-        """The cycles as time at the platform's clock; None where they are not known."""
+        """Run time: measured, else the cycles at the platform's clock; None where not known."""
+        if self.measured is not None:
+            return self.measured
         return None if self.cycles is None else self.cycles / self.clock_hz
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ from covp.runtime.linking import (
     write_image,
 )
 from covp.runtime.module import Call, Module
-from covp.runtime.profile import MemoryUse, Profile
+from covp.runtime.profile import Cost, MemoryUse, Profile
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.tensor import DeviceTensor
 from covp.runtime.transfers import MeteredDevice
@@ -215,14 +215,14 @@ class Session:
     def timeout(self, seconds: float | None) -> None:
         self._queue.timeout = seconds
 
-    def sync(self) -> None:
-        """Run the queued calls.
+    def sync(self) -> Cost:
+        """Run the queued calls; what they cost together, as far as the device can tell.
 
         Raises:
             DeviceFault: one of them faulted; it and those behind it are dropped.
         """
         self._check_open()
-        self._queue.run_all()
+        return Cost.of(self._queue.run_all())
 
     def _symbol(self, name: str) -> int:
         return self._runtime.elf.symbols[name].address

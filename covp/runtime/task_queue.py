@@ -56,21 +56,23 @@ class TaskQueue:
         """Let a call wait for `run_all`."""
         self._waiting.append(call)
 
-    def run_all(self) -> None:
-        """Run what waits.
+    def run_all(self) -> list[Stop]:
+        """Run what waits; what each execution says of its cost.
 
         Raises:
             DeviceFault, CapacityError: all that has not run by then is dropped.
         """
+        stops = []
         while self._waiting:
             room = max((gap.size for gap in self._ram.gaps()), default=0)
             count = max(1, min(MAX_TASKS, room // TASK_BYTES))
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
             try:
-                self.run(batch)
+                stops.append(self.run(batch))
             except BaseException:
                 self.drop_all()
                 raise
+        return stops
 
     def drop_all(self) -> None:
         """Forget what waits; asking such a call for its result is an error."""

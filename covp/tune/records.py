@@ -21,7 +21,7 @@ from covp.errors import CovpError
 from covp.graph.graph import Op, Tensor
 
 Objective = Literal["speed", "balanced", "size"]
-Cost = Literal["instructions", "cycles"]
+Cost = Literal["instructions", "cycles", "time"]
 VERSION = 2
 """Of the kernels: a change of what a schedule means makes old trials worthless."""
 
@@ -38,11 +38,14 @@ class Trial:
         compiler: name and version.
         version: `VERSION` when it was measured.
         schedule: as text.
-        instructions: retired, exact; the few that call the layer are among them.
-        cycles: estimated, or measured on hardware; None without a timing model.
+        instructions: retired, exact, the few that call the layer among them; None on devices that
+            do not count.
+        cycles: estimated, or measured on hardware; None where neither is possible.
         flash_bytes: code and constants of the layer.
         scratch_bytes: working memory in the arena.
         exact: whether the output had the reference's bits; a trial without them never wins.
+        device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
+        nanoseconds: run time, measured; None where the device cannot tell.
     """
 
     layer: str
@@ -50,23 +53,33 @@ class Trial:
     compiler: str
     version: int
     schedule: str
-    instructions: int
+    instructions: int | None
     cycles: int | None
     flash_bytes: int
     scratch_bytes: int
     exact: bool
+    device: str = "virtual"
+    nanoseconds: int | None = None
 
     def score(self, objective: Objective, cost: Cost = "instructions") -> float:
-        """What a search makes small: cost times flash to the power of the objective's weight."""
-        spent = self.cycles if cost == "cycles" and self.cycles is not None else self.instructions
-        return float(spent * self.flash_bytes ** _SIZE_WEIGHT[objective])
+        """What a search makes small: cost times flash to the power of the objective's weight.
+
+        Where that cost is not known, another one is; all trials of a device know the same.
+        """
+        costs = {
+            "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
+        }  # fmt: skip
+        known = [value for value in (costs[cost], *costs.values()) if value is not None]
+        if not known:
+            return float("inf")
+        return float(known[0] * self.flash_bytes ** _SIZE_WEIGHT[objective])
 
 
 class Records:
-    """The trials of some files, found by layer, core and compiler."""
+    """The trials of some files, found by layer, core, compiler and kind of device."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._trials: dict[tuple[str, str, str], dict[str, Trial]] = {}
+        self._trials: dict[tuple[str, str, str, str], dict[str, Trial]] = {}
         for path in paths:
             for trial in read_trials(path):
                 self.add(trial)
@@ -80,16 +93,16 @@ class Records:
     def add(self, trial: Trial) -> None:
         """Keep a trial; a later one of the same schedule replaces it."""
         if trial.version == VERSION:
-            key = trial.layer, trial.core, trial.compiler
+            key = trial.layer, trial.core, trial.compiler, trial.device
             self._trials.setdefault(key, {})[trial.schedule] = trial
 
     def layers(self) -> list[tuple[str, str, str]]:
         """(layer, core, compiler) of all that is known."""
-        return list(self._trials)
+        return list(dict.fromkeys(key[:3] for key in self._trials))
 
-    def trials(self, layer: str, core: str, compiler: str) -> list[Trial]:
+    def trials(self, layer: str, core: str, compiler: str, device: str = "virtual") -> list[Trial]:
         """All trials of a layer."""
-        return list(self._trials.get((layer, core, compiler), {}).values())
+        return list(self._trials.get((layer, core, compiler, device), {}).values())
 
     def best(
         self,
@@ -98,26 +111,39 @@ class Records:
         compiler: str,
         objective: Objective = "speed",
         cost: Cost = "instructions",
+        device: str = "virtual",
     ) -> Trial | None:
         """The exact trial with the smallest score; None where there is none."""
-        exact = [trial for trial in self.trials(layer, core, compiler) if trial.exact]
+        exact = [trial for trial in self.trials(layer, core, compiler, device) if trial.exact]
         return min(exact, key=lambda trial: trial.score(objective, cost), default=None)
 
     def schedule(
-        self, op: Op, core: str, compiler: str, objective: Objective = "speed"
+        self,
+        op: Op,
+        core: str,
+        compiler: str,
+        objective: Objective = "speed",
+        device: str = "virtual",
     ) -> Schedule | None:
-        """The best schedule of an operator, None where nothing is known of it."""
+        """The best schedule of an operator, None where nothing is known of it.
+
+        What was measured on that kind of device counts first, then what the virtual one says.
+        """
         if not self._trials:
             return None
-        found = self.best(layer_key(op), core, compiler, objective)
-        return Schedule.parse(found.schedule) if found is not None else None
+        key = layer_key(op)
+        for kind in dict.fromkeys((device, "virtual")):
+            found = self.best(key, core, compiler, objective, device=kind)
+            if found is not None:
+                return Schedule.parse(found.schedule)
+        return None
 
 
 def front(trials: Iterable[Trial]) -> list[Trial]:
-    """The exact trials that no other beats in instructions and flash, fastest first."""
+    """The exact trials that no other beats in speed and flash, fastest first."""
     best: list[Trial] = []
     exact = [trial for trial in trials if trial.exact]
-    for trial in sorted(exact, key=lambda t: (t.instructions, t.flash_bytes)):
+    for trial in sorted(exact, key=lambda t: (t.score("speed"), t.flash_bytes)):
         if not best or trial.flash_bytes < best[-1].flash_bytes:
             best.append(trial)
     return best

@@ -28,6 +28,8 @@ from covp.tune.records import (
 from covp.tune.search import Search, Strategy, make_search
 
 Report = Callable[["Progress"], None]
+_OWN_PROCESS = ("virtual", "host")
+"""Devices of which each worker can have one."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,9 @@ class Options:
         strategy: order of the trials.
         objective, cost: what is made small.
         max_scratch: bytes of working memory that a schedule may take; None for no limit.
-        jobs: processes.
+        jobs: processes; a board or server has room for one only.
         seed: of random choices.
+        device: what the trials run on, as for `Session`.
     """
 
     trials: int | None = 64
@@ -91,6 +94,12 @@ class Options:
     max_scratch: int | None = None
     jobs: int = 1
     seed: int = 0
+    device: str = "virtual"
+
+    @property
+    def device_kind(self) -> str:
+        """The device without its address."""
+        return self.device.partition(":")[0]
 
 
 def tune(
@@ -139,7 +148,9 @@ class _Tuner:
         self.file = trial_file(platform, self.compiler)
         self.records = Records.available()
         self.deadline = None if options.seconds is None else time.monotonic() + options.seconds
-        self.pool = ProcessPoolExecutor(options.jobs, None, _open_bench, (platform, toolchain))
+        self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
+        bench = platform, toolchain, options.device
+        self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
 
     def __enter__(self) -> _Tuner:
         return self
@@ -152,15 +163,16 @@ class _Tuner:
         request = KernelRequest(op, self.platform.core, "layer")
         points = schedules(request)
         key = layer_key(op)
-        known = {t.schedule: t for t in self.records.trials(key, request.core.name, self.compiler)}
+        kind = self.options.device_kind
+        known = {
+            t.schedule: t for t in self.records.trials(key, request.core.name, self.compiler, kind)
+        }
         search = make_search(self.options.strategy, points, self.options.seed)
         for point in points:
             if str(point) in known:
                 search.learn(point, self._score(known[str(point)]))
         self._search(op, search, known, len(points))
-        best = self.records.best(
-            key, request.core.name, self.compiler, self.options.objective, self.options.cost
-        )
+        best = self._best(op)
         return LayerResult(op, known.get(str(points[0])), best, tuple(known.values()), len(points))
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], space: int) -> None:
@@ -168,7 +180,7 @@ class _Tuner:
         running: dict[Future[Trial | None], Schedule] = {}
         started = tried = 0
         while True:
-            while started < planned and len(running) < self.options.jobs and not self._late():
+            while started < planned and len(running) < self.jobs and not self._late():
                 proposed = search.propose(1)
                 if not proposed:
                     started = planned
@@ -185,14 +197,18 @@ class _Tuner:
                     self.records.add(trial)
                     append_trials(self.file, [trial])
                 search.learn(schedule, self._score(trial))
-                best = self.records.best(
-                    layer_key(op),
-                    self.platform.core.name,
-                    self.compiler,
-                    self.options.objective,
-                    self.options.cost,
-                )
-                self.report(Progress(op.name, tried, planned, best))
+                self.report(Progress(op.name, tried, planned, self._best(op)))
+
+    def _best(self, op: Op) -> Trial | None:
+        wanted = self.options
+        return self.records.best(
+            layer_key(op),
+            self.platform.core.name,
+            self.compiler,
+            wanted.objective,
+            wanted.cost,
+            wanted.device_kind,
+        )
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -209,14 +225,14 @@ class _Tuner:
 _bench: Bench | None = None
 
 
-def _open_bench(platform: Platform, toolchain: str) -> None:
+def _open_bench(platform: Platform, toolchain: str, device: str) -> None:
     """In each worker process: one session for all its trials."""
     import signal
 
     # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _bench
-    _bench = Bench(platform, toolchain)
+    _bench = Bench(platform, toolchain, device)
 
 
 def _measure(op: Op, schedule: Schedule) -> Trial | None:
