@@ -1,0 +1,44 @@
+"""Stop replies: why the core halted, in the words of GDB's remote protocol.
+
+GDB manual, appendix E.3 "Stop Reply Packets"; signal numbers from include/gdb/signals.def.
+"""
+
+from __future__ import annotations
+
+from covp.debug.gdb_breakpoints import GdbBreakpoints
+from covp.debug.target import DebugTarget, HaltReason
+from covp.errors import DeviceFault
+
+_SIGINT, _SIGILL, _SIGTRAP, _SIGBUS, _SIGSEGV, _SIGSYS = 2, 4, 5, 10, 11, 12
+_FAULT_SIGNALS = {
+    "unmapped read": _SIGSEGV,
+    "unmapped write": _SIGSEGV,
+    "unmapped fetch": _SIGSEGV,
+    "write to read-only memory": _SIGSEGV,
+    "stack overflow": _SIGSEGV,
+    "illegal instruction": _SIGILL,
+    "unhandled exception": _SIGSYS,  # SVC or ecall, and nobody takes it
+}
+
+
+def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
+    """The T packet for a halted core."""
+    signal, why = _signal(target), b""
+    if target.reason is HaltReason.BREAKPOINT:
+        why = breakpoints.at(target.read_register("pc")) or b""
+        why += b":;" if why else b""
+    elif target.reason is HaltReason.WATCHPOINT and target.watch_hit is not None:
+        watched = breakpoints.watched(target.watch_hit)
+        why = b"%s:%x;" % watched if watched else b""
+    return b"T%02x%sthread:1;" % (signal, why)
+
+
+def fault_text(fault: DeviceFault) -> str:
+    """The line for GDB's console."""
+    return f"covp: {fault}\n"
+
+
+def _signal(target: DebugTarget) -> int:
+    if target.reason is HaltReason.FAULT and target.fault is not None:
+        return _FAULT_SIGNALS.get(target.fault.kind, _SIGBUS)
+    return _SIGINT if target.reason is HaltReason.REQUEST else _SIGTRAP

@@ -1,0 +1,67 @@
+"""`Monitor`: the words behind GDB's ``monitor``."""
+
+from __future__ import annotations
+
+from covp.debug.target import DebugTarget
+from covp.errors import UsageError, near_misses
+
+_HELP = {
+    "help": "this list",
+    "reset [halt|run]": "reset core and peripherals; memory is kept; stays halted, or runs",
+    "halt": "let the core stand still",
+    "instructions": "retired instructions, exact, in all and since last asked",
+    "cycles": "estimated core cycles, in all and since last asked",
+    "fault": "what the program did last that the hardware forbids",
+    "peripherals": "names and addresses of what is on the bus",
+}
+
+
+class Monitor:
+    """Carries out monitor commands on a target."""
+
+    def __init__(self, target: DebugTarget) -> None:
+        self._target = target
+        self._asked = {"instructions": 0, "cycles": 0}
+
+    def run(self, line: str) -> str:
+        """What to print, with its line ends. Raises UsageError: no such command."""
+        words = line.split() or ["help"]
+        command = getattr(self, f"_{words[0]}", None)
+        names = [name.split()[0] for name in _HELP]
+        if words[0] not in names or command is None:
+            raise UsageError(f"no monitor command {words[0]!r}: {near_misses(words[0], names)}")
+        return str(command(words[1:]))
+
+    def _help(self, words: list[str]) -> str:
+        return "".join(f"{name:18} {text}\n" for name, text in _HELP.items())
+
+    def _reset(self, words: list[str]) -> str:
+        how = words[0] if words else "halt"
+        if how not in ("halt", "init", "run"):  # init: as OpenOCD's scripts say
+            raise UsageError(f"reset {how!r}: it is halt or run")
+        self._target.reset(halt=how != "run")
+        return "running\n" if how == "run" else f"halted at 0x{self._pc():08x}\n"
+
+    def _halt(self, words: list[str]) -> str:
+        self._target.halt()
+        return f"halted at 0x{self._pc():08x}\n"
+
+    def _instructions(self, words: list[str]) -> str:
+        return self._count("instructions", self._target.device.instructions)
+
+    def _cycles(self, words: list[str]) -> str:
+        return self._count("cycles", self._target.device.cycles)
+
+    def _count(self, what: str, now: int) -> str:
+        before, self._asked[what] = self._asked[what], now
+        return f"{now} {what}, {now - before} since last asked\n"
+
+    def _fault(self, words: list[str]) -> str:
+        return f"{self._target.fault}\n" if self._target.fault else "no fault\n"
+
+    def _peripherals(self, words: list[str]) -> str:
+        every = sorted(self._target.device.peripherals.items(), key=lambda item: item[1][0])
+        return "".join(f"0x{base:08x} {name}\n" for name, (base, _) in every)
+
+    def _pc(self) -> int:
+        return self._target.read_register("pc") & ~1
