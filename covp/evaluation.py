@@ -131,6 +131,7 @@ def evaluate(
     allow_unused: bool = False,
     optimize: Objective = "speed",
     tuned: bool = True,
+    by_layer: bool = False,
 ) -> Evaluation:
     """Compile a model, run it once and compare its outputs with the reference.
 
@@ -140,6 +141,8 @@ def evaluate(
         allow_unused: an accelerator that gets no layer is not an error.
         optimize: which of the tuned schedules to take.
         tuned: use the tuner's records where there are some.
+        by_layer: the host starts the layers one by one, so that a device which only knows the cost
+            of an execution tells that of each layer.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
@@ -154,8 +157,8 @@ def evaluate(
         schedules=recorded_schedules(platform, toolchain, optimize, device) if tuned else None,
     )
     values = random_inputs(graph, seed) if inputs is None else list(inputs)
-    with Session(platform, device=device, toolchain=toolchain) as session:
-        module = session.load(program)
+    with Session(platform, device=device, toolchain=toolchain, strict=by_layer) as session:
+        module = session.load(program, hosted=by_layer)
         start = time.perf_counter()
         result = module.run(*values)
         elapsed = time.perf_counter() - start

@@ -12,7 +12,11 @@ platform = click.option(
     help="A name from `covp platforms`, or the path of a YAML file.",
 )
 device = click.option(
-    "--device", default="virtual", show_default=True, help="What the platform runs on."
+    "--device",
+    default="virtual",
+    show_default=True,
+    metavar="DEVICE",
+    help="What the platform runs on: virtual, host, gdb:HOST:PORT, gdb:qemu, openocd:HOST:PORT.",
 )
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True

@@ -25,7 +25,11 @@ from covp.tune.records import Objective
 @options.toolchain
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
-@click.option("--profile", is_flag=True, help="Add each layer's schedule and cost per MAC.")
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Add each layer's schedule and cost; devices that cannot count by layer run them singly.",
+)
 @click.option("--explain", is_flag=True, help="Why accelerators did not take a layer.")
 @options.optimize
 @options.tuned
@@ -55,6 +59,7 @@ def run(
         seed=seed,
         optimize=optimize,
         tuned=tuned,
+        by_layer=profile and device != "virtual",
     )
     if as_json:
         document = result.record()
@@ -73,29 +78,27 @@ def run(
 
 def _report(result: Evaluation, profile: bool) -> None:
     source = "  SYNTHETIC stand-in: random weights" if result.source == "synthetic" else ""
-    click.echo(f"{result.model} on {result.platform.name}, {result.toolchain}{source}")
-    columns = ["layer", "operator", "on", "MACs", "instructions", "cycles (est.)"]
+    where = "" if result.device == "virtual" else f" ({result.device})"
+    click.echo(f"{result.model} on {result.platform.name}{where}, {result.toolchain}{source}")
+    estimated = result.device == "virtual"
+    cycles = "cycles (est.)" if estimated else "cycles (measured)"
+    columns = ["layer", "operator", "on", "MACs", "instructions", cycles]
+    costs = [(entry.instructions, entry.cycles) for entry in result.profile.layers]
+    costs = costs or [(None, None)] * len(result.program.layers)
     rows: list[list[object]] = [
-        [
-            f"{entry.layer.index}",
-            entry.layer.op,
-            entry.layer.target,
-            entry.layer.macs,
-            entry.instructions,
-            entry.cycles,
-        ]
-        for entry in result.profile.layers
+        [f"{layer.index}", layer.op, layer.target, layer.macs, *cost]
+        for layer, cost in zip(result.program.layers, costs, strict=True)
     ]
     between = result.profile.between
-    rows.append(["", "between layers", "", None, between.instructions, between.cycles])
+    if between.instructions is not None:
+        rows.append(["", "between layers", "", None, between.instructions, between.cycles])
     total = sum(layer.macs for layer in result.program.layers)
     rows.append(["", "total", "", total, result.profile.instructions, result.profile.cycles])
     if profile:
         columns += ["per MAC", "schedule"]
-        for row, entry in zip(rows, result.profile.layers, strict=False):
-            spent, macs = entry.instructions, entry.layer.macs
-            per_mac = f"{spent / macs:.2f}" if macs and spent is not None else None
-            row += [per_mac, entry.layer.schedule]
+        for row, layer, (spent, _) in zip(rows, result.program.layers, costs, strict=False):
+            per_mac = f"{spent / layer.macs:.2f}" if layer.macs and spent is not None else None
+            row += [per_mac, layer.schedule]
     print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
     memory = result.memory
     click.echo(
@@ -103,11 +106,14 @@ def _report(result: Evaluation, profile: bool) -> None:
         f"(arena {memory.arena_bytes:,}, stack {memory.stack_bytes:,})"
     )
     if result.profile.seconds is not None:
-        click.echo(
-            f"estimated {result.profile.seconds * 1e3:,.2f} ms at "
-            f"{result.platform.clock_hz / 1e6:g} MHz; simulated in "
-            f"{result.simulation_seconds * 1e3:,.0f} ms"
-        )
+        word = "estimated" if estimated else "measured"
+        clock = f" at {result.platform.clock_hz / 1e6:g} MHz" if result.profile.cycles else ""
+        click.echo(f"{word} {result.profile.seconds * 1e3:,.2f} ms{clock}")
+    transfers = result.profile.transfers
+    click.echo(
+        f"{'simulated' if estimated else 'run'} in {result.simulation_seconds * 1e3:,.0f} ms "
+        f"with {transfers.round_trips} round trips to the device"
+    )
     if result.matches_reference:
         click.echo("outputs match the reference")
     else:
