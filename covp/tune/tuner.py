@@ -108,15 +108,18 @@ def tune(
     toolchain: str = "zig",
     options: Options = Options(),
     report: Report = lambda progress: None,
+    records: Records | None = None,
 ) -> list[LayerResult]:
     """Search; every trial is on disk at once, so an interrupted search has lost nothing.
 
-    Trials that are known already are not repeated and count for nothing in the budget.
+    Trials that are known already, by ``records`` (default: all that are available), are not
+    repeated and count for nothing in the budget.
 
     Raises:
         CovpError: the toolchain or device failed.
     """
-    tuner = _Tuner(platform, toolchain, options, report)
+    known = Records.available() if records is None else records
+    tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:
         return [tuner.layer(op) for op in _distinct(run_passes(graph), platform)]
 
@@ -139,14 +142,19 @@ def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:
 
 class _Tuner:
     def __init__(
-        self, platform: Platform, toolchain: str, options: Options, report: Report
+        self,
+        platform: Platform,
+        toolchain: str,
+        options: Options,
+        report: Report,
+        records: Records,
     ) -> None:
         self.platform = platform
         self.options = options
         self.report = report
         self.compiler = get_toolchain(toolchain, platform.core).version
         self.file = trial_file(platform, self.compiler)
-        self.records = Records.available()
+        self.records = records
         self.deadline = None if options.seconds is None else time.monotonic() + options.seconds
         self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
         bench = platform, toolchain, options.device
