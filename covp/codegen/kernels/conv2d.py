@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from covp.codegen.c_text import indent
+from covp.codegen.intrinsics import dot_products, find_dot_product
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.packed import PackedBlock, PackedGemm
 from covp.codegen.kernels.packed_weights import PackedWeightsCode
@@ -20,19 +21,9 @@ from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
-_SPACES = (
-    Space(
-        "smlad",
-        {
-            "pixels": (1, 2, 3, 4),
-            "channels": (1, 2, 3, 4),
-            "unroll": (1, 2, 4, 8),
-            "weights": (8, 16),
-        },
-    ),
+_PACKED_SPACES = (
     Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)}),
     Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "unroll": (1, 2, 4)}),
-    Space("mac", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6, 8), "unroll": (1, 2, 4, 8)}),
 )
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
@@ -42,7 +33,18 @@ def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a convolution or fully connected layer, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
-    return valid_schedules(_SPACES, default, lambda s: is_valid(problem, request.core, s))
+    return valid_schedules(
+        _spaces(request.core), default, lambda s: is_valid(problem, request.core, s)
+    )
+
+
+def _spaces(core: Core) -> Iterator[Space]:
+    """The register blocks of every instruction that the core has, and the packed forms."""
+    for dot in filter(lambda dot: dot.fits(core), dot_products()):
+        channels = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
+        knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
+        yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
+    yield from _PACKED_SPACES
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -57,7 +59,7 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     if isinstance(block, PackedBlock):
         sums = block.pairs * block.channels
         return not core.has("dsp") and 2 * sums <= _MOST_SUMS and PackedGemm.takes(problem, block)
-    return block.wide == core.has("dsp") and block.pixels * block.channels <= _MOST_SUMS
+    return block.dot.fits(core) and block.pixels * block.channels <= _MOST_SUMS
 
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
@@ -67,6 +69,9 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
 
 def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
     channels = problem.out_channels
+    for dot in filter(lambda dot: dot.lanes == 4 and dot.fits(core), dot_products()):
+        for pixels, together in ((4, min(channels, 2)), (1, min(channels, 4)), (1, 1)):
+            yield Schedule(dot.name, {"pixels": pixels, "channels": together, "unroll": 4})
     if core.has("dsp"):
         for pixels, together in ((4, 1), (1, min(channels, 4))):
             knobs = {"pixels": pixels, "channels": together, "unroll": 8, "weights": 8}
@@ -86,10 +91,11 @@ def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
 def _block(schedule: Schedule) -> Block | PackedBlock:
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
+    dot = find_dot_product(schedule.tile)
+    if dot is None:
+        raise UsageError(f"schedule {str(schedule)!r}: no instruction {schedule.tile!r} is known")
     shape = schedule["pixels"], schedule["channels"], schedule["unroll"]
-    if schedule.tile == "smlad":
-        return Block(*shape, wide=True, weight_bits=schedule["weights"])
-    return Block(*shape, wide=False)
+    return Block(*shape, dot, weight_bits=schedule.knobs.get("weights", 8))
 
 
 @kernel("CONV_2D", "int8", schedules=conv2d_schedules)
@@ -118,7 +124,9 @@ class Conv2DCode:
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
         self.packed = isinstance(block, PackedBlock)
         self.wide = isinstance(block, Block) and block.wide
-        self.direct = _rows_in_place(problem) and not self.wide
+        self.in_words = isinstance(block, Block) and block.in_words
+        aligned = self.depth % 4 == 0 or not self.in_words
+        self.direct = _rows_in_place(problem) and not self.wide and aligned
         padded = -(-self.depth // 4) * 4
         self.row_stride = self.depth if self.direct else padded
         self.words = problem.in_channels % 4 == 0
@@ -142,7 +150,7 @@ class Conv2DCode:
         parts = [
             self.request.headline,
             "#include <stdint.h>",
-            "#include <arm_acle.h>" if self.wide else self.gemm.requantizer.includes,
+            *dict.fromkeys([self._definitions, self.gemm.requantizer.includes]),
             self.gemm.constants(),
             self.gemm.requantizer.function(),
             self.gemm.function("tile"),
@@ -152,7 +160,11 @@ class Conv2DCode:
             self._body(),
         ]
         source = "\n".join(part for part in parts if part)
-        return LayerCode(op, self.request.function, source, arguments, schedule=str(self.block))
+        return LayerCode(op, self.request.function, source, arguments, schedule="")
+
+    @property
+    def _definitions(self) -> str:
+        return self.block.dot.definitions if isinstance(self.block, Block) else ""
 
     def _scratch_bytes(self) -> int:
         """Patches of a block; behind them, rows of bytes that are still to be widened or packed."""
@@ -180,9 +192,10 @@ class Conv2DCode:
         if self.packed:
             lines += [indent(self._pack_block()), f"    tile(packed, {output});"]
         elif self.direct:
-            lines.append(f"    tile(input + pixel * {self.row_stride}, {output});")
+            words = "(const uint32_t *)" if self.in_words else ""
+            lines.append(f"    tile({words}(input + pixel * {self.row_stride}), {output});")
         else:
-            words = "(const uint32_t *)" if self.wide else ""
+            words = "(const uint32_t *)" if self.in_words else ""
             lines += [
                 f"    for (int32_t p = 0; p < {block}; p++) {{",
                 indent(self._gather_next("p"), 2),
@@ -338,12 +351,14 @@ class Conv2DCode:
         """C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
         zero = str(self.problem.input_zero_point)
         needs_fill = not _rows_in_place(self.problem)
+        widen = self.block.dot.widen if isinstance(self.block, Block) else ""
+        wide = _WIDEN.replace("@widen", widen)
         if self.wide and self.words:
             fill = _FILL_WIDE.replace("@zero", zero)
-            return _WIDEN.replace("widen(", "copy(") + (fill if needs_fill else "")
+            return wide.replace("void widen(", "void copy(") + (fill if needs_fill else "")
         copy = _COPY_WORDS if self.words else _COPY_BYTES
         fill = _FILL_BYTES.replace("@zero", zero) if needs_fill else ""
-        return copy + fill + (_WIDEN if self.wide else "")
+        return copy + fill + (wide if self.wide else "")
 
 
 def _rows_in_place(problem: QuantizedConv2D) -> bool:
@@ -381,8 +396,8 @@ static inline void widen(int16_t *to, const int8_t *from, int32_t count)
     uint32_t *target = (uint32_t *)to;
     for (int32_t i = 0; i < count / 4; i++) {
         uint32_t four = source[i];
-        target[2 * i] = (uint32_t)__sxtb16(four);
-        target[2 * i + 1] = (uint32_t)__sxtb16((four >> 8) | (four << 24));
+        target[2 * i] = (uint32_t)@widen(four);
+        target[2 * i + 1] = (uint32_t)@widen((four >> 8) | (four << 24));
     }
 }
 """

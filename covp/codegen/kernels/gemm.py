@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
+from covp.codegen.intrinsics import DotProduct
 from covp.codegen.kernels.pin import pin, pin_macros
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
@@ -27,20 +28,26 @@ class Block:
     Attributes:
         pixels: rows of the patch matrix taken at once.
         channels: output channels taken at once.
-        unroll: steps of the inner loop written out (a step is one k, or four with DSP).
-        wide: patches are int16 pairs and products go through SMLAD.
+        unroll: steps of the inner loop written out (`DotProduct.step` k each).
+        dot: the instruction that multiplies and adds.
         weight_bits: 16 keeps the weights widened in flash, which saves the core from doing it.
     """
 
     pixels: int
     channels: int
     unroll: int
-    wide: bool
+    dot: DotProduct
     weight_bits: int = 8
 
-    def __str__(self) -> str:
-        kind = "smlad" if self.wide else "mac"
-        return f"{kind} {self.pixels}px x {self.channels}ch, unroll {self.unroll}"
+    @property
+    def wide(self) -> bool:
+        """Patches are int16, two to a word."""
+        return self.dot.operand == "int16"
+
+    @property
+    def in_words(self) -> bool:
+        """Patches and weights are read as words."""
+        return self.dot.lanes > 1
 
 
 class Gemm:
@@ -62,8 +69,8 @@ class Gemm:
 
     @property
     def steps(self) -> int:
-        """Steps of the inner loop: k, or k in fours with DSP."""
-        return -(-self.depth // 4) if self.block.wide else self.depth
+        """Steps of the inner loop."""
+        return -(-self.depth // self.block.dot.step)
 
     def constants(self) -> str:
         """The weights in the order the tile reads them, and the channel table."""
@@ -79,11 +86,11 @@ class Gemm:
         )
 
     def _layout(self) -> str:
-        unit = "4 k" if self.block.wide else "k"
+        unit = "4 k" if self.block.in_words else "k"
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
     def _packed(self) -> NDArray[Any]:
-        group = 4 if self.block.wide else 1
+        group = self.block.dot.step
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]
@@ -98,18 +105,17 @@ class Gemm:
     def function(self, name: str) -> str:
         """C text of ``static void name(const T *patch, int8_t *output)`` for a block of pixels.
 
-        ``patch`` points to int8 rows, or int16 pairs as uint32_t with DSP; rows are
-        ``row_stride`` elements apart. ``output`` is dense: a row of all channels a pixel.
+        ``patch`` points to int8 rows, or to words of several lanes; rows are ``row_stride``
+        elements apart. ``output`` is dense: a row of all channels a pixel.
         """
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
-        source = "const uint32_t *patch" if self.block.wide else "const int8_t *patch"
+        pointer = "const uint32_t *" if self.block.in_words else "const int8_t *"
         # inlined into the walk it would have to share its registers
         lines = [
-            f"static __attribute__((noinline)) void {name}({source}, int8_t *output)",
+            f"static __attribute__((noinline)) void {name}({pointer}patch, int8_t *output)",
             "{",
         ]
-        pointer = "const uint32_t *" if self.block.wide else "const int8_t *"
         lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
@@ -127,7 +133,7 @@ class Gemm:
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
             "int32_t " + ", ".join(f"s{p}{c} = q[{c * columns}]" for p, c in sums) + ";",
-            f"const {'uint32_t' if self.block.wide else 'int8_t'} *x = patch;",
+            f"const {'uint32_t' if self.block.in_words else 'int8_t'} *x = patch;",
         ]
         lines += self._loop(pixels, channels)
         for c in range(channels):
@@ -159,7 +165,7 @@ class Gemm:
         return lines
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
-        emit = self._step_wide if self.block.wide else self._step_narrow
+        emit = {1: self._step_narrow, 2: self._step_wide, 4: self._step_words}[self.block.dot.lanes]
         return ["{", *("    " + line for line in emit(pixels, channels, step)), "}"]
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
@@ -168,12 +174,26 @@ class Gemm:
         lines = ["int32_t " + ", ".join(loads) + ";"]
         for p in range(pixels):
             lines.append(f"int32_t x{p} = x[{step + p * self.row_stride}];")
-            lines += [f"s{p}{c} += w{c} * x{p};" for c in range(channels)]
+            lines += self._add(p, channels, "w", f"x{p}")
+            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
+        return lines
+
+    def _add(self, pixel: int, channels: int, weights: str, x: str) -> list[str]:
+        return [self.block.dot.add(f"s{pixel}{c}", x=x, w=f"{weights}{c}") for c in range(channels)]
+
+    def _step_words(self, pixels: int, channels: int, step: int) -> list[str]:
+        """Four k: a word of each channel's weights and a word of each pixel, bytes as they lie."""
+        loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
+        lines = ["uint32_t " + ", ".join(loads) + ";"]
+        for p in range(pixels):
+            lines.append(f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];")
+            lines += self._add(p, channels, "w", f"x{p}")
             lines.append(pin([f"s{p}{c}" for c in range(channels)]))
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Four k: SXTB16 splits a word of weights into the pairs (0, 2) and (1, 3)."""
+        """Four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
+        widen = self.block.dot.widen
         lines = []
         for c in range(channels):
             at = step * channels + c
@@ -183,14 +203,14 @@ class Gemm:
                 continue
             lines.append(f"uint32_t v{c} = w[{at}];")
             lines.append(
-                f"int32_t a{c} = __sxtb16(v{c}), b{c} = __sxtb16((v{c} >> 8) | (v{c} << 24));"
+                f"int32_t a{c} = {widen}(v{c}), b{c} = {widen}((v{c} >> 8) | (v{c} << 24));"
             )
         row = self.row_stride // 2
         for p in range(pixels):
             at = 2 * step + p * row
             lines.append(f"int32_t y{p} = (int32_t)x[{at}], z{p} = (int32_t)x[{at + 1}];")
             for c in range(channels):
-                lines.append(f"s{p}{c} = __smlad(a{c}, y{p}, s{p}{c});")
-                lines.append(f"s{p}{c} = __smlad(b{c}, z{p}, s{p}{c});")
+                lines.append(self.block.dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
+                lines.append(self.block.dot.add(f"s{p}{c}", x=f"z{p}", w=f"b{c}"))
             lines.append(pin([f"s{p}{c}" for c in range(channels)]))
         return lines

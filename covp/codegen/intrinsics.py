@@ -1,0 +1,126 @@
+"""Multiply-accumulate instructions as data: what the matrix kernel's inner loop is built from.
+
+An instruction that covp does not know, of a user's own core, is one `register` away::
+
+    from covp.codegen.intrinsics import DotProduct, register
+
+    register(DotProduct(
+        "dot4", requires=frozenset({"xdot"}), lanes=4, operand="int8",
+        expression="dot4({x}, {w}, {sum})",
+        definitions="static inline int32_t dot4(uint32_t x, uint32_t w, int32_t sum) {...}\\n",
+    ))
+
+Every core with the feature then has tiles of that name in its schedule spaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from covp.cores import Core
+from covp.errors import UsageError
+
+
+@dataclass(frozen=True)
+class DotProduct:
+    """An instruction that adds one or several products to a 32-bit sum.
+
+    Attributes:
+        name: of the tile in schedules.
+        requires: features of `covp.cores.Core` that it needs.
+        lanes: products of one use: 1 (operands are int32 variables), 2 or 4 (a uint32_t word each).
+        operand: type of a lane: "int8" (1 or 4 lanes) or "int16" (2 lanes).
+        expression: C of the new sum, from {x} (activations), {w} (weights) and {sum}.
+        definitions: C text that the expression needs: an #include, an inline function.
+        widen: for int16 lanes, C function that sign-extends the bytes 0 and 2 of a word.
+        better: features with which another instruction is always better.
+    """
+
+    name: str
+    requires: frozenset[str]
+    lanes: Literal[1, 2, 4]
+    operand: Literal["int8", "int16"]
+    expression: str
+    definitions: str = ""
+    widen: str = ""
+    better: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if (self.lanes, self.operand) not in ((1, "int8"), (4, "int8"), (2, "int16")):
+            raise UsageError(
+                f"intrinsic {self.name}: {self.lanes} lanes of {self.operand} are not supported; "
+                "1 or 4 of int8 and 2 of int16 are"
+            )
+        if self.operand == "int16" and not self.widen:
+            raise UsageError(f"intrinsic {self.name}: int16 lanes need `widen`")
+        for part in ("{x}", "{w}", "{sum}"):
+            if part not in self.expression:
+                raise UsageError(f"intrinsic {self.name}: its expression lacks {part}")
+
+    @property
+    def step(self) -> int:
+        """k of one step of the inner loop; a word of weights holds four, widened or not."""
+        return 1 if self.lanes == 1 else 4
+
+    def fits(self, core: Core) -> bool:
+        """Whether a core has it and nothing better."""
+        return self.requires <= core.features and self.better.isdisjoint(core.features)
+
+    def add(self, total: str, x: str, w: str) -> str:
+        """C statement that adds to the variable ``total``."""
+        return f"{total} = {self.expression.format(x=x, w=w, sum=total)};"
+
+
+_DOT_PRODUCTS: dict[str, DotProduct] = {}
+
+
+def register(instruction: DotProduct) -> DotProduct:
+    """Make an instruction known; the same once more changes nothing.
+
+    Raises:
+        UsageError: another one has that name.
+    """
+    if _DOT_PRODUCTS.setdefault(instruction.name, instruction) != instruction:
+        raise UsageError(f"intrinsic {instruction.name}: another instruction has that name")
+    return instruction
+
+
+def unregister(name: str) -> None:
+    """Forget an instruction. Raises KeyError."""
+    del _DOT_PRODUCTS[name]
+
+
+def dot_products() -> tuple[DotProduct, ...]:
+    """All that are known."""
+    return tuple(_DOT_PRODUCTS.values())
+
+
+def find_dot_product(name: str) -> DotProduct | None:
+    """The instruction of that name."""
+    return _DOT_PRODUCTS.get(name)
+
+
+# Arm DDI0403E (ARMv7-M) A7.7: SMLAD adds two products of halves; SXTB16 sign-extends two bytes.
+SMLAD = register(
+    DotProduct(
+        "smlad",
+        requires=frozenset({"dsp"}),
+        lanes=2,
+        operand="int16",
+        expression="__smlad({w}, {x}, {sum})",
+        definitions="#include <arm_acle.h>",
+        widen="__sxtb16",
+    )
+)
+# MLA on Arm, MUL and ADD elsewhere: the compiler's choice.
+MAC = register(
+    DotProduct(
+        "mac",
+        requires=frozenset(),
+        lanes=1,
+        operand="int8",
+        expression="{sum} + {w} * {x}",
+        better=frozenset({"dsp"}),
+    )
+)
