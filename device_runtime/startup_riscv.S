@@ -1,4 +1,5 @@
 /* Reset of RV32: lies at the start of the flash, where the core begins. */
+    .option norelax /* GNU as writes the ranges of this file's debug information before relaxing */
     .section .vectors, "ax", @progbits
     .global covp_reset
     .type covp_reset, @function
