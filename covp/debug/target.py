@@ -115,13 +115,17 @@ class DebugTarget:
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
-    def step(self) -> None:
-        """Carry out one instruction of a halted core; breakpoints do not count."""
+    def step(self, watch: bool = False) -> None:
+        """Carry out one instruction of a halted core; breakpoints do not count.
+
+        ``watch``: a watched access does count, and the core stays in front of it.
+        """
         self._check_halted("step")
         with self._still():
             try:
-                self.device.step()
-                self._note(HaltReason.STEP)
+                self.device.step(watch)
+                hit = self.device.watch_hit is not None
+                self._note(HaltReason.WATCHPOINT if hit else HaltReason.STEP)
             except DeviceFault as fault:
                 self._note_fault(fault)
 

@@ -381,10 +381,13 @@ class VirtualDevice:
             self.engine.reg_write(self._register("pc"), pc | self._thumb)
         return False
 
-    def step(self) -> None:
-        """Carry out one instruction; breakpoints do not count. Raises DeviceFault."""
+    def step(self, watch: bool = False) -> None:
+        """Carry out one instruction; breakpoints do not count. Raises DeviceFault.
+
+        ``watch``: a watched access does count; `watch_hit` tells of it, and the core stays.
+        """
         self._begin(math.inf)
-        self._step_over_here()
+        self._step_over_here(watch)
 
     def request_halt(self) -> None:
         """End `run` soon. To be called from another thread, again and again until it has ended."""
@@ -408,10 +411,10 @@ class VirtualDevice:
         self._check_open()
         self._watchpoints.set(watches)
 
-    def _step_over_here(self) -> None:
-        """One instruction with all breakpoints and watchpoints out of the way."""
+    def _step_over_here(self, watch: bool = False) -> None:
+        """One instruction with all breakpoints (and watchpoints) out of the way."""
         self._counter.set_breakpoints(())
-        self._watchpoints.suspended = True
+        self._watchpoints.suspended = not watch
         try:
             pc = self._execution.step(self.read_register("pc") & ~1)
             self.engine.reg_write(self._register("pc"), pc | self._thumb)
