@@ -79,6 +79,23 @@ class Source:
             raise UsageError(f"{path}: cannot be read as C source: {error}") from None
 
 
+@dataclass(frozen=True)
+class Driver:
+    """A compiler as a Makefile calls it, for compiling and linking.
+
+    Attributes:
+        command: found on the user's path.
+        compile_flags: all of them.
+        link_flags: without script, objects and output.
+        libraries: at the end of the link.
+    """
+
+    command: str
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
 class Toolchain:
     """A compiler and linker for one core; `get_toolchain` makes them."""
 
@@ -239,6 +256,10 @@ class Toolchain:
         if done.returncode:
             raise ToolchainError(first_error(done.stderr, self.name))
 
+    def driver(self) -> Driver:
+        """How a Makefile calls it."""
+        raise NotImplementedError
+
     def _find(self) -> str:
         raise NotImplementedError
 
@@ -275,9 +296,24 @@ class Zig(Toolchain):
     def _version_arguments(self) -> tuple[str, ...]:
         return ("version",)
 
+    def driver(self) -> Driver:
+        """Through Python, which knows where the wheel put it."""
+        return Driver(
+            command="python3 -m ziglang cc",
+            compile_flags=self._compile_flags(),
+            # no -nostdlib: there is no library for bare metal but the compiler's own
+            link_flags=(*self._target(), "-Wl,--gc-sections", "-Wl,--entry=covp_reset"),
+            libraries=(),
+        )
+
+    def _target(self) -> tuple[str, ...]:
+        return ("-target", self.core.zig_target, f"-mcpu={self.core.zig_cpu}")
+
+    def _compile_flags(self) -> tuple[str, ...]:
+        return (*self._target(), *COMMON_FLAGS, "-fno-sanitize=all")
+
     def _compile_command(self, flags: Sequence[str]) -> list[str]:
-        target = ("-target", self.core.zig_target, f"-mcpu={self.core.zig_cpu}")
-        return [self.binary, "cc", *target, *COMMON_FLAGS, "-fno-sanitize=all", *flags]
+        return [self.binary, "cc", *self._compile_flags(), *flags]
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
         emulation = "armelf" if self.core.architecture == "arm" else "elf32lriscv"
@@ -330,16 +366,30 @@ class Gcc(Toolchain):
         return ("-dumpfullversion",)
 
     def _compile_command(self, flags: Sequence[str]) -> list[str]:
+        return [self.binary, *self._compile_flags(), *flags]
+
+    def _compile_flags(self) -> tuple[str, ...]:
         # folding equal functions into one would take names from signatures and profiles
-        return [self.binary, *self.core.gcc_flags, *COMMON_FLAGS, "-fno-ipa-icf", *flags]
+        return (*self.core.gcc_flags, *COMMON_FLAGS, "-fno-ipa-icf")
+
+    def driver(self) -> Driver:
+        """The cross compiler of that name."""
+        return Driver(
+            command=f"{self.core.gcc_prefix}gcc",
+            compile_flags=self._compile_flags(),
+            link_flags=(*self._link_target(), "-nostdlib", "-static"),
+            libraries=("-lgcc",),
+        )
+
+    def _link_target(self) -> tuple[str, ...]:
+        # GCC finds its library by the architecture's exact spelling, and has none with _zicsr
+        target = (flag.replace("_zicsr", "") for flag in self.core.gcc_flags)
+        return (*target, "-nostartfiles", "-Wl,--gc-sections,--no-warn-rwx-segments")
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
-        # GCC finds its library by the architecture's exact spelling, and has none with _zicsr
-        target = [flag.replace("_zicsr", "") for flag in self.core.gcc_flags]
-        command = [self.binary, *target, "-nostdlib", "-nostartfiles", "-static"]
-        command += ["-Wl,--gc-sections,--no-check-sections,--no-warn-rwx-segments"]
-        command += ["-T", str(script), "-o", str(out), *map(str, objects), "-lgcc"]
-        self._run(command)
+        command = [self.binary, *self._link_target(), "-nostdlib", "-static"]
+        command += ["-Wl,--no-check-sections", "-T", str(script), "-o", str(out)]
+        self._run([*command, *map(str, objects), "-lgcc"])
 
     def _ar(self) -> list[str]:
         return [f"{self.core.gcc_prefix}ar"]

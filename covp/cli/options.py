@@ -18,6 +18,14 @@ device = click.option(
     metavar="DEVICE",
     help="What the platform runs on: virtual, host, gdb:HOST:PORT, gdb:qemu, openocd:HOST:PORT.",
 )
+accelerators = click.option(
+    "-a",
+    "--accel",
+    "accelerators",
+    multiple=True,
+    metavar="ACCEL",
+    help="A name from `covp accelerators` or file.py:Class, with :key=value,...",
+)
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )

@@ -13,14 +13,7 @@ from covp.tune.records import Objective
 @click.command()
 @click.argument("model")
 @options.platform
-@click.option(
-    "-a",
-    "--accel",
-    "accelerators",
-    multiple=True,
-    metavar="ACCEL",
-    help="A name from `covp accelerators` or file.py:Class, with :key=value,...",
-)
+@options.accelerators
 @options.device
 @options.toolchain
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")

@@ -22,6 +22,17 @@ _PLAIN_LOOPS = {
 }
 
 
+START_FILES = {
+    architecture: ("startup.c", f"startup_{suffix}.S") for architecture, suffix in _SUFFIX.items()
+}
+"""By architecture: what a program without a host starts with."""
+
+
+def plain_loops(toolchain: Toolchain) -> tuple[str, ...]:
+    """Compiler options for memcpy and its family."""
+    return _PLAIN_LOOPS[toolchain.name]
+
+
 def place_runtime(toolchain: Toolchain, platform: Platform, memory: ImageMemory) -> LoadedImage:
     """Compile and link the runtime for a platform (cached)."""
     names = ["task_runner.c", f"enter_{_SUFFIX[platform.core.architecture]}.S"]
@@ -36,7 +47,7 @@ def _support_objects(toolchain: Toolchain) -> list[Path]:
     """Workspace allocation and memcpy with its family."""
     workspace = Source.read(runtime_dir() / "workspace.c")
     memory = Source.read(runtime_dir() / "memory.c")
-    plain = ("-g1", *_PLAIN_LOOPS[toolchain.name])
+    plain = ("-g1", *plain_loops(toolchain))
     return [
         *toolchain.compile([workspace], flags=("-g1",)),
         *toolchain.compile([memory], flags=plain),
@@ -83,7 +94,7 @@ def link_standalone(
         ToolchainError: it does not compile or link, or overflows a memory region.
     """
     folder = runtime_dir()
-    start = [folder / "startup.c", folder / f"startup_{_SUFFIX[platform.core.architecture]}.S"]
+    start = [folder / name for name in START_FILES[platform.core.architecture]]
     objects = toolchain.compile(sources, headers, flags=("-g", *flags))
     objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
     objects += [*_support_objects(toolchain), runtime_library(toolchain)]

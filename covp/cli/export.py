@@ -1,0 +1,55 @@
+"""``covp export``: a model as a C project that stands alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json
+from covp.codegen.compile import compile
+from covp.evaluation import random_inputs, recorded_schedules
+from covp.export import export_project
+from covp.frontend import load_model
+from covp.platform_file import load_platform
+from covp.toolchain import get_toolchain
+from covp.tune.records import Objective
+
+
+@click.command()
+@click.argument("model")
+@options.platform
+@options.accelerators
+@options.toolchain
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
+@options.seed
+@options.optimize
+@options.tuned
+@options.as_json
+def export(
+    model: str,
+    platform: str,
+    accelerators: tuple[str, ...],
+    toolchain: str,
+    output: Path,
+    seed: int,
+    optimize: Objective,
+    tuned: bool,
+    as_json: bool,
+) -> int:
+    """Write MODEL as C with start-up code, linker script, Makefile and a checked main to DIR."""
+    board = load_platform(platform)
+    graph = load_model(model)
+    schedules = recorded_schedules(board, toolchain, optimize) if tuned else None
+    program = compile(graph, board, accelerators, schedules=schedules)
+    inputs = random_inputs(graph, seed)
+    assert program.reference is not None
+    outputs = program.reference(inputs)
+    written = export_project(program, get_toolchain(toolchain, board.core), output, inputs, outputs)
+    if as_json:
+        files = [path.as_posix() for path in written]
+        print_json({"schema": "covp.export/1", "folder": str(output), "files": files})
+    else:
+        click.echo(f"{len(written)} files in {output}; build with: make -C {output}")
+    return 0

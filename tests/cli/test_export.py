@@ -1,0 +1,80 @@
+"""``covp export``: the project builds with make alone, and runs from reset with the right bits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from covp.device.virtual import VirtualDevice
+from covp.platform_file import load_platform
+from covp.runtime.elf import ElfImage
+
+from .conftest import Call
+
+if shutil.which("make") is None:
+    pytest.skip("make is not installed (apt install make)", allow_module_level=True)
+
+
+def build(folder: Path) -> bytes:
+    python = Path(sys.executable).parent
+    path = f"{python}{os.pathsep}{os.environ['PATH']}"
+    # no covp there: only what is in the folder may be used
+    done = subprocess.run(
+        ["make", "-C", str(folder), "-j2"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    return (folder / "firmware.elf").read_bytes()
+
+
+def exit_status(platform: str, elf: bytes) -> int:
+    with VirtualDevice(load_platform(platform)) as device:
+        for segment in ELFFile(io.BytesIO(elf)).iter_segments():
+            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
+                device.write(segment["p_paddr"], segment.data())
+        symbols = ElfImage(elf).symbols
+        device.execute(symbols["covp_reset"].address, symbols["covp_exit"].address)
+        return int.from_bytes(device.read(symbols["covp_exit_status"].address, 4), "little")
+
+
+@pytest.mark.parametrize("platform", ["stm32f746", "riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str, toolchain: str):
+    prefix = load_platform(platform).core.gcc_prefix
+    if toolchain == "gcc" and shutil.which(f"{prefix}gcc") is None:
+        pytest.skip(f"no gcc for {platform}")
+    folder = tmp_path / "project"
+    done = call("export", "toycar", "-p", platform, "--toolchain", toolchain, "-o", str(folder),
+                "--json")  # fmt: skip
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
+    assert sorted(document["files"]) == sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    elf = build(folder)
+    assert exit_status(platform, elf) == 0
+    # the check in main can fail
+    main = folder / "main.c"
+    text = main.read_text()
+    start = text.index("expected_0[")
+    digit = text.index("{", start) + 1
+    main.write_text(text[:digit] + " 1 ^ " + text[digit:].lstrip())
+    assert exit_status(platform, build(folder)) == 1
+
+
+def test_a_folder_with_something_in_it_is_left_alone(call: Call, tmp_path: Path):
+    (tmp_path / "mine.txt").write_text("mine")
+    done = call("export", "toycar", "-p", "riscv32", "-o", str(tmp_path))
+    assert done.status == 2 and "is there already" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
