@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import FOLDERS, build_wheel, copy_sources
 
-DATA = {".py", ".yaml", ".c", ".h", ".S", ".ld", ".jsonl", ".typed"}
+DATA = {".py", ".yaml", ".c", ".h", ".S", ".ld", ".jsonl", ".typed", ".in", ".cfg"}
 
 
 def content(wheel: Path) -> set[str]:
