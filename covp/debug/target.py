@@ -69,6 +69,7 @@ class DebugTarget:
         self._waiting = 0
         self._changed = threading.Condition()
         self._running = self._closing = self._halting = False
+        self._resumed = self._watch_first = False
         self.reset(halt=True)
         self._thread = threading.Thread(target=self._serve, name="covp-core", daemon=True)
         self._thread.start()
@@ -101,12 +102,18 @@ class DebugTarget:
             while not self.wait(_LOOK):
                 self.device.request_halt()
 
-    def resume(self) -> None:
-        """Let the core run from its pc; a breakpoint there does not count."""
+    def resume(self, watch: bool = False) -> None:
+        """Let the core run from its pc; a breakpoint there does not count.
+
+        ``watch``: a watched access of the first instruction does count.
+        """
         with self._changed:
             if self._closing:
                 raise DeviceError("the debug target is closed")
+            if self._running:
+                return
             self._halting = False
+            self._resumed, self._watch_first = True, watch
             self._running = True
             self._changed.notify_all()
 
@@ -242,8 +249,9 @@ class DebugTarget:
         """Let the core run until it halts (True) or somebody wants to have a look (False)."""
         with self._core:
             if not self._halting:
+                resumed, self._resumed = self._resumed, False
                 try:
-                    if not self.device.run() and not self._halting:
+                    if not self.device.run(resumed, self._watch_first) and not self._halting:
                         return False
                     self._note(self._why())
                 except DeviceFault as fault:

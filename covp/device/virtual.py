@@ -358,11 +358,15 @@ class VirtualDevice:
 
     # -- run control, for debuggers -----------------------------------------------------------
 
-    def run(self) -> bool:
+    def run(self, resumed: bool = True, watch: bool = False) -> bool:
         """Run from the pc until a breakpoint, a watched access or `request_halt`.
 
-        A breakpoint at the pc itself does not count. The pc tells where the core stands;
-        `watch_hit` whether an access ended the run.
+        The pc tells where the core stands; `watch_hit` whether an access ended the run.
+
+        Args:
+            resumed: a breakpoint at the pc itself does not count; False goes on after
+                `request_halt`, where nobody has seen the core stand.
+            watch: with ``resumed``, whether a watched access of the first instruction counts.
 
         Returns:
             False where `request_halt` ended it.
@@ -372,7 +376,10 @@ class VirtualDevice:
         """
         self._begin(math.inf)
         self._halt_requested = False
-        self._step_over_here()
+        if resumed:
+            self._step_over_here(watch)
+            if self.watch_hit is not None:
+                return True
         pc = self.read_register("pc") & ~1
         while not self._halt_requested:
             pc = self._run(pc, _NOWHERE, None)
