@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array
 from covp.codegen.program import Program, ProgramTensor
 from covp.errors import UsageError
-from covp.runtime.image import START_FILES, plain_loops, standalone_script
-from covp.toolchain import Toolchain, runtime_dir
+from covp.runtime.image import START_FILES, link_standalone, plain_loops, standalone_script
+from covp.toolchain import Source, Toolchain, runtime_dir
 
 Array = NDArray[Any]
 _LIBRARY = ("memory.c", "math.c", "workspace.c", "workspace.h")
@@ -57,6 +57,20 @@ def export_project(
             folder.rmdir()
         shutil.move(project, folder)
     return sorted(map(Path, texts))
+
+
+def link_project(
+    program: Program, toolchain: Toolchain, inputs: Sequence[Array], outputs: Sequence[Array]
+) -> Path:
+    """The ELF file that the project's Makefile makes, out of covp's cache.
+
+    Raises:
+        ToolchainError: it does not compile, or does not fit the memory.
+    """
+    texts = {**program.sources, "main.c": _main(program, inputs, outputs)}
+    sources = [Source(name, text) for name, text in texts.items() if name.endswith((".c", ".S"))]
+    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
+    return link_standalone(toolchain, program.platform, sources, program.flags, headers)
 
 
 def _texts(
