@@ -17,6 +17,7 @@ from covp.cores import Core, find_core
 from covp.errors import PlatformError, near_misses
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
+Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 _SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
 
@@ -45,19 +46,28 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class"."""
+    """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class".
+
+    ``irq`` is the number of its interrupt line: as vendors count them, behind the core's own
+    exceptions on Arm; all lines together are the machine external interrupt on RISC-V.
+    """
 
     name: str
     model: str
     base: Address
     parameters: dict[str, Any] = {}
+    irq: Irq | None = None
 
 
 class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where accelerators named at run time are mapped, one every ``stride`` bytes."""
+    """Where accelerators named at run time are mapped, one every ``stride`` bytes.
+
+    The first one's interrupt is line ``irq``, the next one's the line behind it.
+    """
 
     base: Address
     stride: Annotated[int, msgspec.Meta(ge=0x1000)] = 0x1000
+    irq: Irq | None = None
 
 
 class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,9 @@ from covp.machine.engine import (
 )
 from covp.machine.execution import Execution
 from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
+from covp.machine.interrupts import InterruptLine, RiscvInterrupts
 from covp.machine.mmio import PAGE, PeripheralBus
+from covp.machine.nvic import Nvic
 from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.symbols import Symbols
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
@@ -39,7 +41,8 @@ class VirtualDevice:
 
     `instructions` and `cycles` only ever grow: retired instructions are exact and the same on
     every run, cycles are estimated from published tables (`covp.machine.timing`) and include the
-    time in which the core waited for peripherals. `counter_csrs` are RISC-V's views of both.
+    time in which the core waited for peripherals. `counter_csrs` are RISC-V's views of both,
+    `interrupts` is the core's interrupt controller.
 
     Args:
         platform: core, memory map and the peripherals to attach.
@@ -67,26 +70,52 @@ class VirtualDevice:
             (*special_rules(platform.core), *core_rules(platform.core)),
             numbered_registers(platform.core) if checks_alignment(platform.core) else (),
         )
-        self.clock = Clock(self._cycles_now, self._skip, platform.clock_hz)
+        self.clock = Clock(
+            self._cycles_now, self._skip, platform.clock_hz, self._counter.limit_cycles
+        )
         self.bus = Bus(self.memories, "host", self._forget_code)
         self._mmio = PeripheralBus(self._engine, self._counter, self.memories, self.bus, self.clock)
         self._watchpoints = Watchpoints(self._engine, self.memories)
-        self.counter_csrs = RiscvCounters(lambda: self.cycles, lambda: self.instructions)
-        self._execution = Execution(
-            platform, self._engine, self._counter, self._mmio, self._watchpoints, self.counter_csrs
+        self.interrupts = self._make_interrupts()
+        self.counter_csrs = RiscvCounters(
+            lambda: self.cycles, lambda: self.instructions, lambda: self._pending_bits()
         )
+        self._execution = Execution(
+            platform,
+            self._engine,
+            self._counter,
+            self._mmio,
+            self._watchpoints,
+            self.counter_csrs,
+            self.clock,
+            self.interrupts,
+        )
+        self._mmio.interrupts_now = self._execution.interrupted_by_store
         self._symbols = Symbols()
         self._last_stop: int | None = None
         self._halt_requested = False
         self._breakpoints: frozenset[int] = frozenset()
         self._ranges: list[tuple[int, int, int]] = []
-        if self._arch == "arm":
-            self.attach(SystemControl(), SCS_BASE, "scs")
+        if isinstance(self.interrupts, Nvic):
+            self.attach(SystemControl(self.interrupts), SCS_BASE, "scs")
             if not is_armv6m(platform.core):
                 self.attach(Dwt(), DWT_BASE, "dwt")
         for config in platform.peripherals:
-            self.attach(load_peripheral(config.model, config.parameters), config.base, config.name)
+            model = load_peripheral(config.model, config.parameters)
+            self.attach(model, config.base, config.name, config.irq)
         self.reset()
+
+    def _make_interrupts(self) -> Nvic | RiscvInterrupts:
+        core, engine = self.platform.core, self.engine
+        if self._arch != "arm":
+            return RiscvInterrupts(engine)
+        small = is_armv6m(core)
+        nvic = Nvic(engine, self.bus, 2 if small else 4, 15 if small else 12, core.has("fpu"))
+        nvic.vector_table = self.platform.flash.start
+        return nvic
+
+    def _pending_bits(self) -> int:
+        return self.interrupts.mip if isinstance(self.interrupts, RiscvInterrupts) else 0
 
     def __enter__(self) -> VirtualDevice:
         return self
@@ -181,6 +210,7 @@ class VirtualDevice:
         The sp is put to the top of the stack, which start-up code may change.
         """
         top = self.platform.ram.start + self.platform.stack_bytes
+        self.interrupts.reset()
         reset_core(self.engine, self.platform.core, top)
         self._mmio.reset()
 
@@ -279,10 +309,15 @@ class VirtualDevice:
         """Name to (base address, model)."""
         return self._mmio.peripherals
 
-    def attach(self, peripheral: Peripheral, base: int, name: str) -> None:
-        """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """Put a peripheral on the bus, its interrupt on line ``irq``.
+
+        Raises:
+            PlatformError: its addresses or name are taken.
+        """
         self._check_open()
-        self._mmio.attach(peripheral, base, name)
+        line = InterruptLine(self.interrupts, irq, self._counter.request_stop)
+        self._mmio.attach(peripheral, base, name, line)
 
     def detach(self, name: str) -> None:
         """Take a peripheral off the bus."""

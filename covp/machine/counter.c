@@ -74,6 +74,7 @@ typedef struct {
     uint64_t instructions, cycles;
     uint64_t limit;       /* the common path counts below it; 0 asks for attention */
     uint64_t ceiling;     /* stop in front of the first block at or above it */
+    uint64_t cycle_limit; /* of the next event in time: stop in front of a block at or above it */
     uint32_t fresh;       /* 1: the next block starts an emu_start; decode it again */
     uint32_t stopped;     /* 1: stopped in front of a block, which was not counted */
     uint32_t special;     /* 1: ... because of an instruction in it, at special_pc */
@@ -94,6 +95,8 @@ typedef struct {
     reg_write_fn reg_write;
     uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
     uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
+    uint32_t allowed;     /* a special instruction that may be carried out, by itself */
+    uint32_t unused;
     const Rule *rules;
     uint64_t rule_count;
     /* Only the native side. */
@@ -362,13 +365,13 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         m->fresh = 0;
         m->limit = m->ceiling;
     }
-    if (m->instructions >= m->limit) {
+    if (m->instructions >= m->limit || m->cycles >= m->cycle_limit) {
         stop_in_front(m, uc);
         return;
     }
     Block *b = find(m, address, size, true);
     if (fresh) decode_again(m, b);
-    if (b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) {
+    if ((b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) && address != m->allowed) {
         uint32_t at;
         m->special = 1;
         m->special_pc = special_address(m, b);
@@ -392,7 +395,7 @@ EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *use
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     if (LIKELY(chunk != NULL)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
-        if (LIKELY(b->key == size && m->instructions < m->limit)) {
+        if (LIKELY(b->key == size && m->instructions < m->limit && m->cycles < m->cycle_limit)) {
             count(m, b, address, size);
             return;
         }
@@ -488,6 +491,12 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
 
 /* Where the block that is running starts; 0 before the first one. */
 EXPORT uint32_t machine_block(const Machine *m) { return m->last ? m->last->address : 0; }
+
+/* Whether an address lies in the block that ran last. */
+EXPORT int machine_ran_last(const Machine *m, uint32_t address) {
+    const Block *b = m->last;
+    return b && address >= b->address && address < b->address + b->size;
+}
 
 /* The bits of the instruction at an address, 0 outside the memory. */
 EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {

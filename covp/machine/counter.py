@@ -35,6 +35,8 @@ _HOOKS = (
     (uc.UC_HOOK_INSN_INVALID, "on_invalid_instruction"),
 )
 
+NOWHERE = 1
+"""An odd address: no instruction lies there."""
 u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
@@ -69,6 +71,7 @@ class MachineState(ctypes.Structure):
 
     _fields_ = (
         ("instructions", u64), ("cycles", u64), ("limit", u64), ("ceiling", u64),
+        ("cycle_limit", u64),
         ("fresh", u32), ("stopped", u32), ("special", u32), ("special_pc", u32),
         ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
         ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
@@ -76,6 +79,7 @@ class MachineState(ctypes.Structure):
         ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
         ("emu_stop", pointer), ("reg_read_batch", pointer),
         ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
+        ("allowed", u32), ("unused", u32),
         ("rules", pointer), ("rule_count", u64),
     )  # fmt: skip
 
@@ -188,9 +192,17 @@ class Counter:
             self._library.machine_free(self._machine)
             self._machine = None
 
-    def begin(self, ceiling: int) -> None:
-        """Prepare for an emu_start that stops in front of the first block at ``ceiling``."""
+    def begin(self, ceiling: int, cycle_limit: int | None = None, allowed: int = NOWHERE) -> None:
+        """Prepare for an emu_start.
+
+        Args:
+            ceiling: stop in front of the first block at this total of instructions.
+            cycle_limit: the same for cycles; None: no limit.
+            allowed: a special instruction that starts the run and is to be carried out.
+        """
         state = self.state
+        state.cycle_limit = (1 << 64) - 1 if cycle_limit is None else cycle_limit
+        state.allowed = allowed
         state.ceiling = min(ceiling, (1 << 64) - 1)
         state.fresh, state.limit = 1, 0
         state.stopped = state.special = state.misaligned = state.breakpoint = 0
@@ -200,6 +212,10 @@ class Counter:
         """Stop in front of the next block. For callbacks, where uc_emu_stop would harm."""
         self.state.fresh = 0
         self.state.limit = 0
+
+    def limit_cycles(self, cycle: int) -> None:
+        """Stop the run in front of the first block at that total of cycles."""
+        self.state.cycle_limit = cycle
 
     def left_at(self, pc: int) -> None:
         """The run ended at ``pc``: take back what the last block did not do."""
@@ -214,6 +230,10 @@ class Counter:
     def block(self) -> int:
         """Where the block that is running starts."""
         return int(self._library.machine_block(self._machine))
+
+    def ran_last(self, address: int) -> bool:
+        """Whether the instruction at ``address`` is the end of the block that ran last."""
+        return bool(self._library.machine_ran_last(self._machine, address))
 
     def opcode(self, address: int) -> int:
         """The bits of the instruction at an address; 0 outside the memory."""
@@ -281,6 +301,7 @@ def _library() -> ctypes.CDLL:
         ("machine_left_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
+        ("machine_ran_last", ctypes.c_int, (machine, address)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),

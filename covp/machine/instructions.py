@@ -14,6 +14,7 @@ from covp.cores import Core
 from covp.machine.timing import SPECIAL, Rule
 
 _CYCLE, _TIME, _INSTRET = 0, 1, 2
+_MIP = 0x344
 _COUNTERS = {
     base + high + number
     for base in (0xB00, 0xC00)
@@ -25,8 +26,53 @@ _COUNTERS = {
 def special_rules(core: Core) -> tuple[Rule, ...]:
     """Rules to be put in front of the timing table."""
     if core.architecture == "riscv":
-        return (*_riscv_counters(), *_riscv_refused(core.name.removeprefix("rv32")))
-    return _arm_refused(core)
+        refused = _riscv_refused(core.name.removeprefix("rv32"))
+        return (*_RISCV_MASKING, *_riscv_counters(), *refused)
+    return (*_ARM_MASKING, *_arm_refused(core))
+
+
+# Instructions that may let a pending interrupt in. CPSIE; MSR to PRIMASK, BASEPRI and FAULTMASK.
+_ARM_MASKING = (
+    Rule(2, 0xFFF8, 0xB660, flags=SPECIAL),
+    Rule(4, 0xFFF0FFFC, 0xF3808810, flags=SPECIAL),
+)
+# MRET; accesses to mstatus and mie.
+_RISCV_MASKING = (
+    Rule(4, 0xFFFFFFFF, 0x30200073, flags=SPECIAL),
+    *(Rule(4, 0xFFF0007F, number << 20 | 0x73, 1, flags=SPECIAL) for number in (0x300, 0x304)),
+)
+
+
+def may_unmask(core: Core, bytes: int, bits: int) -> bool:
+    """Whether an instruction has to be followed by a look at pending interrupts."""
+    rules = _ARM_MASKING if core.architecture == "arm" else _RISCV_MASKING
+    return any(rule.bytes == bytes and bits & rule.mask == rule.match for rule in rules)
+
+
+# Stores that change nothing but memory: STR, STRH, STRB without write-back; SW, SH, SB and their
+# compressed forms.
+_ARM_STORES = (
+    *((0xFE00, match) for match in (0x5000, 0x5200, 0x5400)),
+    *((0xF800, match) for match in (0x6000, 0x7000, 0x8000, 0x9000)),
+    *((0xFFF00000, match) for match in (0xF8800000, 0xF8A00000, 0xF8C00000)),
+    *((0xFFF00800, match) for match in (0xF8000000, 0xF8200000, 0xF8400000)),
+)
+_RISCV_STORES = ((0x7F, 0x23), (0xE003, 0xC000), (0xE003, 0xC002))
+
+
+def is_plain_store(core: Core, bits: int) -> bool:
+    """Whether an instruction stores and changes no register."""
+    stores = _ARM_STORES if core.architecture == "arm" else _RISCV_STORES
+    short = bits <= 0xFFFF if core.architecture == "arm" else bits & 3 != 3
+    return any(
+        bits & mask == match and (mask <= 0xFFFF) == (short or mask == 0x7F)
+        for mask, match in stores
+    )
+
+
+def is_wait_for_interrupt(core: Core, bits: int) -> bool:
+    """WFI: Arm's 16-bit form, RISC-V's."""
+    return bits == (0xBF30 if core.architecture == "arm" else 0x10500073)
 
 
 def is_armv6m(core: Core) -> bool:
@@ -88,7 +134,8 @@ def _extend_and_add() -> list[tuple[int, int]]:
 
 def _riscv_counters() -> tuple[Rule, ...]:
     return tuple(
-        Rule(4, 0xFFF0007F, number << 20 | 0x73, 1, flags=SPECIAL) for number in sorted(_COUNTERS)
+        Rule(4, 0xFFF0007F, number << 20 | 0x73, 1, flags=SPECIAL)
+        for number in sorted({*_COUNTERS, _MIP})
     )
 
 
@@ -108,28 +155,40 @@ def _riscv_refused(extensions: str) -> tuple[Rule, ...]:
 
 
 class RiscvCounters:
-    """mcycle, minstret and their read-only and upper halves.
+    """mcycle, minstret and their read-only and upper halves; and mip, which only lines change.
 
     Args:
         cycles, instructions: totals in front of the accessing instruction.
+        pending: the bits of mip.
     """
 
-    def __init__(self, cycles: Callable[[], int], instructions: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cycles: Callable[[], int],
+        instructions: Callable[[], int],
+        pending: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._pending = pending
         self._sources = {_CYCLE: cycles, _TIME: cycles, _INSTRET: instructions}
         self._offsets = {_CYCLE: 0, _TIME: 0, _INSTRET: 0}
 
     @staticmethod
     def takes(bits: int) -> bool:
         """Whether the instruction is a CSR access to one of the counters."""
-        return bits & 0x7F == 0x73 and bits >> 20 in _COUNTERS and bits >> 12 & 3 != 0
+        known = bits >> 20 in _COUNTERS or bits >> 20 == _MIP
+        return bits & 0x7F == 0x73 and known and bits >> 12 & 3 != 0
 
     def read(self, number: int) -> int:
         """The 32 bits of the CSR."""
+        if number == _MIP:
+            return self._pending()
         value = self._sources[number & 3]() + self._offsets[number & 3]
         return (value >> (32 if number & 0x80 else 0)) & 0xFFFFFFFF
 
     def write(self, number: int, value: int) -> None:
-        """Let the CSR go on from ``value``."""
+        """Let the CSR go on from ``value``; mip does not change."""
+        if number == _MIP:
+            return
         which = number & 3
         now = self._sources[which]()
         whole = (now + self._offsets[which]) & 0xFFFFFFFF_FFFFFFFF

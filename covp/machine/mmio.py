@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
@@ -11,6 +11,7 @@ from covp.errors import AcceleratorError, CovpError, DeviceFault, PlatformError
 from covp.machine.bus import Bus, Memory
 from covp.machine.clock import Clock
 from covp.machine.counter import Counter
+from covp.machine.interrupts import InterruptLine
 from covp.machine.peripheral import Peripheral
 
 PAGE = 0x1000
@@ -25,6 +26,7 @@ class PeripheralBus:
         pending: what a model raised in the latest access; the run is being stopped because of it.
         locating: the latest access was given up to learn its exact time; see `_is_located`.
         deadline: `time.monotonic` at which a polling loop is stopped.
+        interrupts_now: asked after each store whether an interrupt has to come in behind it.
     """
 
     def __init__(
@@ -34,6 +36,8 @@ class PeripheralBus:
         self.pending: BaseException | None = None
         self.locating = False
         self.deadline = 0.0
+        self.interrupts_now: Callable[[], bool] = lambda: False
+        self._stored = False
         self._engine, self._counter = engine, counter
         self._memories, self._bus, self._clock = memories, bus, clock
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
@@ -41,7 +45,7 @@ class PeripheralBus:
         self._last_access = (0, 0)
         self._accesses = 0
 
-    def attach(self, peripheral: Peripheral, base: int, name: str) -> None:
+    def attach(self, peripheral: Peripheral, base: int, name: str, line: InterruptLine) -> None:
         """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
         end = base + peripheral.size
         if name in self.peripherals:
@@ -60,6 +64,7 @@ class PeripheralBus:
                 self._pages[page] = []
                 self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
             self._pages[page].append((base, peripheral))
+        peripheral.interrupt = line
         peripheral.attach(name, self._bus.for_master(name), self._clock)
 
     def detach(self, name: str) -> None:
@@ -91,6 +96,11 @@ class PeripheralBus:
         error, self.pending = self.pending, None
         return error
 
+    def take_stored(self) -> bool:
+        """Whether the run was stopped at a store that is done, once."""
+        stored, self._stored = self._stored, False
+        return stored
+
     def _on_load(self, engine: Uc, offset: int, size: int, page: int) -> int:
         try:
             base, peripheral = self._find(page + offset, size, "unmapped read")
@@ -112,6 +122,9 @@ class PeripheralBus:
                 return
             peripheral.write_register(offset, size, value & 0xFFFFFFFF)
             self._look()
+            if self.interrupts_now():
+                self._stored = True
+                self._engine.emu_stop()
         except BaseException as error:
             self._fail(error, page + offset)
 

@@ -14,6 +14,7 @@ from covp.cache import content_key
 from covp.errors import AcceleratorError, DeviceFault, PlatformError, near_misses
 from covp.machine.bus import Bus
 from covp.machine.clock import Clock
+from covp.machine.interrupts import InterruptLine
 from covp.machine.registers import Register, RegisterMap
 
 
@@ -38,6 +39,7 @@ class Peripheral:
         values: register name to value, 0 <= value < 2**32; kept in range on every access.
         bus: reads and writes memory; set when the device attaches the model.
         clock: the device's time; set when the device attaches the model.
+        interrupt: the request line; ``interrupt.set(True)`` asks the core for attention.
         name: of this instance; set when the device attaches the model.
     """
 
@@ -46,10 +48,12 @@ class Peripheral:
 
     bus: Bus
     clock: Clock
+    interrupt: InterruptLine
     name: str = ""
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
+        self.interrupt = InterruptLine()
         Peripheral.reset(self)
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:

@@ -1,27 +1,33 @@
-"""The parts of a Cortex-M that firmware measures itself with: SysTick, DWT_CYCCNT, and the SCB.
+"""The system control space of a Cortex-M: SysTick, NVIC, SCB; and DWT_CYCCNT.
 
-Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3 and C1.8. There are no interrupts yet:
-SysTick counts and sets COUNTFLAG, and TICKINT has no effect.
+Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3, B3.4 and C1.8.
 """
 
 from __future__ import annotations
 
+from covp.machine.clock import Event
+from covp.machine.nvic import FIRST_LINE, LINES, PENDSV, SYSTICK, Nvic
 from covp.machine.peripheral import Peripheral
 from covp.machine.registers import Field, Register, RegisterMap
 
 SCS_BASE = 0xE000E000
 DWT_BASE = 0xE0001000
 
+_ISER, _ICER, _ISPR, _ICPR, _IABR, _IPR, _NVIC_END = (
+    0x100, 0x180, 0x200, 0x280, 0x300, 0x400, 0x4F0
+)  # fmt: skip
+_SHPR, _SHPR_END = 0xD18, 0xD24
+_PENDSVSET, _PENDSVCLR, _PENDSTSET, _PENDSTCLR = 1 << 28, 1 << 27, 1 << 26, 1 << 25
+_AIRCR_KEY = 0x05FA0000
 _PLAIN = {
-    "ICTR": 0x004, "ACTLR": 0x008, "ICSR": 0xD04, "VTOR": 0xD08, "AIRCR": 0xD0C, "SCR": 0xD10,
-    "CCR": 0xD14, "SHPR1": 0xD18, "SHPR2": 0xD1C, "SHPR3": 0xD20, "SHCSR": 0xD24, "CFSR": 0xD28,
+    "ICTR": 0x004, "ACTLR": 0x008, "SCR": 0xD10, "CCR": 0xD14, "SHCSR": 0xD24, "CFSR": 0xD28,
     "HFSR": 0xD2C, "MMFAR": 0xD34, "BFAR": 0xD38, "CPACR": 0xD88, "FPCCR": 0xF34, "FPCAR": 0xF38,
     "FPDSCR": 0xF3C,
 }  # fmt: skip
 
 
 class SystemControl(Peripheral):
-    """The system control space: SysTick works, DEMCR holds TRCENA, the rest only remembers."""
+    """The system control space: SysTick and the NVIC work, the rest only remembers."""
 
     registers = RegisterMap(
         Register(
@@ -40,13 +46,25 @@ class SystemControl(Peripheral):
         Register("SYST_CVR", 0x018, on_write="clear", on_read="update_value"),
         Register("SYST_CALIB", 0x01C, access="ro"),
         Register("CPUID", 0xD00, access="ro"),
+        Register("ICSR", 0xD04, on_write="pend", on_read="update_icsr"),
+        Register("VTOR", 0xD08, on_write="move_vectors"),
+        Register("AIRCR", 0xD0C, on_write="set_group", on_read="update_aircr"),
         Register("DEMCR", 0xDFC),
         *(Register(name, offset) for name, offset in _PLAIN.items()),
     )
 
+    def __init__(self, nvic: Nvic) -> None:
+        self._nvic = nvic
+        self._first_table = nvic.vector_table
+        self._tick: Event | None = None
+        super().__init__()
+
     def reset(self) -> None:
         """SysTick off."""
         super().reset()
+        self._nvic.vector_table = self.values["VTOR"] = self._first_table
+        self._nvic.priority_group = 0
+        self._cancel_tick()
         self._start: int | None = None
         self._value = 0
         self._flag_seen = 0
@@ -59,6 +77,7 @@ class SystemControl(Peripheral):
         elif not enable and running:
             self._value = self._now()[0]
             self._start = None
+        self._plan_tick()
 
     def clear(self, value: int) -> None:
         """SYST_CVR was written: it goes to 0 and is reloaded at the next clock."""
@@ -66,6 +85,110 @@ class SystemControl(Peripheral):
         self._flag_seen = 0
         if self._start is not None:
             self._resume(0)
+        self._plan_tick()
+
+    def _plan_tick(self) -> None:
+        """TICKINT: the exception is pending each time the counter reaches 0."""
+        self._cancel_tick()
+        if self._start is None or not self.get("SYST_CSR", "TICKINT"):
+            return
+        left = self._now()[0] or self.values["SYST_RVR"] + 1
+        self._tick = self.clock.at(self.clock.now + left, self._reach_zero)
+
+    def _reach_zero(self) -> None:
+        self._nvic.pending.add(SYSTICK)
+        self._plan_tick()
+
+    def _cancel_tick(self) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+
+    def read_register(self, offset: int, size: int) -> int:
+        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        if _ISER <= offset < _NVIC_END:
+            return self._read_nvic(offset, size)
+        if _SHPR <= offset < _SHPR_END:
+            return self._priorities(offset - _SHPR + 4, size)
+        return super().read_register(offset, size)
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        if _ISER <= offset < _NVIC_END:
+            self._write_nvic(offset, size, value)
+        elif _SHPR <= offset < _SHPR_END:
+            self._set_priorities(offset - _SHPR + 4, size, value)
+        else:
+            super().write_register(offset, size, value)
+        self.interrupt.set(False)  # let the core have a look
+
+    def _priorities(self, first: int, size: int) -> int:
+        bytes_ = (self._nvic.priorities.get(first + i, 0) for i in range(size))
+        return int.from_bytes(bytes(bytes_), "little")
+
+    def _set_priorities(self, first: int, size: int, value: int) -> None:
+        for i in range(size):
+            self._nvic.set_priority(first + i, value >> 8 * i & 0xFF)
+
+    def _read_nvic(self, offset: int, size: int) -> int:
+        if offset >= _IPR:
+            return self._priorities(offset - _IPR + FIRST_LINE, size)
+        group = offset & ~0x7F
+        shown = {
+            _ISER: self._nvic.enabled, _ICER: self._nvic.enabled, _ISPR: self._nvic.pending,
+            _ICPR: self._nvic.pending, _IABR: set(self._nvic.active),
+        }.get(group, set())  # fmt: skip
+        first = (offset - group) * 8 + FIRST_LINE
+        return sum(1 << bit for bit in range(8 * size) if first + bit in shown)
+
+    def _write_nvic(self, offset: int, size: int, value: int) -> None:
+        nvic = self._nvic
+        if offset >= _IPR:
+            self._set_priorities(offset - _IPR + FIRST_LINE, size, value)
+            return
+        group = offset & ~0x7F
+        first = (offset - group) * 8 + FIRST_LINE
+        lines = {first + bit for bit in range(8 * size) if value >> bit & 1}
+        lines &= set(range(FIRST_LINE, FIRST_LINE + LINES))
+        if group == _ISER:
+            nvic.enabled |= lines
+        elif group == _ICER:
+            nvic.enabled -= lines
+        elif group == _ISPR:
+            nvic.pending |= lines
+        elif group == _ICPR:
+            nvic.pending -= lines - nvic.levels  # a line that is up stays pending
+
+    def pend(self, value: int) -> None:
+        """ICSR was written: PendSV and SysTick become pending, or are no more."""
+        for bit, exception in ((_PENDSVSET, PENDSV), (_PENDSTSET, SYSTICK)):
+            if value & bit:
+                self._nvic.pending.add(exception)
+        for bit, exception in ((_PENDSVCLR, PENDSV), (_PENDSTCLR, SYSTICK)):
+            if value & bit:
+                self._nvic.pending.discard(exception)
+
+    def update_icsr(self) -> None:
+        """ICSR is read: what is active and pending."""
+        nvic = self._nvic
+        value = nvic.active[-1] if nvic.active else 0
+        value |= min(nvic.pending, default=0) << 12
+        value |= _PENDSVSET if PENDSV in nvic.pending else 0
+        value |= _PENDSTSET if SYSTICK in nvic.pending else 0
+        self.values["ICSR"] = value
+
+    def move_vectors(self, value: int) -> None:
+        """VTOR was written."""
+        self._nvic.vector_table = value & ~0x7F
+
+    def set_group(self, value: int) -> None:
+        """AIRCR was written; it counts with its key only. Resets are the debugger's business."""
+        if value & 0xFFFF0000 == _AIRCR_KEY:
+            self._nvic.priority_group = value >> 8 & 7
+
+    def update_aircr(self) -> None:
+        """AIRCR is read."""
+        self.values["AIRCR"] = 0xFA050000 | self._nvic.priority_group << 8
 
     def update_value(self) -> None:
         """SYST_CVR is read."""

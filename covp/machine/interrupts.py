@@ -1,0 +1,118 @@
+"""What interrupts a core: lines from peripherals, and the controller that the core has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from unicorn import riscv_const
+from unicorn.unicorn_py3.unicorn import Uc
+
+
+class InterruptController(Protocol):
+    """Decides when the running program is interrupted, and by what.
+
+    All calls happen while no instruction is carried out.
+    """
+
+    def set_line(self, number: int, level: bool) -> None:
+        """A peripheral's interrupt request line goes up or down."""
+        ...
+
+    def wakes(self) -> bool:
+        """Whether a sleeping core goes on."""
+        ...
+
+    def preempts(self) -> bool:
+        """Whether something pending interrupts what is running."""
+        ...
+
+    def take(self, pc: int) -> int:
+        """Enter what has to be handled in front of the instruction at ``pc``; the pc to go on."""
+        ...
+
+    def reset(self) -> None:
+        """Nothing is pending or enabled."""
+        ...
+
+
+class InterruptLine:
+    """A peripheral's request line; without a controller behind it nothing happens.
+
+    Attributes:
+        number: of the line; None where it leads nowhere.
+        level: whether the peripheral asks for attention.
+
+    ``changed`` is called after each change, to let a running core have a look.
+    """
+
+    def __init__(
+        self,
+        controller: InterruptController | None = None,
+        number: int | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.number = number
+        self.level = False
+        self._controller, self._changed = controller, changed
+
+    def set(self, level: bool) -> None:
+        """Ask for attention, or stop asking."""
+        self.level = level
+        if self._controller is not None and self.number is not None:
+            self._controller.set_line(self.number, level)
+        self._changed()
+
+
+# RISC-V privileged ISA 20211203, sections 3.1.6, 3.1.9 and 3.1.15.
+_MIE, _MPIE, _MPP = 1 << 3, 1 << 7, 3 << 11
+_MEI = 1 << 11
+_MACHINE_EXTERNAL = 11
+
+
+class RiscvInterrupts:
+    """The machine external interrupt: all lines together."""
+
+    def __init__(self, engine: Uc) -> None:
+        self._engine = engine
+        self._high: set[int] = set()
+
+    @property
+    def mip(self) -> int:
+        """The pending bits, as a read of the CSR gives them."""
+        return _MEI if self._high else 0
+
+    def set_line(self, number: int, level: bool) -> None:
+        """See `InterruptController`."""
+        (self._high.add if level else self._high.discard)(number)
+
+    def wakes(self) -> bool:
+        """WFI ends with an enabled interrupt pending, whatever mstatus.MIE says."""
+        return bool(self.mip & self._read("MIE"))
+
+    def preempts(self) -> bool:
+        """Whether mstatus.MIE lets an enabled interrupt in."""
+        return bool(self._high) and self.wakes() and bool(self._read("MSTATUS") & _MIE)
+
+    def take(self, pc: int) -> int:
+        """Trap entry."""
+        if not self.preempts():
+            return pc
+        status = self._read("MSTATUS")
+        self._write("MEPC", pc)
+        self._write("MCAUSE", 1 << 31 | _MACHINE_EXTERNAL)
+        self._write("MSTATUS", status & ~_MIE | _MPIE | _MPP)
+        vector = self._read("MTVEC")
+        return (vector & ~3) + (4 * _MACHINE_EXTERNAL if vector & 1 else 0)
+
+    def reset(self) -> None:
+        """All lines down, nothing enabled."""
+        self._high.clear()
+        self._write("MIE", 0)
+        self._write("MSTATUS", self._read("MSTATUS") & ~_MIE)
+
+    def _read(self, name: str) -> int:
+        return int(self._engine.reg_read(getattr(riscv_const, f"UC_RISCV_REG_{name}")))
+
+    def _write(self, name: str, value: int) -> None:
+        self._engine.reg_write(getattr(riscv_const, f"UC_RISCV_REG_{name}"), value)

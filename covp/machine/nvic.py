@@ -1,0 +1,212 @@
+"""`Nvic`: exceptions of a Cortex-M, from pending to return.
+
+Sources: Arm DDI0403E (ARMv7-M) B1.5 for entry, return and priorities, B3.4 for the registers;
+DDI0419E for ARMv6-M. Not modelled: lazy stacking (the floating-point registers are saved at once),
+sleep-on-exit, subpriorities beyond their order, the security extension.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from unicorn import arm_const
+from unicorn.unicorn_py3.unicorn import Uc
+
+from covp.errors import DeviceFault
+from covp.machine.bus import Bus
+
+SVCALL, PENDSV, SYSTICK = 11, 14, 15
+FIRST_LINE = 16
+LINES = 240
+_LOWEST = 256  # priority of thread mode
+_EXC_RETURN = 0xFFFFFFE0
+_NO_FLOATS, _THREAD, _PROCESS_STACK = 1 << 4, 1 << 3, 1 << 2
+_XPSR_ALIGNED, _XPSR_THUMB, _IT_BITS = 1 << 9, 1 << 24, 0x0600FC00
+_FPCA, _SPSEL = 1 << 2, 1 << 1
+_FRAME = struct.Struct("<8I")
+_FLOAT_FRAME_BYTES = 72  # s0-s15, fpscr and a gap
+
+
+class Nvic:
+    """Pending, active and enabled exceptions of one core, and the way in and out of handlers.
+
+    Args:
+        engine: of the core.
+        bus: where stacks and the vector table are.
+        priority_bits: implemented of eight, the upper ones: 2 on ARMv6-M, usually 4 else.
+        entry_cycles: from the last instruction to the first of the handler.
+        has_fpu: whether floating-point registers may have to be saved.
+    """
+
+    def __init__(
+        self, engine: Uc, bus: Bus, priority_bits: int, entry_cycles: int, has_fpu: bool
+    ) -> None:
+        self._engine, self._bus = engine, bus
+        self._mask = 0x100 - (1 << (8 - priority_bits))
+        self._has_masks = priority_bits > 2  # ARMv6-M has neither BASEPRI nor FAULTMASK
+        self.entry_cycles = entry_cycles
+        self._has_fpu = has_fpu
+        self.vector_table = 0
+        self.priority_group = 0
+        self.cycles_spent = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing is pending, active or enabled; thread mode on the main stack."""
+        self.pending: set[int] = set()
+        self.active: list[int] = []
+        self.enabled: set[int] = set()
+        self.levels: set[int] = set()
+        self.priorities: dict[int, int] = {}
+
+    # -- lines and registers ------------------------------------------------------------------
+
+    def set_line(self, number: int, level: bool) -> None:
+        """A level-sensitive request line: the exception number less 16.
+
+        Once up it is latched: only entry or a write of ICPR ends its being pending.
+        """
+        exception = number + FIRST_LINE
+        if level:
+            self.levels.add(exception)
+            self.pending.add(exception)
+        else:
+            self.levels.discard(exception)
+
+    def set_priority(self, exception: int, value: int) -> None:
+        """0 is the most urgent; bits that are not implemented read as 0."""
+        self.priorities[exception] = value & self._mask
+
+    def priority(self, exception: int) -> int:
+        """As `set_priority` left it; negative for what cannot be set."""
+        return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
+
+    def wakes(self) -> bool:
+        """WFI ends with what would preempt, were PRIMASK clear."""
+        exception = self._first()
+        return exception is not None and self._group(exception) < self._running(masked=False)
+
+    # -- entry and return ---------------------------------------------------------------------
+
+    def preempts(self) -> bool:
+        """Whether the most urgent pending exception interrupts what is running."""
+        exception = self._first()
+        return exception is not None and self._group(exception) < self._running()
+
+    def take(self, pc: int) -> int:
+        """Enter the most urgent pending exception if it preempts; the pc to go on from."""
+        exception = self._first()
+        if exception is None or not self.preempts():
+            return pc
+        self.pending.discard(exception)
+        return self.enter(exception, pc)
+
+    def enter(self, exception: int, pc: int) -> int:
+        """Exception entry: the frame on the stack, EXC_RETURN in lr, handler mode."""
+        xpsr = self._read("XPSR")
+        control = self._read("CONTROL")
+        thread = not self.active
+        process = thread and bool(control & _SPSEL)
+        floats = self._has_fpu and bool(control & _FPCA)
+        stack = "PSP" if process else "MSP"
+        sp = self._read("SP")
+        names = ("R0", "R1", "R2", "R3", "R12", "LR")
+        frame = [self._read(name) for name in names]
+        size = _FRAME.size + (_FLOAT_FRAME_BYTES if floats else 0)
+        top = sp - size
+        aligned = top & ~7
+        xpsr = xpsr & ~_XPSR_ALIGNED | (_XPSR_ALIGNED if aligned != top else 0) | _XPSR_THUMB
+        data = _FRAME.pack(*frame, pc, xpsr & 0xFFFFFFFF)
+        if floats:
+            data += struct.pack("<18I", *self._floats(), self._read("FPSCR"), 0)
+        try:
+            self._bus.write(aligned, data)
+            vector = int.from_bytes(self._bus.read(self.vector_table + 4 * exception, 4), "little")
+        except DeviceFault as fault:
+            fault.detail = f"while exception {exception} was entered: {fault.detail}"
+            fault.pc = pc
+            raise
+        self._write(stack, aligned)
+        self.active.append(exception)
+        back = _EXC_RETURN | 1 | (0 if floats else _NO_FLOATS)
+        back |= (_THREAD if thread else 0) | (_PROCESS_STACK if process else 0)
+        # a number in xPSR is handler mode, where the emulator takes the main stack
+        self._write("XPSR", (xpsr & ~0x1FF & ~_IT_BITS) | exception)
+        self._write("CONTROL", control & ~_FPCA)
+        self._write("LR", back)
+        self.cycles_spent += self.entry_cycles
+        if not vector & 1:
+            raise DeviceFault(
+                "illegal instruction", pc=pc, address=self.vector_table + 4 * exception,
+                detail=f"the vector of exception {exception} is 0x{vector:08x}, no Thumb address",
+            )  # fmt: skip
+        return vector & ~1
+
+    def is_return(self, pc: int) -> bool:
+        """Whether a jump to ``pc`` is a return from an exception."""
+        return bool(self.active) and pc >= _EXC_RETURN
+
+    def leave(self, value: int) -> int:
+        """Exception return by EXC_RETURN; the pc to go on from."""
+        exception = self.active.pop()
+        if exception in self.levels:  # the handler left the line up: it comes again
+            self.pending.add(exception)
+        floats = not value & _NO_FLOATS
+        process = bool(value & _PROCESS_STACK)
+        sp = self._read("PSP" if process else "MSP")
+        size = _FRAME.size + (_FLOAT_FRAME_BYTES if floats else 0)
+        data = self._bus.read(sp, size)
+        *frame, pc, xpsr = _FRAME.unpack(data[: _FRAME.size])
+        for name, word in zip(("R0", "R1", "R2", "R3", "R12", "LR"), frame, strict=True):
+            self._write(name, word)
+        if floats:
+            *registers, status, _ = struct.unpack("<18I", data[_FRAME.size :])
+            for number, word in enumerate(registers):
+                self._write(f"S{number}", word)
+            self._write("FPSCR", status)
+        sp += size + (4 if xpsr & _XPSR_ALIGNED else 0)
+        self._write("PSP" if process else "MSP", sp)
+        self._write("XPSR", xpsr & ~_XPSR_ALIGNED)
+        control = self._read("CONTROL") & ~_FPCA | (_FPCA if floats else 0)
+        if value & _THREAD:
+            control = control & ~_SPSEL | (_SPSEL if process else 0)
+        self._write("CONTROL", control)
+        if self._has_masks:
+            self._write("FAULTMASK", 0)
+        self.cycles_spent += self.entry_cycles
+        return int(pc) & ~1
+
+    # -----------------------------------------------------------------------------------------
+
+    def _first(self) -> int | None:
+        """The most urgent pending exception that is enabled; the lowest number of equals."""
+        if not self.pending:
+            return None
+        ready = [e for e in self.pending if e < FIRST_LINE or e in self.enabled]
+        return min(ready, key=lambda e: (self.priority(e), e), default=None)
+
+    def _group(self, exception: int) -> int:
+        priority = self.priority(exception)
+        return priority if priority < 0 else priority >> (self.priority_group + 1)
+
+    def _running(self, masked: bool = True) -> int:
+        """The group priority that something must be more urgent than."""
+        level = min([self._group(e) for e in self.active], default=_LOWEST)
+        if self._has_masks:
+            base = self._read("BASEPRI") & self._mask
+            if base:
+                level = min(level, base >> (self.priority_group + 1))
+            if masked and self._read("FAULTMASK") & 1:
+                level = min(level, -1)
+        if masked and self._read("PRIMASK") & 1:
+            level = min(level, 0)
+        return level
+
+    def _floats(self) -> list[int]:
+        return [self._read(f"S{number}") & 0xFFFFFFFF for number in range(16)]
+
+    def _read(self, name: str) -> int:
+        return int(self._engine.reg_read(getattr(arm_const, f"UC_ARM_REG_{name}")))
+
+    def _write(self, name: str, value: int) -> None:
+        self._engine.reg_write(getattr(arm_const, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
