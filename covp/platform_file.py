@@ -70,6 +70,14 @@ class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     irq: Irq | None = None
 
 
+class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The QEMU machine with this memory map: ``-M machine -cpu cpu`` and further options."""
+
+    machine: str
+    cpu: str = ""
+    options: tuple[str, ...] = ()
+
+
 class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to reach the real board: OpenOCD's stock configuration file."""
 
@@ -100,6 +108,7 @@ class Platform(
     peripherals: tuple[PeripheralConfig, ...] = ()
     accelerators: AcceleratorSlot | None = None
     openocd: OpenOcd | None = None
+    qemu: Qemu | None = None
 
     @property
     def core(self) -> Core:

@@ -17,7 +17,20 @@ def _virtual(platform: Platform, address: str) -> LowLevelDevice:
     return VirtualDevice(platform)
 
 
-DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {"virtual": _virtual}
+def _gdb(platform: Platform, address: str) -> LowLevelDevice:
+    if address == "qemu":
+        from covp.device.qemu import QemuDevice
+
+        return QemuDevice(platform)
+    from covp.device.gdb_remote import GdbDevice
+
+    return GdbDevice.at(platform, address)
+
+
+DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
+    "virtual": _virtual,
+    "gdb": _gdb,
+}
 """Scheme to opener; an opener gets the text after "scheme:", e.g. "HOST:PORT"."""
 
 

@@ -1,0 +1,61 @@
+"""The target description of a GDB server: numbers and sizes of its registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# A description is read with regular expressions: QEMU's uses the prefix xi: without declaring it.
+_TAG = re.compile(r"<(?:xi:include|reg)\b[^>]*>")
+_ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
+_DEPTH = 4
+
+_ARM = [*(f"r{n}" for n in range(13)), "sp", "lr", "pc"]
+_RISCV = [
+    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)),
+    *(f"s{n}" for n in range(2, 12)), "t3", "t4", "t5", "t6", "pc",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RemoteRegister:
+    """A register as the server numbers it; ``size`` is in bytes."""
+
+    number: int
+    size: int
+
+
+def default_registers(architecture: str) -> dict[str, RemoteRegister]:
+    """What servers have that describe nothing: GDB's own numbers."""
+    names = _ARM if architecture == "arm" else _RISCV
+    found = {name: RemoteRegister(number, 4) for number, name in enumerate(names)}
+    return found | ({"xpsr": RemoteRegister(25, 4)} if architecture == "arm" else {})
+
+
+def parse_description(
+    text: str, read_annex: Callable[[str], str], depth: int = 0, after: int = -1
+) -> dict[str, RemoteRegister]:
+    """Registers by name, lower case, in the order of the description.
+
+    Args:
+        text: the XML of target.xml.
+        read_annex: gives the text of an included file.
+    """
+    found: dict[str, RemoteRegister] = {}
+    for tag in _TAG.findall(text):
+        attributes = dict(_ATTRIBUTE.findall(tag))
+        if tag.startswith("<reg"):
+            after = int(attributes.get("regnum", after + 1))
+            size = -(-int(attributes.get("bitsize", 32)) // 8)
+            found[_canonical(attributes.get("name", "").lower())] = RemoteRegister(after, size)
+        elif depth < _DEPTH and "href" in attributes:
+            inner = parse_description(read_annex(attributes["href"]), read_annex, depth + 1, after)
+            found |= inner
+            after = max((r.number for r in found.values()), default=after)
+    return found
+
+
+def _canonical(name: str) -> str:
+    """Two names for one register: fp is s0."""
+    return {"fp": "s0", "cpsr": "xpsr"}.get(name, name)

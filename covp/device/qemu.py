@@ -1,0 +1,119 @@
+"""QEMU as a device: an independent implementation of the core, driven through its GDB server."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from covp.device.debugger import DEFAULT_TIMEOUT
+from covp.device.gdb_remote import GdbDevice
+from covp.errors import DeviceError, PlatformError
+from covp.platform_file import Platform, Qemu
+
+_START_SECONDS = 20.0
+_PACKAGES = {"arm": "qemu-system-arm", "riscv": "qemu-system-misc"}
+_BINARIES = {"arm": "qemu-system-arm", "riscv": "qemu-system-riscv32"}
+_PR_SET_PDEATHSIG = 1
+
+
+class QemuDevice(GdbDevice):
+    """A QEMU process of its own, which ends with the device.
+
+    Raises:
+        PlatformError: the platform names no QEMU machine.
+        DeviceError: QEMU is not installed, or does not start.
+    """
+
+    def __init__(
+        self, platform: Platform, timeout: float = DEFAULT_TIMEOUT, verify: bool = True
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="covp-qemu-")
+        self._process: subprocess.Popen[bytes] | None = None
+        command = qemu_command(platform)
+        self._command = [*command, "-gdb", f"unix:{self._socket_path},server=on,wait=off"]
+        try:
+            super().__init__(platform, self._started, f"gdb:qemu ({command[2]})", timeout, verify)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _socket_path(self) -> Path:
+        return Path(self._folder.name) / "gdb"
+
+    def close(self) -> None:
+        """End QEMU; `reopen` starts it again."""
+        super().close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stderr, process.stdin):
+                if stream is not None:
+                    stream.close()
+            self._socket_path.unlink(missing_ok=True)
+
+    def __del__(self) -> None:
+        if getattr(self, "_process", None) is not None:
+            self.close()
+
+    def _started(self) -> socket.socket:
+        """Start the process and connect to it."""
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            if self._process.poll() is not None:
+                assert self._process.stderr is not None
+                said = self._process.stderr.read().decode(errors="replace").strip()
+                reason = " ".join(said.split()) or f"status {self._process.returncode}"
+                raise DeviceError(f"{self._command[0]} ended at once: {reason}")
+            client = socket.socket(socket.AF_UNIX)
+            try:
+                client.connect(str(self._socket_path))
+                return client
+            except OSError:
+                client.close()
+            if time.monotonic() > deadline:
+                raise DeviceError(f"{self._command[0]} opens no GDB server")
+            time.sleep(0.005)
+
+
+def qemu_command(platform: Platform) -> list[str]:
+    """QEMU's command line for a platform, stopped in front of the first instruction.
+
+    Raises:
+        PlatformError: the platform names no QEMU machine.
+        DeviceError: QEMU is not installed.
+    """
+    machine: Qemu | None = platform.qemu
+    if machine is None:
+        raise PlatformError(
+            f"platform {platform.name} names no QEMU machine; add the key qemu.machine, or take "
+            "one that has it: covp platforms"
+        )
+    architecture = platform.core.architecture
+    binary = shutil.which(_BINARIES[architecture])
+    if binary is None:
+        raise DeviceError(
+            f"{_BINARIES[architecture]} is not installed: apt install {_PACKAGES[architecture]}"
+        )
+    cpu = ["-cpu", machine.cpu] if machine.cpu else []
+    quiet = ["-display", "none", "-serial", "null", "-monitor", "none", "-S", "-nodefaults"]
+    return [binary, "-M", machine.machine, *cpu, *quiet, *machine.options]
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

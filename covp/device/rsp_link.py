@@ -1,0 +1,148 @@
+"""`RspLink`: requests and replies of the GDB remote protocol over a socket, with time limits."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+
+from covp.device.rsp import Damaged, Decoder, Packet, Signal, encode
+from covp.errors import DeviceError
+
+REPLY_SECONDS = 10.0
+_RESENDS = 3
+
+
+class RspLink:
+    """The client's side of one connection.
+
+    Args:
+        connected: a socket; it is closed with the link.
+        transport: for messages, e.g. "gdb 127.0.0.1:3333".
+    """
+
+    def __init__(self, connected: socket.socket, transport: str) -> None:
+        self.transport = transport
+        self._socket = connected
+        self._socket.setblocking(False)
+        self._decoder = Decoder()
+        self._packets: list[bytes] = []
+        self._acknowledges = True
+        self._damaged = 0
+
+    def close(self) -> None:
+        """End the connection; a second call does nothing."""
+        self._socket.close()
+
+    def request(self, data: bytes | str, step: str, seconds: float = REPLY_SECONDS) -> bytes:
+        """The reply to a packet; console output in front of it is left out.
+
+        Raises:
+            DeviceError: no reply in time, a broken connection or nonsense; names the step.
+        """
+        self.send(data, step)
+        while True:
+            reply = self.receive(seconds, step)
+            if reply is None:
+                raise DeviceError(f"{self.transport}: no answer to {step} within {seconds:g} s")
+            if not (reply.startswith(b"O") and reply != b"OK"):
+                return reply
+
+    def send(self, data: bytes | str, step: str) -> None:
+        """Send a packet without waiting for its reply. Raises DeviceError."""
+        raw = data.encode() if isinstance(data, str) else data
+        self._latest = encode(raw)
+        self._packets.clear()
+        self._send(self._latest, step)
+
+    def interrupt(self) -> None:
+        """Ask a running target to stop. Raises DeviceError."""
+        self._send(b"\x03", "the interrupt")
+
+    def leave_acknowledgements(self) -> None:
+        """From now on neither side acknowledges packets."""
+        self._acknowledges = False
+
+    def receive(self, seconds: float, step: str) -> bytes | None:
+        """The next packet's content; None when none comes in time. Raises DeviceError."""
+        deadline = time.monotonic() + seconds
+        while not self._packets:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            # short looks, so that Ctrl-C is noticed
+            ready, _, _ = select.select([self._socket], [], [], min(left, 0.2))
+            if ready:
+                self._read(step)
+        return self._packets.pop(0)
+
+    def _read(self, step: str) -> None:
+        try:
+            data = self._socket.recv(1 << 16)
+        except OSError as error:
+            raise self._broken(step, error) from None
+        if not data:
+            raise DeviceError(f"{self.transport}: the connection was closed during {step}")
+        for item in self._decoder.feed(data):
+            if isinstance(item, Packet):
+                self._acknowledge(b"+", step)
+                self._packets.append(item.data)
+            elif isinstance(item, Damaged):
+                self._damaged += 1
+                if self._damaged > _RESENDS:
+                    raise DeviceError(
+                        f"{self.transport}: damaged answers during {step}: {item.reason}; is there "
+                        "a GDB server on that port?"
+                    )
+                self._acknowledge(b"-", step)
+            elif item == Signal("-"):
+                self._send(self._latest, step)
+
+    def _acknowledge(self, sign: bytes, step: str) -> None:
+        if self._acknowledges:
+            self._send(sign, step)
+
+    def _send(self, data: bytes, step: str) -> None:
+        deadline = time.monotonic() + REPLY_SECONDS
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([], [self._socket], [], left)[1]:
+                    raise DeviceError(
+                        f"{self.transport}: the other side takes no data during {step}"
+                    ) from None
+            except OSError as error:
+                raise self._broken(step, error) from None
+
+    def _broken(self, step: str, error: OSError) -> DeviceError:
+        return DeviceError(f"{self.transport}: the connection broke during {step}: {error}")
+
+    _latest = b""
+
+
+def connect(host: str, port: int, transport: str, seconds: float = REPLY_SECONDS) -> socket.socket:
+    """A TCP connection without delays. Raises DeviceError."""
+    try:
+        connected = socket.create_connection((host, port), seconds)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DeviceError(
+            f"{transport}: cannot connect: {reason}; is the server running there?"
+        ) from None
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
+def split_address(text: str, scheme: str, default_port: int | None = None) -> tuple[str, int]:
+    """HOST:PORT, or HOST alone where there is a default port. Raises DeviceError."""
+    host, colon, port = text.rpartition(":")
+    if not colon and default_port is not None:
+        host, port = text, str(default_port)
+    with contextlib.suppress(ValueError):
+        if host and 0 < int(port) < 1 << 16:
+            return host.strip("[]"), int(port)
+    raise DeviceError(f"{scheme}:{text}: write {scheme}:HOST:PORT, e.g. {scheme}:127.0.0.1:3333")
