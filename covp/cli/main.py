@@ -10,7 +10,17 @@ import click
 
 from covp.errors import CovpError, near_misses
 
-COMMANDS = ("accelerators", "compare", "doctor", "export", "models", "platforms", "run", "tune")
+COMMANDS = (
+    "accelerators",
+    "compare",
+    "doctor",
+    "export",
+    "gdbserver",
+    "models",
+    "platforms",
+    "run",
+    "tune",
+)
 """Each is a module of this package with a click command of its name."""
 
 

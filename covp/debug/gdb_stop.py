@@ -21,12 +21,22 @@ _FAULT_SIGNALS = {
 }
 
 
+INTERRUPTED = b"T02thread:1;"
+"""GDB itself asked for the stop, between two steps."""
+
+
+def at_breakpoint(name: bytes) -> bytes:
+    """The T packet for a core that stands at a breakpoint, ``swbreak`` or ``hwbreak``."""
+    return b"T%02x%s:;thread:1;" % (_SIGTRAP, name)
+
+
 def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
     """The T packet for a halted core."""
     signal, why = _signal(target), b""
     if target.reason is HaltReason.BREAKPOINT:
-        why = breakpoints.at(target.read_register("pc")) or b""
-        why += b":;" if why else b""
+        name = breakpoints.at(target.read_register("pc"))
+        if name is not None:
+            return at_breakpoint(name)
     elif target.reason is HaltReason.WATCHPOINT and target.watch_hit is not None:
         watched = breakpoints.watched(target.watch_hit)
         why = b"%s:%x;" % watched if watched else b""

@@ -40,7 +40,12 @@ class Monitor:
         if how not in ("halt", "init", "run"):  # init: as OpenOCD's scripts say
             raise UsageError(f"reset {how!r}: it is halt or run")
         self._target.reset(halt=how != "run")
-        return "running\n" if how == "run" else f"halted at 0x{self._pc():08x}\n"
+        if how == "run":
+            return "running\n"
+        # the protocol has no word for it
+        return (
+            f"halted at 0x{self._pc():08x}; for GDB to see it: maintenance flush register-cache\n"
+        )
 
     def _halt(self, words: list[str]) -> str:
         self._target.halt()

@@ -1,0 +1,127 @@
+"""``covp gdbserver``: a virtual device that GDB attaches to."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import click
+
+from covp.cache import write_atomically
+from covp.cli import options
+from covp.codegen.compile import compile
+from covp.codegen.program import Program
+from covp.debug.gdb_stub import GdbStub
+from covp.debug.program_file import load_elf
+from covp.debug.server import DebugServer
+from covp.debug.target import DebugTarget
+from covp.device.virtual import VirtualDevice
+from covp.errors import UsageError
+from covp.evaluation import random_inputs, recorded_schedules
+from covp.export import link_project
+from covp.frontend import load_model
+from covp.machine.svd import svd
+from covp.platform_file import Platform, load_platform
+from covp.toolchain import get_toolchain
+
+
+@click.command()
+@options.platform
+@click.option("--elf", type=click.Path(path_type=Path), help="A program to start with.")
+@click.option(
+    "--model", metavar="MODEL", help="Start with this model as a program: one checked inference."
+)
+@options.accelerators
+@options.toolchain
+@options.seed
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=3333,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@click.option(
+    "--svd",
+    "svd_file",
+    type=click.Path(path_type=Path),
+    help="Write the peripherals' registers as CMSIS-SVD, for register views.",
+)
+def gdbserver(
+    platform: str,
+    elf: Path | None,
+    model: str | None,
+    accelerators: tuple[str, ...],
+    toolchain: str,
+    seed: int,
+    host: str,
+    port: int,
+    svd_file: Path | None,
+) -> None:
+    """Serve GDB on a virtual device until Ctrl-C."""
+    chosen = load_platform(platform)
+    if elf and model:
+        raise UsageError("--elf and --model both name the program: give one of them")
+    if accelerators and not model:
+        raise UsageError("--accel says what takes a model's layers: it needs --model")
+    with VirtualDevice(chosen) as device:
+        program = None
+        if model:
+            elf, program = _firmware(device, chosen, model, accelerators, toolchain, seed)
+        entry = load_elf(device, elf) if elf else None
+        if svd_file:
+            _write(svd_file, svd(chosen, device.peripherals))
+        with DebugTarget(device) as target:
+            if entry is not None:
+                target.write_register("pc", entry)  # as GDB's load does
+            stub = GdbStub(target, lambda line: click.echo(line, err=True))
+            with DebugServer(stub.serve, host, port) as server:
+                _greet(chosen, f"{host}:{server.port}", elf, program)
+                _wait_for_ctrl_c()
+
+
+def _firmware(
+    device: VirtualDevice,
+    platform: Platform,
+    model: str,
+    accelerators: tuple[str, ...],
+    toolchain: str,
+    seed: int,
+) -> tuple[Path, Program]:
+    """The model's ELF file; its accelerators are on the bus."""
+    graph = load_model(model)
+    schedules = recorded_schedules(platform, toolchain)
+    program = compile(graph, platform, accelerators, schedules=schedules)
+    compiler = get_toolchain(toolchain, platform.core)
+    assert program.reference is not None
+    inputs = random_inputs(graph, seed)
+    elf = link_project(program, compiler, inputs, program.reference(inputs))
+    for accelerator in program.accelerators:
+        device.attach(accelerator.make(), accelerator.base, accelerator.name)
+    return elf, program
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _greet(platform: Platform, address: str, elf: Path | None, program: Program | None) -> None:
+    click.echo(f"{platform.name} ({platform.core.name}) waits for GDB at {address}; Ctrl-C ends it")
+    click.echo(f'gdb-multiarch -ex "target remote {address}" {elf or "program.elf"}')
+    if elf is None:
+        click.echo("the flash is empty: `load` writes the program there")
+    if program is not None:
+        layers = ", ".join(layer.function for layer in program.layers)
+        click.echo(f"break in main, covp_exit, or a layer: {layers}")
+        click.echo("in covp_exit, covp_exit_status is the number of wrong output bytes")
+
+
+def _wait_for_ctrl_c() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)

@@ -1,0 +1,63 @@
+"""An ELF file into a device's memory, as a programmer or GDB's ``load`` does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceError, UsageError
+
+_ALLOC = 0x2
+_MACHINES = {"arm": "EM_ARM", "riscv": "EM_RISCV"}
+
+
+def load_elf(device: VirtualDevice, path: Path) -> int:
+    """Write the file's sections to their load addresses and name code in faults by it.
+
+    Returns:
+        the entry point, without Thumb's bit 0.
+
+    Raises:
+        UsageError: it cannot be read, or is for another architecture.
+        DeviceError: a section does not lie in the platform's memory.
+    """
+    platform = device.platform
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            if elf["e_machine"] != _MACHINES[platform.core.architecture] or elf.elfclass != 32:
+                raise UsageError(f"{path}: not for the {platform.core.name} of {platform.name}")
+            pieces = _pieces(elf)
+            entry = int(elf["e_entry"])
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ELFError, ValueError, KeyError) as error:
+        raise UsageError(f"{path}: not an ELF file that can be loaded: {error}") from None
+    for name, address, data in pieces:
+        try:
+            device.write(address, data)
+        except DeviceError as error:
+            raise DeviceError(f"{path}: section {name}: {error} of {platform.name}") from None
+    device.add_debug_info(str(path))
+    return entry & ~1 if platform.core.architecture == "arm" else entry
+
+
+def _pieces(elf: Any) -> list[tuple[str, int, bytes]]:
+    """Name, load address and content of every section that has one."""
+    segments = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+    found = []
+    for section in elf.iter_sections():
+        stored = section["sh_flags"] & _ALLOC and section["sh_type"] != "SHT_NOBITS"
+        if not stored or not section["sh_size"]:
+            continue
+        address = int(section["sh_addr"])
+        for segment in segments:
+            if segment.section_in_segment(section):
+                address += int(segment["p_paddr"]) - int(segment["p_vaddr"])
+                break
+        found.append((section.name, address, section.data()))
+    return found

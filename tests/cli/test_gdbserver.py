@@ -1,0 +1,132 @@
+"""``covp gdbserver`` as a process, and the GDB command line that it prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from covp.platform_file import load_platform
+from covp.runtime.image import link_standalone
+from covp.toolchain import Source, get_toolchain
+
+from .conftest import Call
+
+COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
+PROGRAM = "volatile int seen;\nint main(void)\n{\n    seen = 42;\n    return seen;\n}\n"
+
+
+@dataclass
+class Server:
+    """A running ``covp gdbserver``."""
+
+    lines: list[str]
+
+    def gdb(self, *commands: str) -> str:
+        """What the printed command line shows with these commands added."""
+        if shutil.which("gdb-multiarch") is None:
+            pytest.skip("gdb-multiarch is not installed: apt install gdb-multiarch")
+        words = shlex.split(next(line for line in self.lines if line.startswith("gdb-multiarch")))
+        words[1:1] = ["-nx", "-batch"]
+        for command in ("set confirm off", *commands):
+            words[-1:-1] = ["-ex", command]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        return done.stdout + done.stderr
+
+
+@contextmanager
+def serving(*arguments: object, hints: int = 2) -> Iterator[Server]:
+    process = subprocess.Popen(
+        [*COVP, "gdbserver", "--port", "0", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        lines = [process.stdout.readline() for _ in range(hints)]
+        assert all(lines), process.communicate()[1]
+        yield Server(lines)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0 and errors.endswith("stopped\n"), errors
+        assert "Traceback" not in errors
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def elf() -> Path:
+    platform = load_platform("stm32f746")
+    compiler = get_toolchain("zig", platform.core)
+    return link_standalone(compiler, platform, [Source("answer.c", PROGRAM)])
+
+
+def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
+    svd = tmp_path / "board.svd"
+    with serving("-p", "stm32f746", "--elf", elf, "--svd", svd) as server:
+        assert "stm32f746 (cortex-m7f)" in server.lines[0]
+        text = server.gdb("break answer.c:5", "continue", "print seen", "compare-sections")
+        assert "Breakpoint 1, main () at" in text and "$1 = 42" in text
+        assert "MIS-MATCHED" not in text
+        names = [name.text for name in ElementTree.parse(svd).iterfind(".//peripheral/name")]
+        assert "uart0" in names
+        assert [path.name for path in tmp_path.iterdir()] == ["board.svd"]
+
+
+def test_gdb_loads_into_an_empty_device(elf: Path) -> None:
+    with serving("-p", "stm32f746", hints=3) as server:
+        assert "program.elf" in server.lines[1]
+        server.lines = [line.replace("program.elf", str(elf)) for line in server.lines]
+        assert "Breakpoint 1, main" in server.gdb("load", "break main", "continue")
+
+
+@pytest.mark.parametrize(
+    ("platform", "accelerator"), [("stm32f746", None), ("riscv32", None), ("stm32f746", "qconv2d")]
+)
+def test_a_model_stops_in_its_layers(small: Path, platform: str, accelerator: str | None) -> None:
+    more = ["-a", accelerator] if accelerator else []
+    with serving("-p", platform, "--model", small, *more, hints=4) as server:
+        layers = re.findall(r"small_\w+", server.lines[2])
+        assert len(layers) == 3
+        commands = [f"break {layer}" for layer in layers]
+        commands += ["break covp_exit", *["continue", "bt 1"] * 3, "continue"]
+        text = server.gdb(*commands, "print (int)covp_exit_status", "monitor peripherals")
+        for layer in layers:
+            assert re.search(rf"#0 +(0x\w+ in )?{layer} \(.* at \S*{layer}\.c:\d+", text), layer
+        assert "$1 = 0" in text  # the reference's bytes
+        assert ("qconv2d" in text.split("$1 = 0")[1]) == bool(accelerator)
+
+
+def test_bad_calls_are_refused(call: Call, elf: Path, small: Path, tmp_path: Path) -> None:
+    def refusal(*arguments: object) -> str:
+        return call("gdbserver", "--port", 0, *arguments).refusal
+
+    text = tmp_path / "text.elf"
+    text.write_text("not ELF")
+    assert "not an ELF file" in refusal("-p", "stm32f746", "--elf", text)
+    assert "cannot be read" in refusal("-p", "stm32f746", "--elf", tmp_path / "none")
+    assert "not for the rv32imc of riscv32" in refusal("-p", "riscv32", "--elf", elf)
+    assert "section .vectors" in refusal("-p", "cortex-m33", "--elf", wrong_place(elf, tmp_path))
+    assert "give one of them" in refusal("-p", "stm32f746", "--elf", elf, "--model", small)
+    assert "needs --model" in refusal("-p", "stm32f746", "-a", "qconv2d")
+    assert "cannot be written" in refusal("-p", "stm32f746", "--svd", tmp_path / "no" / "x.svd")
+
+
+def wrong_place(elf: Path, folder: Path) -> Path:
+    """The file with its first load segment at an address where nothing is."""
+    content = bytearray(elf.read_bytes())
+    start = int.from_bytes(content[0x1C:0x20], "little")
+    content[start + 12 : start + 16] = (0x50000000).to_bytes(4, "little")  # p_paddr
+    path = folder / "moved.elf"
+    path.write_bytes(content)
+    return path
