@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Callable
 
 from covp.device.debugger import DEFAULT_TIMEOUT, DebuggerDevice
@@ -17,6 +18,7 @@ _OVERHEAD = 32  # of a packet, beside its data
 _SMALL_PACKET = 400
 _HALT_SECONDS = 5.0
 _FLASH_SECONDS = 60.0
+_MARK = 0x5A5AA5A4
 _FLASH = re.compile(r'<memory\s+type="flash"\s+start="(\w+)"\s+length="(\w+)"')
 
 
@@ -232,7 +234,17 @@ class GdbDevice(DebuggerDevice):
             )
 
     def _reset_halt(self) -> None:
-        self._monitor("system_reset" if self.is_qemu else "reset halt")
+        if not self.is_qemu:
+            self._monitor("reset halt")
+            return
+        # QEMU resets some time after it has said OK; the pc tells when
+        self.write_register("pc", _MARK)
+        self._monitor("system_reset")
+        deadline = time.monotonic() + _HALT_SECONDS
+        while self.read_register("pc") == _MARK:
+            if time.monotonic() > deadline:
+                raise DeviceError(f"{self.transport}: monitor system_reset has no effect")
+            time.sleep(0.001)
 
     def _monitor(self, command: str) -> None:
         what = f"monitor {command}"

@@ -60,6 +60,21 @@ class QemuDevice(GdbDevice):
                     stream.close()
             self._socket_path.unlink(missing_ok=True)
 
+    def _wait_halted(self, seconds: float) -> bool:
+        try:
+            return super()._wait_halted(seconds)
+        except DeviceError:
+            process = self._process
+            if process is None or process.stderr is None:
+                raise
+            process.kill()
+            said = process.stderr.read().decode(errors="replace")
+            fatal = next((line for line in said.splitlines() if "fatal" in line), "")
+            raise DeviceError(
+                f"{self.transport}: QEMU has ended: {fatal or 'no reason given'}; open the session "
+                "again"
+            ) from None
+
     def __del__(self) -> None:
         if getattr(self, "_process", None) is not None:
             self.close()

@@ -63,7 +63,7 @@ def fault_of(
         return None
     fault = (_riscv if platform.core.architecture == "riscv" else _arm)(platform, device, record)
     locate = getattr(device, "located", None)
-    if locate is not None:
+    if locate is not None and fault.pc:
         locate(fault)
     return fault
 
