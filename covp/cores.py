@@ -114,6 +114,17 @@ CORES: dict[str, Core] = {
             True,
             "m7",
         ),
+        # No such chip is made: for the question what the DSP instructions of a Cortex-M7 bring.
+        # The virtual device takes them for undefined; GCC has no -mcpu for it.
+        _arm(
+            "cortex-m7f-nodsp",
+            "cortex_m7-dsp+fp_armv8d16sp",
+            f"-march=armv7-m -mtune=cortex-m7 {_SP_FPU5}",
+            "CORTEX_M7",
+            "mull unaligned fpu",
+            True,
+            "m7",
+        ),
         _arm(
             "cortex-m33",
             "cortex_m33+dsp+fp_armv8d16sp",

@@ -31,4 +31,5 @@ def models(context: click.Context, as_json: bool) -> None:
 def fetch(names: tuple[str, ...]) -> None:
     """Download official models (all by default), checked against pinned SHA-256 hashes."""
     for model in zoo.fetch(names, lambda name: click.echo(f"fetching {name}", err=True)):
-        click.echo(f"{model.name}: {model.path}")
+        skipped = "skipped: there is no official file, its weights are synthetic"
+        click.echo(f"{model.name}: {skipped if model.source == 'synthetic' else model.path}")

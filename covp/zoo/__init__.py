@@ -1,5 +1,7 @@
 """The model zoo: MLPerf Tiny's models by name, from disk, the download cache, or made here.
 
+Some others have no official file and are always made here.
+
 A model comes from the folder that ``COVP_MODEL_DIR`` names, else from what `fetch` downloaded,
 else it is built: the same topology with seeded random weights, which computes as much and means
 nothing. `ZooModel.source` tells which, and every table shows it.
@@ -66,12 +68,13 @@ def find(name: str) -> ZooModel:
         UsageError: no such name.
     """
     wanted = entry(name)
-    folder = os.environ.get(MODEL_DIR)
-    if folder and (path := Path(folder) / wanted.file).is_file():
-        return _found(wanted, path, "official" if _is_official(path, wanted) else "custom")
-    path = cache_dir("models") / wanted.file
-    if path.is_file() and _is_official(path, wanted):
-        return _found(wanted, path, "official")
+    if not wanted.is_synthetic_only:
+        folder = os.environ.get(MODEL_DIR)
+        if folder and (path := Path(folder) / wanted.file).is_file():
+            return _found(wanted, path, "official" if _is_official(path, wanted) else "custom")
+        path = cache_dir("models") / wanted.file
+        if path.is_file() and _is_official(path, wanted):
+            return _found(wanted, path, "official")
     from covp.zoo.synthetic import synthetic_path
 
     return _found(wanted, synthetic_path(name), "synthetic")
@@ -83,6 +86,8 @@ def fetch(
     base_url: str = BASE_URL,
 ) -> list[ZooModel]:
     """Download official files into the cache; those already there are kept.
+
+    Models that have no official file are in the answer with the source "synthetic".
 
     Args:
         wanted: names; all of them when empty.
@@ -96,6 +101,9 @@ def fetch(
 
     models = []
     for item in [entry(name) for name in wanted] or list(CATALOG.values()):
+        if item.is_synthetic_only:
+            models.append(find(item.name))
+            continue
         path = cache_dir("models") / item.file
         if not (path.is_file() and _is_official(path, item)):
             if progress is not None:

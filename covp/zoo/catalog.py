@@ -1,4 +1,7 @@
-"""What is in the zoo: the MLPerf Tiny reference models, with the hashes of the official files."""
+"""What is in the zoo: the MLPerf Tiny reference models, with the hashes of the official files.
+
+And models of which no official file exists, whose weights are always synthetic.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Entry:
         dtype: "int8" or "float32", of activations.
         macs: multiply-accumulates of one inference.
         task: folder below `BASE_URL`.
-        file: name of the official file.
+        file: name of the official file; "" where there is none, then ``task`` and ``sha256`` too.
         sha256: of the official file, hexadecimal.
     """
 
@@ -29,9 +32,14 @@ class Entry:
     description: str
     dtype: str
     macs: int
-    task: str
-    file: str
-    sha256: str
+    task: str = ""
+    file: str = ""
+    sha256: str = ""
+
+    @property
+    def is_synthetic_only(self) -> bool:
+        """Whether there is no official file."""
+        return not self.file
 
     @property
     def url(self) -> str:
@@ -87,6 +95,7 @@ _ENTRIES = (
         "str_ww_ref_model.tflite",
         "3af8550895ba7d5c584277102b5075c52dcfa63ba9d2b2240f37c4e6abd5dd2b",
     ),
+    Entry("cifar10", "image classification, three 5x5 convolutions", "int8", 12_298_240),
     _entry(
         "resnet_float",
         _RESNET,

@@ -1,4 +1,4 @@
-"""Stand-ins for the official models: the same topology, seeded weights, calibrated scales."""
+"""Models made here: the topologies of the catalog, seeded weights, calibrated scales."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ INPUT_QUANTIZATION = {
     "vww": (1 / 255, -128),
     "toycar": (0.39101523, 89),
     "sww": (0.0037010426, -128),
+    "cifar10": (1 / 255, -128),
 }
-"""Scale and zero point of the official models' inputs."""
+"""Scale and zero point of the inputs: of the official models, and pixels from 0 to 1."""
 
 
 def synthetic_path(name: str) -> Path:

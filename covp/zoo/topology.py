@@ -1,4 +1,4 @@
-"""The topologies of the MLPerf Tiny reference models, as float graphs with random weights."""
+"""The topologies of the zoo's models, as float graphs with random weights."""
 
 from __future__ import annotations
 
@@ -87,6 +87,10 @@ class RandomNetwork:
         """ADD with RELU."""
         return self.builder.add("ADD", x, y, attributes=Elementwise("relu"))
 
+    def max_pool(self, x: Tensor, size: Pair) -> Tensor:
+        """MAX_POOL_2D in steps of its own size, without padding."""
+        return self.builder.add("MAX_POOL_2D", x, attributes=Pool2D(size, size, Padding()))
+
     def pool_and_flatten(self, x: Tensor) -> Tensor:
         """The average over the image, one row a batch."""
         size = (x.shape[1], x.shape[2])
@@ -164,11 +168,26 @@ def sww(net: RandomNetwork) -> Graph:
     return net.classify(net.flatten(x), 3)
 
 
+def cifar10(net: RandomNetwork) -> Graph:
+    """The CNN of the microTVM thesis: three 5x5 convolutions with pools, one dense layer.
+
+    Given are the kernels' sizes, the channels and the order of the layers. Left open, chosen here:
+    SAME padding and pools of 2x2 in steps of 2, with which the inputs of the convolutions are
+    32x32, 16x16 and 8x8 as in its comparison of single operators; ReLU, fused into the convolution
+    as TFLite does; and no SOFTMAX at the end.
+    """
+    x = net.input(1, 32, 32, 3)
+    for filters in (32, 32, 64):
+        x = net.max_pool(net.conv(x, filters, (5, 5)), (2, 2))
+    return net.builder.graph(net.dense(net.flatten(x), 10))
+
+
 TOPOLOGIES: dict[str, Callable[[RandomNetwork], Graph]] = {
     "resnet": resnet,
     "kws": kws,
     "vww": vww,
     "toycar": toycar,
     "sww": sww,
+    "cifar10": cifar10,
 }
 """Name to the function that lays the layers."""

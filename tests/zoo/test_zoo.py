@@ -22,6 +22,7 @@ from covp.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
 from covp.zoo.tflite_writer import write_tflite
 
 ALL = [*zoo.names(), *zoo.names("float32")]
+OFFICIAL = [name for name in ALL if not CATALOG[name].is_synthetic_only]
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_names() -> None:
-    assert zoo.names() == ["resnet", "kws", "vww", "toycar", "sww"]
+    assert zoo.names() == ["resnet", "kws", "vww", "toycar", "sww", "cifar10"]
     assert zoo.names("float32") == ["resnet_float", "kws_float", "vww_float", "toycar_float"]
 
 
@@ -75,7 +76,7 @@ def test_synthetic_models_are_the_same_every_time() -> None:
     assert write_tflite(synthetic_graph("kws")) == write_tflite(synthetic_graph("kws"))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", OFFICIAL)
 def test_synthetic_models_have_the_official_topology(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,20 @@ def test_fetch_stores_what_has_the_hash(
     # there already: nothing is asked for
     assert zoo.fetch(["kws"], begun.append, "http://127.0.0.1:1")[0].source == "official"
     assert begun == ["kws"]
+
+
+def test_fetch_skips_what_has_no_official_file(alone: Path) -> None:
+    begun: list[str] = []
+    (model,) = zoo.fetch(["cifar10"], begun.append, "http://127.0.0.1:1")
+    assert (model.name, model.source, begun) == ("cifar10", "synthetic", [])
+    assert model.path.is_file()
+
+
+def test_a_model_without_official_file_is_never_taken_from_a_folder(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVP_MODEL_DIR", str(tmp_path))
+    assert zoo.find("cifar10").source == "synthetic"
 
 
 def test_fetch_refuses_another_content(
