@@ -125,5 +125,5 @@ def _report(accelerators: tuple[str, ...], pairs: list[tuple[Evaluation, Evaluat
     if any(alone.source == "synthetic" for alone, _ in pairs):
         click.echo(
             "synthetic: a stand-in of the same topology with random weights; "
-            "`covp models fetch` gets the official files"
+            "`covp models fetch` gets the official files where there are any"
         )
