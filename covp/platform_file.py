@@ -79,9 +79,15 @@ class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to reach the real board: OpenOCD's stock configuration file."""
+    """How to reach the real board.
+
+    ``board`` is OpenOCD's stock configuration file; ``commands`` run in front of its ``init``,
+    ``init`` behind it, such as clocks and flash wait states.
+    """
 
     board: str
+    commands: tuple[str, ...] = ()
+    init: tuple[str, ...] = ()
 
 
 class Platform(

@@ -27,9 +27,16 @@ def _gdb(platform: Platform, address: str) -> LowLevelDevice:
     return GdbDevice.at(platform, address)
 
 
+def _openocd(platform: Platform, address: str) -> LowLevelDevice:
+    from covp.device.openocd import OpenOcdDevice
+
+    return OpenOcdDevice(platform, address)
+
+
 DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
     "virtual": _virtual,
     "gdb": _gdb,
+    "openocd": _openocd,
 }
 """Scheme to opener; an opener gets the text after "scheme:", e.g. "HOST:PORT"."""
 
