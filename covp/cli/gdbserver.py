@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from pathlib import Path
 
@@ -77,7 +78,8 @@ def gdbserver(
                 target.write_register("pc", entry)  # as GDB's load does
             stub = GdbStub(target, lambda line: click.echo(line, err=True))
             with DebugServer(stub.serve, host, port) as server:
-                _greet(chosen, f"{host}:{server.port}", elf, program)
+                at = f"[{host}]" if ":" in host else host
+                _greet(chosen, f"{at}:{server.port}", elf, program)
                 _wait_for_ctrl_c()
 
 
@@ -111,7 +113,8 @@ def _write(path: Path, text: str) -> None:
 
 def _greet(platform: Platform, address: str, elf: Path | None, program: Program | None) -> None:
     click.echo(f"{platform.name} ({platform.core.name}) waits for GDB at {address}; Ctrl-C ends it")
-    click.echo(f'gdb-multiarch -ex "target remote {address}" {elf or "program.elf"}')
+    file = shlex.quote(str(elf)) if elf else "program.elf"
+    click.echo(f'gdb-multiarch -ex "target remote {address}" {file}')
     if elf is None:
         click.echo("the flash is empty: `load` writes the program there")
     if program is not None:

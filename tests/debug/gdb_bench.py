@@ -56,7 +56,7 @@ class Answers:
         return self.parts[position]
 
 
-def build(platform: str, toolchain: str, source: Path = PROGRAM) -> Path:
+def build(platform: str, toolchain: str, source: Path) -> Path:
     chosen = load_platform(platform)
     if toolchain == "gcc" and shutil.which(f"{chosen.core.gcc_prefix}gcc") is None:
         pytest.skip(f"{chosen.core.gcc_prefix}gcc is not installed")
@@ -73,8 +73,8 @@ def line(remark: str) -> str:
 
 
 @contextmanager
-def open_bench(platform: str, toolchain: str) -> Iterator[Bench]:
-    elf = build(platform, toolchain)
+def open_bench(platform: str, toolchain: str, source: Path = PROGRAM) -> Iterator[Bench]:
+    elf = build(platform, toolchain, source)
     events: list[str] = []
     with VirtualDevice(load_platform(platform)) as device, DebugTarget(device) as target:
         device.add_debug_info(str(elf))

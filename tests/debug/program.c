@@ -35,7 +35,7 @@ int main(void)
 {
     ratio = ratio * 2.0f;               /* at: main */
     int32_t sum = sum_squares(table, 4);
-    for (int32_t i = 0; i < 500; i++) sum += i & 1; /* at: long */
+    for (int32_t i = 0; i < 100; i++) sum += i & 1; /* at: long */
     if (total < 0) {
         poke(table);
         spin();

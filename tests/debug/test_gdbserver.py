@@ -8,6 +8,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_finish_gives_the_result_and_until_leaves_the_loop(bench: Bench) -> None
 def test_next_over_a_long_line(bench: Bench) -> None:
     answer = bench.gdb(f"break {line('long')}", "continue", "next", "print sum")
     assert "total < 0" in answer[2]
-    assert answer[3] == f"$1 = {27 + 250}"
+    assert answer[3] == f"$1 = {27 + 50}"
 
 
 def test_watchpoints(bench: Bench) -> None:
@@ -256,6 +257,34 @@ def test_an_illegal_instruction_is_sigill(one: Bench) -> None:
     assert "covp: illegal instruction" in answer.console
 
 
+TICKING = """
+#include <stdint.h>
+volatile uint32_t ticks, work;
+void SysTick_Handler(void) { ticks++; }
+int main(void)
+{
+    *(volatile uint32_t *)0xE000E014 = 99; /* SYST_RVR */
+    *(volatile uint32_t *)0xE000E018 = 0;  /* SYST_CVR */
+    *(volatile uint32_t *)0xE000E010 = 7;  /* SYST_CSR: on, with its interrupt */
+    while (ticks < 3) work++;
+    return ticks;
+}
+"""
+
+
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+def test_backtrace_through_an_interrupt(tmp_path: Path, toolchain: str) -> None:
+    source = tmp_path / "ticking.c"
+    source.write_text(TICKING)
+    with open_bench("stm32f746", toolchain, source) as bench:
+        answer = bench.gdb(
+            "break SysTick_Handler", "continue", "backtrace", "finish", "print ticks"
+        )
+    assert [name for name, _ in frames(answer[2])][:2] == ["SysTick_Handler", "main"]
+    assert "<signal handler called>" in answer[2]
+    assert "main () at" in answer[3] and answer[4] == "$1 = 1"
+
+
 def test_ctrl_c_stops_an_endless_loop(bench: Bench) -> None:
     commands = [
         "break main",
@@ -292,7 +321,7 @@ def test_detach_lets_it_run_on_and_attach_stops_it(one: Bench) -> None:
     assert "detached" in answer[2]
     assert not one.target.halted
     answer = one.gdb("print total", "print (int)covp_exit_status", "info symbol $pc", load=False)
-    assert answer[0] == "$1 = 27" and answer[1] == f"$2 = {27 + 250}"
+    assert answer[0] == "$1 = 27" and answer[1] == f"$2 = {27 + 50}"
     assert answer[2].startswith("covp_exit")
     assert not one.target.halted  # the end of a batch detaches
 

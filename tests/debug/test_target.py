@@ -262,3 +262,31 @@ def test_special_registers(program, platform, target):
         before = target.read_register(counter)
         target.step()
         assert target.read_register(counter) == before + 1
+
+
+@platforms
+def test_what_goes_on_after_a_look_misses_nothing(loaded, target):
+    """The core may be let alone in front of a breakpoint that it has not seen yet."""
+    device, loop = target.device, loaded.labels["loop"]
+    target.set_breakpoint(loop)
+    assert device.run()
+    before = device.instructions
+    assert device.run(resumed=False)
+    assert device.instructions == before and target.read_register("pc") & ~1 == loop & ~1
+    assert device.run(resumed=True)
+    assert device.instructions > before
+
+
+@platforms
+def test_a_step_may_heed_watchpoints(platform, target):
+    address = RESULT[platform][1]
+    target.set_watchpoint(address, 4, Access.WRITE)
+    target.device.run()
+    before = target.read_register("pc")
+    for go in (lambda: target.step(watch=True), lambda: target.resume(watch=True)):
+        go()
+        assert target.wait(5) and target.reason is HaltReason.WATCHPOINT
+        assert target.read_register("pc") == before
+        assert target.watch_hit.address == address and target.read_memory(address, 4) == bytes(4)
+    target.step()
+    assert target.reason is HaltReason.STEP and target.read_register("pc") > before
