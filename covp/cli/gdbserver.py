@@ -107,6 +107,7 @@ def _firmware(
 def _write(path: Path, text: str) -> None:
     try:
         write_atomically(path, text.encode())
+        path.chmod(0o644)  # the temporary file was for the user alone
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
 
