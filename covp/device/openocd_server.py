@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO
 
 from covp.errors import DeviceError, PlatformError
@@ -16,9 +15,7 @@ from covp.platform_file import Platform
 
 _START_SECONDS = 20.0
 _LISTENING = re.compile(r"Listening on port (\d+) for tcl connections")
-_TROUBLE = re.compile(
-    r"^(?:Error: |.*?: )?(.*(?:rror|ould not|an't find|not found|failed).*)$", re.M
-)
+_TROUBLE = re.compile(r"^.*(?:rror|ould not|an't find|not found|failed).*$", re.MULTILINE)
 
 
 class OpenOcdServer:
@@ -29,6 +26,7 @@ class OpenOcdServer:
         port: of the Tcl server; 0 picks a free one.
         configs: OpenOCD files instead of the board's.
         commands: OpenOCD commands in front of ``init``.
+        before: OpenOCD commands in front of the files.
 
     Attributes:
         port: where the Tcl server listens, on this machine only.
@@ -44,10 +42,11 @@ class OpenOcdServer:
         port: int = 0,
         configs: Sequence[str] = (),
         commands: Sequence[str] = (),
+        before: Sequence[str] = (),
     ) -> None:
-        self._log: IO[str] = tempfile.TemporaryFile("w+", prefix="covp-openocd-")
+        self._log: IO[str] = tempfile.TemporaryFile("w+", prefix="covp-openocd-")  # noqa: SIM115
         self._process = subprocess.Popen(
-            openocd_command(platform, port, configs, commands),
+            openocd_command(platform, port, configs, commands, before),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -104,11 +103,16 @@ class OpenOcdServer:
 
     def _reason(self) -> str:
         found = _TROUBLE.findall(self.log)
-        return " ".join((found[0] if found else self.log[-200:]).split()) or "it says nothing"
+        text = found[0].removeprefix("Error: ") if found else self.log[-200:]
+        return " ".join(text.split()) or "it says nothing"
 
 
 def openocd_command(
-    platform: Platform, port: int, configs: Sequence[str], commands: Sequence[str]
+    platform: Platform,
+    port: int,
+    configs: Sequence[str],
+    commands: Sequence[str],
+    before: Sequence[str],
 ) -> list[str]:
     """The command line. Raises PlatformError or DeviceError: see `OpenOcdServer`."""
     board = platform.openocd
@@ -120,10 +124,9 @@ def openocd_command(
     binary = shutil.which("openocd")
     if binary is None:
         raise DeviceError("openocd is not installed: apt install openocd")
-    for config in configs:
-        if "/" in config and not Path(config).is_file():
-            raise DeviceError(f"{config}: no such OpenOCD file")
     command = [binary, "-c", "gdb_port disabled; telnet_port disabled", "-c", f"tcl_port {port}"]
+    for text in before:
+        command += ["-c", text]
     for file in configs or ([board.board] if board is not None else []):
         command += ["-f", file]
     if board is not None:

@@ -1,0 +1,51 @@
+"""The virtual debug ports by name: what stands between a TCP port and a debug target."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from covp.debug.cortex_m import CortexMDebug
+from covp.debug.dap import JtagDp
+from covp.debug.jtag import BypassTap, Tap, TapChain
+from covp.debug.remote_bitbang import RemoteBitbang
+from covp.debug.riscv_debug import DebugModule, Dtm
+from covp.debug.stlink import StLink
+from covp.debug.target import DebugTarget
+from covp.errors import UsageError, near_misses
+
+# The second port in the chain of the STM32F7, RM0385 section 40.6.1: its boundary scan.
+_BOUNDARY_SCANS = {"stm32f746": BypassTap(5, 0x06449041, 1)}
+
+
+def stlink(target: DebugTarget) -> Callable[[socket.socket], None]:
+    """ST's TCP protocol in front of a Cortex-M. Raises UsageError for other cores."""
+    if target.architecture != "arm":
+        raise UsageError("an ST-Link reaches Cortex-M only; take --protocol jtag")
+    return StLink(CortexMDebug(target)).serve
+
+
+def jtag(target: DebugTarget) -> Callable[[socket.socket], None]:
+    """remote_bitbang in front of a DAP (Cortex-M) or a debug module (RISC-V)."""
+    if target.architecture != "arm":
+        module = DebugModule(target)
+        return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve
+    core = CortexMDebug(target)
+    scan = _BOUNDARY_SCANS.get(target.device.platform.name)
+    taps: list[Tap] = [JtagDp(core, core.ids.jtag_id, core.ids.ap_id)]
+    if scan is not None:
+        taps.append(scan)
+    return RemoteBitbang(TapChain(taps), core.control.reset).serve
+
+
+PROTOCOLS: dict[str, Callable[[DebugTarget], Callable[[socket.socket], None]]] = {
+    "stlink": stlink,
+    "jtag": jtag,
+}
+
+
+def debug_port(name: str, target: DebugTarget) -> Callable[[socket.socket], None]:
+    """The handler of a `DebugServer`. Raises UsageError: no such protocol, or not for this core."""
+    if name not in PROTOCOLS:
+        raise UsageError(f"unknown protocol {name!r}: {near_misses(name, PROTOCOLS)}")
+    return PROTOCOLS[name](target)
