@@ -13,10 +13,12 @@ from covp.errors import CovpError, near_misses
 COMMANDS = (
     "accelerators",
     "compare",
+    "debugport",
     "doctor",
     "export",
     "gdbserver",
     "models",
+    "openocd",
     "platforms",
     "run",
     "tune",

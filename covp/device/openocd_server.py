@@ -104,7 +104,10 @@ class OpenOcdServer:
     def _reason(self) -> str:
         found = _TROUBLE.findall(self.log)
         text = found[0].removeprefix("Error: ") if found else self.log[-200:]
-        return " ".join(text.split()) or "it says nothing"
+        reason = " ".join(text.split()) or "it says nothing"
+        if "open failed" in reason:
+            reason += "; no debug probe was found: is the board plugged in, may this user open it?"
+        return reason
 
 
 def openocd_command(

@@ -1,0 +1,65 @@
+"""``covp debugport``: the debug hardware of a virtual board, for the real OpenOCD."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import click
+
+import covp.debug
+from covp.cli import options
+from covp.debug.ports import PROTOCOLS, debug_port
+from covp.debug.server import DebugServer
+from covp.debug.target import DebugTarget
+from covp.device.virtual import VirtualDevice
+from covp.platform_file import Platform, load_platform
+
+_PORTS = {"stlink": 7184, "jtag": 9824}
+
+
+@click.command()
+@options.platform
+@click.option(
+    "--protocol",
+    type=click.Choice(sorted(PROTOCOLS)),
+    help="Default: stlink for Cortex-M, jtag (remote_bitbang) for RISC-V.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Default: 7184 or 9824; 0 takes a free one."
+)
+def debugport(platform: str, protocol: str | None, host: str, port: int | None) -> None:
+    """Serve a virtual board's debug port until Ctrl-C."""
+    chosen = load_platform(platform)
+    name = protocol or ("stlink" if chosen.core.architecture == "arm" else "jtag")
+    with VirtualDevice(chosen) as device, DebugTarget(device) as target:
+        handler = debug_port(name, target)
+        with DebugServer(handler, host, _PORTS[name] if port is None else port) as server:
+            click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
+            click.echo(f"  {openocd_line(chosen, name, server.port)}")
+            _wait_for_ctrl_c()
+
+
+def openocd_line(platform: Platform, protocol: str, port: int) -> str:
+    """The command of a user whose board this is, with the cable replaced."""
+    if protocol == "stlink":
+        if platform.openocd is None:
+            files = '-f interface/stlink.cfg -c "transport select hla_swd" -f target/YOURS.cfg'
+        else:
+            files = f"-f {platform.openocd.board}"
+        return f'openocd {files} -c "hla_stlink_backend tcp {port}"'
+    if platform.core.architecture == "riscv":
+        config = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
+        return f'openocd -c "set PORT {port}" -f {config}'
+    adapter = f"adapter driver remote_bitbang; remote_bitbang port {port}"
+    return (
+        f'openocd -c "{adapter}; remote_bitbang host 127.0.0.1; transport select jtag" '
+        "-f target/stm32f7x.cfg"
+    )
+
+
+def _wait_for_ctrl_c() -> None:
+    # a wait without end would not notice Ctrl-C on every platform
+    while True:
+        threading.Event().wait(3600)
