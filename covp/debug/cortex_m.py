@@ -81,6 +81,10 @@ class CortexMDebug:
         for at in range(0, len(data), 4):
             self._write_word(address + at, int.from_bytes(data[at : at + 4], "little"))
 
+    def reset(self) -> None:
+        """A system reset, as by a pulse on the reset line."""
+        self.control.reset()
+
     def _touches(self, address: int, size: int) -> bool:
         return any(page in self._units for page in range(address & -_PAGE, address + size, _PAGE))
 
