@@ -17,18 +17,21 @@ class Core:
 
     Attributes:
         name: what a platform file says under ``core``.
-        architecture: "arm" (M-profile, Thumb only) or "riscv" (RV32).
+        architecture: "arm" (M-profile, Thumb only), "riscv" (RV32) or "x86" (x86-64 with 32-bit
+            pointers, the x32 ABI: this machine, see `covp.device.host`).
         zig_target, zig_cpu: of ``zig cc -target T -mcpu=C``.
-        gcc_prefix, gcc_flags: of the GCC cross compiler, e.g. "arm-none-eabi-".
+        gcc_prefix, gcc_flags: of the GCC cross compiler, e.g. "arm-none-eabi-"; "" where only zig
+            can be used.
         unicorn_cpu: name of the CPU model constant, without ``UC_CPU_ARM_``/``UC_CPU_RISCV32_``.
         features: what kernels may use: "dsp" (SMLAD, SXTB16, SMMULR), "fpu" (single precision in
             hardware), "mull" (32x32 to 64 bit multiply), "unaligned" (word and halfword loads at
             any address).
         timing: name of the timing table (``covp/machine/timing.py``) used for estimated cycles.
+        zig_flags: further ones of ``zig cc``.
     """
 
     name: str
-    architecture: Literal["arm", "riscv"]
+    architecture: Literal["arm", "riscv", "x86"]
     zig_target: str
     zig_cpu: str
     gcc_prefix: str
@@ -36,6 +39,7 @@ class Core:
     unicorn_cpu: str
     features: frozenset[str] = field(default_factory=frozenset)
     timing: str | None = None
+    zig_flags: tuple[str, ...] = ()
 
     def has(self, feature: str) -> bool:
         """Whether kernels may use the feature."""
@@ -148,6 +152,19 @@ CORES: dict[str, Core] = {
             "-march=rv32imafc_zicsr -mabi=ilp32f",
             "mull fpu",
             "rv32",
+        ),
+        # Pointers of 4 bytes, so that layouts are those of a 32-bit core. Plain x86-64, without the
+        # later extensions: every machine has it, and nothing multiplies and adds in one step.
+        Core(
+            name="x86-64",
+            architecture="x86",
+            zig_target="x86_64-linux-muslx32",
+            zig_cpu="x86_64",
+            gcc_prefix="",
+            gcc_flags=(),
+            unicorn_cpu="",
+            features=frozenset({"mull", "unaligned", "fpu"}),
+            zig_flags=("-fno-pic", "-fno-pie"),
         ),
     )
 }

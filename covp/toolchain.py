@@ -276,6 +276,9 @@ class Toolchain:
         raise NotImplementedError
 
 
+_LLD_EMULATION = {"arm": "armelf", "riscv": "elf32lriscv", "x86": "elf32_x86_64"}
+
+
 class Zig(Toolchain):
     """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
 
@@ -310,13 +313,13 @@ class Zig(Toolchain):
         return ("-target", self.core.zig_target, f"-mcpu={self.core.zig_cpu}")
 
     def _compile_flags(self) -> tuple[str, ...]:
-        return (*self._target(), *COMMON_FLAGS, "-fno-sanitize=all")
+        return (*self._target(), *COMMON_FLAGS, "-fno-sanitize=all", *self.core.zig_flags)
 
     def _compile_command(self, flags: Sequence[str]) -> list[str]:
         return [self.binary, "cc", *self._compile_flags(), *flags]
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
-        emulation = "armelf" if self.core.architecture == "arm" else "elf32lriscv"
+        emulation = _LLD_EMULATION[self.core.architecture]
         command = [self.binary, "ld.lld", "-m", emulation, "-T", str(script), "--gc-sections"]
         command += ["--no-check-sections", "-o", str(out), *map(str, objects)]
         try:
@@ -352,6 +355,10 @@ class Gcc(Toolchain):
     name = "gcc"
 
     def _find(self) -> str:
+        if not self.core.gcc_prefix:
+            raise ToolchainError(
+                f"there is no GCC for the core {self.core.name}: use the toolchain zig"
+            )
         command = f"{self.core.gcc_prefix}gcc"
         binary = shutil.which(command)
         if binary is None:

@@ -14,7 +14,7 @@
  * the stack; floats[] fill the floating-point argument registers of cores that pass them there. */
 struct covp_task {
     uint32_t function;
-    uint32_t codes;     /* COVP_TASK_... */
+    uint32_t codes;     /* COVP_TASK_..., and TASK_CODES_WIDE of task_layout.h */
     uint32_t result[2]; /* what the function returned, low word first */
     uint32_t words[COVP_WORDS];
     float floats[COVP_FLOATS];

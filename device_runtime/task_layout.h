@@ -9,4 +9,6 @@
 #define TASK_FLOATS 64
 #define QUEUE_TRAP 20
 
+#define TASK_CODES_WIDE 8 /* x86: bit 8 + i says that words i and i + 1 are one argument */
+
 #endif

@@ -2,8 +2,9 @@
 
 A task carries the words that fill the integer argument registers and then the stack, and the
 single-precision values that fill the floating-point ones. The rules are those of the Procedure
-Call Standard for the Arm Architecture (base and VFP variant) and of the RISC-V calling convention
-(ilp32, ilp32f), for scalars: nothing is passed by value in pieces but 64-bit integers.
+Call Standard for the Arm Architecture (base and VFP variant), of the RISC-V calling convention
+(ilp32, ilp32f) and of the System V ABI's AMD64 supplement (x32), for scalars: nothing is passed by
+value in pieces but 64-bit integers, and on x86 these neither: a bit says which two words are one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from covp.runtime.tensor import DeviceTensor
 WORDS = 12
 FLOATS = 8
 RESULT_FLOAT = 1
+WIDE = 1 << 8  # TASK_CODES_WIDE of device_runtime/task_layout.h
 TASK_BYTES = 96
 _TASK = struct.Struct("<4I12I8f")
 _RISCV_REGISTERS = 8
@@ -35,7 +37,8 @@ class Task:
 
     Attributes:
         function: address with the Thumb bit.
-        codes: `RESULT_FLOAT` where the result is in a floating-point register.
+        codes: `RESULT_FLOAT` where the result is in a floating-point register; on x86 also
+            `WIDE` << i where words i and i + 1 are one argument.
         words, floats: the arguments.
     """
 
@@ -67,6 +70,7 @@ def make_task(core: Core, address: int, signature: Signature, arguments: Sequenc
     _check_result(signature)
     words: list[int] = []
     floats: list[float] = []
+    codes = RESULT_FLOAT if hard_float and signature.result.kind == "float" else 0
     for parameter, argument in zip(signature.parameters, arguments, strict=True):
         where = f"{signature.name}: argument {parameter.name or len(words)}"
         value = encode(parameter.type, argument, where)
@@ -78,6 +82,8 @@ def make_task(core: Core, address: int, signature: Signature, arguments: Sequenc
         elif parameter.type.bytes == 8:
             if _pair_is_aligned(core, len(words)):
                 words.append(0)
+            if core.architecture == "x86":
+                codes |= WIDE << len(words)
             words += [value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF]
         else:
             words.append(value & 0xFFFFFFFF)
@@ -86,7 +92,6 @@ def make_task(core: Core, address: int, signature: Signature, arguments: Sequenc
             f"{signature} needs {len(words)} argument words and {len(floats)} floats in registers; "
             f"at most {WORDS} and {FLOATS} can be passed: pass a pointer to a tensor instead"
         )
-    codes = RESULT_FLOAT if hard_float and signature.result.kind == "float" else 0
     return Task(address, codes, tuple(words), tuple(floats))
 
 
@@ -94,8 +99,11 @@ def _pair_is_aligned(core: Core, position: int) -> bool:
     """Whether a 64-bit argument leaves a word out at an odd position.
 
     Arm: always, registers and stack. RISC-V: on the stack only; one in the last register is split.
+    x86: never.
     """
-    return position % 2 == 1 and (core.architecture == "arm" or position >= _RISCV_REGISTERS)
+    if position % 2 == 0 or core.architecture == "x86":
+        return False
+    return core.architecture == "arm" or position >= _RISCV_REGISTERS
 
 
 def _check_result(signature: Signature) -> None:

@@ -33,8 +33,17 @@ def _openocd(platform: Platform, address: str) -> LowLevelDevice:
     return OpenOcdDevice(platform, address)
 
 
+def _host(platform: Platform, address: str) -> LowLevelDevice:
+    from covp.device.host import HostDevice
+
+    if address:
+        raise UsageError(f"device 'host' takes no address, not {address!r}")
+    return HostDevice(platform)
+
+
 DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
     "virtual": _virtual,
+    "host": _host,
     "gdb": _gdb,
     "openocd": _openocd,
 }
@@ -45,9 +54,13 @@ def open_device(name: str, platform: Platform) -> LowLevelDevice:
     """The device of that name.
 
     Raises:
-        UsageError: no such device.
+        UsageError: no such device, or it cannot run the platform's code.
     """
     scheme, _, address = name.partition(":")
     if scheme not in DEVICES:
         raise UsageError(f"unknown device {name!r}: {near_misses(scheme, DEVICES)}")
+    if platform.core.architecture == "x86" and scheme != "host":
+        raise UsageError(
+            f"device {name!r} cannot run {platform.name}, which is this machine: use --device host"
+        )
     return DEVICES[scheme](platform, address)

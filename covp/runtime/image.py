@@ -14,7 +14,7 @@ from covp.toolchain import Source, Toolchain, runtime_dir
 ENTRY, DONE, QUEUE, RETURN = "covp_enter", "covp_done", "covp_queue", "covp_call_return"
 STACK_TOP = "covp_stack_top"
 
-_SUFFIX = {"arm": "arm_m", "riscv": "riscv"}
+_SUFFIX = {"arm": "arm_m", "riscv": "riscv", "x86": "x86"}
 # A loop that copies must not become a call of the function it is in; unrolled it is only larger.
 _PLAIN_LOOPS = {
     "zig": ("-fno-builtin", "-fno-unroll-loops", "-fno-vectorize"),

@@ -1,0 +1,209 @@
+"""`HostDevice`: this machine as a device; programs run in a child process, in memory of their own.
+
+Code is compiled for x86-64 with 32-bit pointers, so that its data is laid out as on a 32-bit core.
+What it computes is what the other devices compute; what it costs is measured in seconds. There are
+no instruction counts, peripherals or accelerators.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from contextlib import suppress
+
+from covp.device.base import Stop
+from covp.device.debugger import DEFAULT_TIMEOUT
+from covp.device.host_process import HostProcess, Report, host_runner
+from covp.errors import DeviceError, DeviceFault, PlatformError
+from covp.machine.faults import is_stack_overflow, nearest_region
+from covp.machine.symbols import Symbols
+from covp.platform_file import Platform, Region
+
+_BREAKPOINT = b"\xcc"  # int3
+_SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault
+# Page fault error code, Intel SDM volume 3A, 4.7.
+_WRITE, _FETCH = 1 << 1, 1 << 4
+_KINDS = {
+    signal.SIGILL: ("illegal instruction", ""),
+    signal.SIGFPE: ("division by zero", "or a quotient that does not fit"),
+    signal.SIGTRAP: ("breakpoint", ""),
+    signal.SIGBUS: ("bus error", ""),
+}
+
+
+class HostDevice:
+    """The platform's memory at its addresses in a child process, run by this machine's processor.
+
+    The memory is shared with the child and outlives it. A program that faults or takes too long
+    costs the child; the next `execute` starts another. ``flash`` is read-only to the program.
+
+    Args:
+        platform: its core must be of the architecture "x86".
+        timeout: default time limit of `execute`, in seconds.
+
+    Raises:
+        PlatformError: another core, or memory that is not in whole pages.
+        DeviceError: this machine is not Linux on x86-64.
+    """
+
+    def __init__(self, platform: Platform, timeout: float = DEFAULT_TIMEOUT) -> None:
+        if platform.core.architecture != "x86":
+            raise PlatformError(
+                f"device host: cannot run code for {platform.core.name}, the core of "
+                f"{platform.name}; take the platform host"
+            )
+        host_runner()
+        self.platform = platform
+        self.timeout = timeout
+        self._symbols = Symbols()
+        self._process: HostProcess | None = None
+        self._pieces: list[tuple[int, int, int, bool]] = []
+        size = 0
+        for region in platform.memory:
+            if region.start % mmap.PAGESIZE or region.bytes % mmap.PAGESIZE:
+                raise PlatformError(
+                    f"memory {region.name}: device host needs start and size in multiples of "
+                    f"{mmap.PAGESIZE}, not 0x{region.start:x} and {region.bytes}"
+                )
+            self._pieces.append((region.start, size, region.bytes, region.kind == "ram"))
+            size += region.bytes
+        self._file = os.memfd_create(f"covp-{platform.name}")
+        os.truncate(self._file, size)
+        self._memory: mmap.mmap | None = mmap.mmap(self._file, size)
+
+    def __enter__(self) -> HostDevice:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_memory", None) is not None:
+            self.close()
+
+    def close(self) -> None:
+        """End the child and free the memory. A second call does nothing."""
+        self._end_process()
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+            os.close(self._file)
+
+    # -- LowLevelDevice -----------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        memory, offset = self._place(address, size)
+        return memory[offset : offset + size]
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes, in flash too. Raises DeviceError outside the memory."""
+        memory, offset = self._place(address, len(data))
+        memory[offset : offset + len(data)] = bytes(data)
+
+    def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
+        """Run from ``entry`` until the pc reaches ``stop``.
+
+        All registers start at 0 but rsp, which is at the top of the stack. The seconds are the
+        processor time of the program, measured; about one microsecond of them is the stop itself.
+
+        Raises:
+            DeviceFault: a signal ended the program, or the time was over.
+            DeviceError: the child was killed, or cannot be started.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        top = self.platform.ram.start + self.platform.stack_bytes
+        under = self.read(stop, 1)
+        self.write(stop, _BREAKPOINT)
+        try:
+            report = self._ready_process().run(entry, stop, top, seconds)
+        except BaseException:
+            self._end_process()
+            raise
+        finally:
+            self.write(stop, under)
+        if report is None or report.signal:
+            self._end_process()
+            raise self._fault(report, seconds)
+        return Stop(stop, seconds=report.nanoseconds / 1e9)
+
+    def reset(self) -> None:
+        """Nothing is left of a run but memory, which is kept."""
+        self._check_open()
+
+    # -- debug information --------------------------------------------------------------------
+
+    def add_debug_info(self, elf: str | bytes) -> None:
+        """Name code in faults: an ELF file's path or content."""
+        self._symbols.add(elf)
+
+    def remove_debug_info(self, elf: str | bytes) -> None:
+        """Forget an ELF file given to `add_debug_info`."""
+        self._symbols.remove(elf)
+
+    # -----------------------------------------------------------------------------------------
+
+    def _check_open(self) -> mmap.mmap:
+        if self._memory is None:
+            raise DeviceError("the device is closed")
+        return self._memory
+
+    def _place(self, address: int, size: int) -> tuple[mmap.mmap, int]:
+        memory = self._check_open()
+        for start, offset, length, _ in self._pieces:
+            if start <= address and address + size <= start + length:
+                return memory, offset + address - start
+        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+
+    def _ready_process(self) -> HostProcess:
+        if self._process is None or not self._process.usable:
+            self._end_process()
+            self._process = HostProcess(self._file, self._pieces)
+        return self._process
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
+
+    def _region(self, address: int) -> Region | None:
+        return next((r for r in self.platform.memory if r.start <= address < r.end), None)
+
+    def _fault(self, report: Report | None, seconds: float) -> DeviceFault:
+        if report is None:
+            return DeviceFault("timeout", pc=0, detail=f"{seconds:g} seconds; it had to be killed")
+        pc, number = report.registers["rip"], signal.Signals(report.signal)
+        address = None
+        if number == signal.SIGALRM:
+            kind, detail = "timeout", f"{seconds:g} seconds"
+        elif number == signal.SIGSEGV:
+            kind, address, detail = self._access(report)
+            detail = f"{number.name}: {detail}"
+        else:
+            kind, more = _KINDS.get(number, ("unhandled signal", ""))
+            detail = f"{number.name}{more and f': {more}'}"
+        fault = DeviceFault(kind, pc=pc, address=address, detail=detail, registers=report.registers)
+        with suppress(OSError):  # an ELF file that is gone
+            fault.symbol, fault.source = self._symbols.locate(pc)
+        return fault
+
+    def _access(self, report: Report) -> tuple[str, int | None, str]:
+        """Kind, address and detail of a segmentation fault."""
+        if report.code == _SI_KERNEL:
+            detail = "a privileged instruction, or an SSE operand that is not aligned"
+            return "general protection", None, detail
+        address, sp = report.address, report.registers["rsp"]
+        region = self._region(address)
+        if report.error & _FETCH:
+            return "unmapped fetch", address, "a jump out of the memory"
+        if region is not None:
+            return "write to read-only memory", address, region.name
+        if is_stack_overflow(self.platform, address, sp):
+            detail = (
+                f"sp 0x{sp:08x}, the stack is {self.platform.stack_bytes} bytes from "
+                f"0x{self.platform.ram.start:08x}; a larger one is set by the platform's key stack"
+            )
+            return "stack overflow", address, detail
+        kind = "unmapped write" if report.error & _WRITE else "unmapped read"
+        return kind, address, nearest_region(self.platform, address)

@@ -1,0 +1,199 @@
+"""The process that the host device's programs run in (host_runner.c): built once, started, ended."""
+
+from __future__ import annotations
+
+import os
+import platform
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from covp.cache import cache_dir, content_key, write_atomically
+from covp.errors import DeviceError, ToolchainError
+from covp.toolchain import compiler_environment
+
+_SOURCE = Path(__file__).with_name("host_runner.c")
+# For Linux without its C library: the program is the same on every distribution.
+_FLAGS = ("-target", "x86_64-linux-musl", "-static-pie", "-fPIE", "-O2", "-Wall", "-Wextra", "-s")
+_COMMAND = struct.Struct("<4I")
+_REPORT = struct.Struct("<Ii3Q17Q")
+_GRACE = 5.0  # seconds for what takes microseconds on an idle machine
+
+REGISTERS = (
+    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp"),
+    *(f"r{number}" for number in range(8, 16)),
+    "rip",
+)
+
+
+class Report(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        signal: its number; 0 at the stop.
+        code: the signal's ``si_code``.
+        address: of the access, where the signal has one.
+        error: the processor's page fault error code.
+        nanoseconds: of processor time that the run took.
+        registers: by the names in `REGISTERS`.
+    """
+
+    signal: int
+    code: int
+    address: int
+    error: int
+    nanoseconds: int
+    registers: dict[str, int]
+
+
+class HostProcess:
+    """One child process, ready to run code in memory that it shares with this one.
+
+    Linux ends it with the thread that made it, so that nothing of this process' end, however
+    sudden, leaves it behind: `usable` is false in another thread.
+
+    Args:
+        file: descriptor of the memory.
+        pieces: (start, offset in the file, bytes, writable) of each part of the memory.
+
+    Raises:
+        DeviceError: not possible on this machine, or an address is taken.
+        ToolchainError: the program for the process cannot be compiled.
+    """
+
+    def __init__(self, file: int, pieces: Sequence[tuple[int, int, int, bool]]) -> None:
+        words = [str(os.getpid()), str(file)]
+        for start, offset, size, writable in pieces:
+            words += [f"0x{start:08x}", str(offset), str(size), "w" if writable else "r"]
+        self._thread = threading.get_ident()
+        program = host_runner()
+        try:
+            self._child = subprocess.Popen(
+                [program, *words],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(file,),
+            )
+        except OSError as error:
+            raise DeviceError(f"device host: {program} cannot be started: {error}") from None
+        try:
+            ready = self._report(_GRACE)
+        except BaseException:
+            self.end()
+            raise
+        if ready is None:
+            self.end()
+            raise DeviceError(f"device host: its process was not ready within {_GRACE:g} seconds")
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._child.pid
+
+    @property
+    def usable(self) -> bool:
+        """Whether this thread can give it a command."""
+        return self._child.poll() is None and self._thread == threading.get_ident()
+
+    def run(self, entry: int, stop: int, sp: int, seconds: float) -> Report | None:
+        """Jump to ``entry`` with all registers 0 but ``sp``; a breakpoint must be at ``stop``.
+
+        Returns:
+            How it ended; signal SIGALRM where the time was over. None where it does not even
+            answer then. Unless the signal is 0, the process is of no more use.
+
+        Raises:
+            DeviceError: the process ended, and not by the program.
+        """
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(_COMMAND.pack(entry, stop, sp, 0))
+        except OSError:
+            raise self._ended() from None
+        report = self._report(seconds)
+        if report is None:
+            self._child.send_signal(signal.SIGALRM)
+            report = self._report(_GRACE)
+            if report is not None:
+                report = report._replace(signal=signal.SIGALRM)
+        return report
+
+    def end(self) -> None:
+        """Kill it and wait until it is gone. A second call does nothing."""
+        self._child.kill()
+        self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _report(self, seconds: float) -> Report | None:
+        """The next one; None where it does not come in time."""
+        assert self._child.stdout is not None
+        poller = select.poll()
+        poller.register(self._child.stdout, select.POLLIN)
+        end = time.monotonic() + seconds
+        data = b""
+        while len(data) < _REPORT.size:
+            left = max(0.0, end - time.monotonic())
+            if not poller.poll(min(left * 1000, 1e9)):
+                return None
+            part = self._child.stdout.read(_REPORT.size - len(data))
+            if not part:
+                raise self._ended()
+            data += part
+        number, code, address, error, nanoseconds, *values = _REPORT.unpack(data)
+        registers = dict(zip(REGISTERS, values, strict=True))
+        return Report(number, code, address, error, nanoseconds, registers)
+
+    def _ended(self) -> DeviceError:
+        """Why there will be no report."""
+        assert self._child.stderr is not None
+        status = self._child.wait()
+        said = self._child.stderr.read().decode(errors="replace").strip()
+        if said:
+            return DeviceError(f"device host: memory cannot be mapped: {said}")
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        return DeviceError(f"device host: its process was ended {how}; the next run has a new one")
+
+
+def host_runner() -> Path:
+    """The program of the process, compiled by the bundled compiler when it is not cached.
+
+    Raises:
+        DeviceError: this machine does not run it.
+        ToolchainError: it does not compile.
+    """
+    system, machine = sys.platform, platform.machine()
+    if system != "linux" or machine.lower() not in ("x86_64", "amd64"):
+        raise DeviceError(
+            f"device host: needs Linux on x86-64, this machine is {system} on {machine}; "
+            "run the program on a virtual platform"
+        )
+    path = cache_dir("native") / f"host-{content_key(_SOURCE.read_bytes(), *_FLAGS)}"
+    if not path.is_file():
+        with tempfile.TemporaryDirectory(prefix="covp-host-") as folder:
+            made = Path(folder) / "host"
+            command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made)]
+            done = subprocess.run(
+                [*command, str(_SOURCE)],
+                env=compiler_environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                reason = " ".join(done.stderr.split())[-400:]
+                raise ToolchainError(f"{_SOURCE.name} cannot be compiled: {reason}")
+            write_atomically(path, made.read_bytes())
+            path.chmod(0o700)
+    return path
