@@ -6,18 +6,16 @@ that reads and writes the memory it shares with the core.
 
 int8 inputs (NHWC) and weights (OHWI), int32 bias, exact int32 sums. With MODE.REQUANTIZE the unit
 turns the sums into int8 as TFLite Micro does, with one multiplier and shift for each channel;
-without it, it returns the sums.
+without it, it returns the sums. With MODE.DEPTHWISE output channel o has one input channel, o
+divided by CHANNELS.OUTPUT / CHANNELS.INPUT, and the weights are HWO.
 
-Timing is a synthetic model, not a measurement: a job takes
-
-    startup_cycles + max(MACs / macs_per_cycle, bytes moved / bytes_per_cycle)
-
-cycles (loads, MACs and stores overlap), each operand moved once. The results are in memory when
-BUSY falls; software that looks at them earlier sees what this model does not promise.
+Errors, interrupt and timing are those of every `covp.machine.job_unit.JobUnit`; compute is
+MACs / macs_per_cycle, a synthetic model that keeps all multipliers busy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,21 +25,13 @@ from numpy.typing import NDArray
 from covp.errors import DeviceFault
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.machine.bus import Bus
-from covp.machine.peripheral import Peripheral
+from covp.machine.job import PROTOCOL
+from covp.machine.job_unit import ERRORS, JobError, JobUnit, MemoryPort, Work
 from covp.machine.registers import Field, Register, RegisterMap
 
-Pair = tuple[int, int]
+__all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "LoadStoreUnit", "QConv2d", "compute"]
 
-ERRORS = {
-    "none": 0,
-    "size": 1,  # a dimension, stride or dilation is zero, or there are 2**32 MACs or more
-    "address": 2,  # an operand is not in memory, or the result not in writable memory
-    "alignment": 3,  # a table or the int32 result is not on a 4-byte boundary
-    "overlap": 4,  # the result overlaps an operand
-    "range": 5,  # a zero point, clamp or shift outside its range
-    "busy": 6,  # started while a job was running; that job goes on
-}
-"""The codes of STATUS.ERROR."""
+Pair = tuple[int, int]
 
 
 def _pair(name: str, offset: int, low: str, high: str, doc: str) -> Register:
@@ -49,26 +39,9 @@ def _pair(name: str, offset: int, low: str, high: str, doc: str) -> Register:
 
 
 REGISTERS = RegisterMap(
-    Register(
-        "CTRL",
-        0x00,
-        fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
-        doc="Control; a job works on the registers as they are when it starts.",
-    ),
-    Register(
-        "STATUS",
-        0x04,
-        access="ro",
-        on_read="poll",
-        fields=[
-            Field("BUSY", 0, access="ro", doc="A job is running."),
-            Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start."),
-            Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not."),
-        ],
-        doc="What the unit is doing.",
-    ),
-    Register("INPUT", 0x08, doc="Address of the input: int8, NHWC."),
-    Register("OUTPUT", 0x0C, doc="Address of the result: int8 or int32, NHWC."),
+    *PROTOCOL,
+    Register("INPUT", 0x54, doc="Address of the input: int8, NHWC."),
+    Register("OUTPUT", 0x58, doc="Address of the result: int8 or int32, NHWC."),
     Register("WEIGHTS", 0x10, doc="Address of the weights: int8, OHWI."),
     Register("BIAS", 0x14, doc="Address of the bias: int32, one an output channel."),
     Register("MULTIPLIER", 0x18, doc="Address of the multipliers: int32, one an output channel."),
@@ -86,19 +59,14 @@ REGISTERS = RegisterMap(
     Register(
         "MODE",
         0x48,
-        fields=[Field("REQUANTIZE", 0, doc="1: int8 results; 0: int32 sums.")],
+        fields=[
+            Field("REQUANTIZE", 0, doc="1: int8 results; 0: int32 sums."),
+            Field("DEPTHWISE", 1, doc="1: an output channel has one input channel."),
+        ],
         doc="What the result is.",
     ),
 )
 """The register interface. A driver may copy WEIGHTS to MODE as one block: the layer's constants."""
-
-
-class JobError(Exception):
-    """A job that the unit refuses; ``code`` is a key of `ERRORS`."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 @dataclass(frozen=True)
@@ -124,6 +92,7 @@ class Job:
     out_zero_point: int
     clamp: Pair
     requantize: bool
+    depthwise: bool
 
     @property
     def outputs(self) -> int:
@@ -133,7 +102,7 @@ class Job:
     @property
     def depth(self) -> int:
         """Products in one sum."""
-        return self.kernel[0] * self.kernel[1] * self.in_channels
+        return self.kernel[0] * self.kernel[1] * (1 if self.depthwise else self.in_channels)
 
     @property
     def macs(self) -> int:
@@ -169,6 +138,8 @@ class Job:
         if min(*sizes, self.batch, self.in_channels, self.out_channels) == 0:
             raise JobError("size")
         if self.macs >= 1 << 32:
+            raise JobError("size")
+        if self.depthwise and self.out_channels % self.in_channels:
             raise JobError("size")
         low, high = self.clamp
         if not (-128 <= low <= high <= 127) or not (
@@ -212,67 +183,44 @@ class LoadStoreUnit:
         self.bus.write(job.output, result)
 
 
-class QConv2d(Peripheral):
+class QConv2d(JobUnit):
     """The unit behind its registers: the controller.
 
     Args:
         macs_per_cycle: multiply-accumulates of the computation module in a cycle.
         bytes_per_cycle: width of the load/store unit's memory port.
         startup_cycles: from the start bit to the first MAC.
+        contention: see `covp.machine.job_unit.MemoryPort`.
     """
 
     registers = REGISTERS
 
     def __init__(
-        self, *, macs_per_cycle: int = 16, bytes_per_cycle: int = 4, startup_cycles: int = 32
+        self,
+        *,
+        macs_per_cycle: int = 16,
+        bytes_per_cycle: int = 4,
+        startup_cycles: int = 32,
+        contention: float = 0.0,
     ) -> None:
         super().__init__()
         self.macs_per_cycle = macs_per_cycle
-        self.bytes_per_cycle = bytes_per_cycle
         self.startup_cycles = startup_cycles
-        self.done_at = 0
+        self.port = MemoryPort(bytes_per_cycle, contention)
 
-    def reset(self) -> None:
-        """Registers to their reset values; a running job is forgotten."""
-        super().reset()
-        self.done_at = 0
-
-    def start(self, _: int) -> None:
-        """CTRL.START: check the job, compute it and be busy for as long as it takes."""
-        if self.get("STATUS", "BUSY"):
-            if self.clock.now < self.done_at:
-                self.set("STATUS", "ERROR", ERRORS["busy"])
-                return
-            self._finish()
-        self.set("STATUS", "DONE", 0)
-        self.set("STATUS", "ERROR", 0)
-        unit = LoadStoreUnit(self.bus)
+    def accept(self) -> tuple[Work, Callable[[], None]]:
+        """See `JobUnit`."""
         job = self._job()
-        try:
-            job.check()
-            unit.store(job, compute(job, unit.load(job)))
-        except JobError as error:
-            self.set("STATUS", "ERROR", ERRORS[error.code])
-            self.set("STATUS", "DONE", 1)
-            return
-        self.set("STATUS", "BUSY", 1)
-        self.done_at = self.clock.now + self.cycles(job)
+        job.check()
+        unit = LoadStoreUnit(self.bus)
+        result = compute(job, unit.load(job))
+        return self.work(job), lambda: unit.store(job, result)
 
-    def poll(self) -> None:
-        """STATUS is read: a core that asks waits for the end anyway, so the time is skipped."""
-        if self.get("STATUS", "BUSY"):
-            self.clock.wait_until(self.done_at)
-            self._finish()
-
-    def cycles(self, job: Job) -> int:
-        """Cycles that a job takes, by the model in this module's docstring."""
+    def work(self, job: Job) -> Work:
+        """How long a job takes."""
         moved = sum(size for _, size in (*job.operands().values(), job.result()))
-        work = max(-(-job.macs // self.macs_per_cycle), -(-moved // self.bytes_per_cycle))
-        return self.startup_cycles + work
-
-    def _finish(self) -> None:
-        self.set("STATUS", "BUSY", 0)
-        self.set("STATUS", "DONE", 1)
+        macs = -(-job.macs // self.macs_per_cycle)
+        return Work(macs, self.port.cycles(moved), self.startup_cycles)
 
     def _job(self) -> Job:
         """The registers decoded."""
@@ -297,6 +245,7 @@ class QConv2d(Peripheral):
             out_zero_point=_signed(self.get("ZERO_POINT", "OUTPUT")),
             clamp=(_signed(self.get("CLAMP", "LOW")), _signed(self.get("CLAMP", "HIGH"))),
             requantize=bool(self.get("MODE", "REQUANTIZE")),
+            depthwise=bool(self.get("MODE", "DEPTHWISE")),
         )
 
     def _halves(self, register: str) -> Pair:
@@ -332,6 +281,8 @@ def _sums(
     The products go through BLAS in floats that hold every partial sum exactly: below 2**24 in
     float32, else in float64. Pixels are taken in chunks that bound the memory.
     """
+    if job.depthwise:
+        return _depthwise_sums(job, input, weights, bias)
     kernels = weights.reshape(job.out_channels, job.depth)
     reach = 255 * int(np.abs(kernels.astype(np.int32)).sum(axis=1, dtype=np.int64).max())
     exact = np.float32 if reach < 1 << 24 else np.float64
@@ -347,6 +298,24 @@ def _sums(
         taps = _tap_indices(job, np.arange(first, min(first + step, pixels)))
         patches = image[taps].reshape(-1, job.depth)
         sums[first : first + step] = (patches @ matrix).astype(np.int64) + bias
+    return sums
+
+
+def _depthwise_sums(
+    job: Job, input: NDArray[np.int8], weights: NDArray[np.int8], bias: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """As `_sums`, one input channel an output channel; tap by tap over all pixels."""
+    image = np.zeros((input.size // job.in_channels + 1, job.in_channels), np.int32)
+    image[:-1] = input.reshape(-1, job.in_channels)
+    image[:-1] -= job.in_zero_point
+    if job.out_channels != job.in_channels:
+        image = image.repeat(job.out_channels // job.in_channels, axis=1)
+    kernels = weights.reshape(-1, job.out_channels).astype(np.int32)
+    pixels = job.outputs // job.out_channels
+    taps = _tap_indices(job, np.arange(pixels)).reshape(pixels, -1)
+    sums = np.tile(bias, (pixels, 1))
+    for tap in range(taps.shape[1]):
+        sums += image[taps[:, tap]] * kernels[tap]
     return sums
 
 

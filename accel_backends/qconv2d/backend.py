@@ -9,60 +9,69 @@ import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument, CCall, Constant, Requantize, Step, Words, Workspace
+from covp.accelerator.declared import TIMING, WAIT
+from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.errors import ModelError
-from covp.graph.pattern import Match, Pattern, constant, conv2d, optional, wildcard
+from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.machine.job_unit import MemoryPort, Work
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""
 
 
 class QConv2dBackend(AcceleratorBackend):
-    """Quantized conv2d unit on the bus: int8 CONV_2D, per-channel scales, own load/store unit.
+    """Quantized conv2d unit on the bus: int8 convolutions, per-channel scales, own load/store unit.
 
-    The accelerator of the CODAI'23 paper. As there, depthwise convolutions and fully connected
-    layers stay on the core. With ``requantize=false`` the unit returns int32 sums and the core
-    requantizes (the paper's split); with ``max_stride=1`` it also takes only the layers that the
-    paper's took (stride 1, one group).
+    The accelerator of the CODAI'23 paper, grown: depthwise convolutions and requantization in the
+    unit. The paper's split is ``requantize=false,depthwise=false,max_stride=1``: the unit returns
+    int32 sums, the core requantizes, and only convolutions with stride 1 and one group are taken.
     """
 
     name = "qconv2d"
     patterns = (
         Pattern(
             "qconv2d",
-            conv2d(wildcard("input"), constant("weights"), optional("bias")),
+            conv2d(wildcard("input"), constant("weights"), optional("bias"))
+            | op("DEPTHWISE_CONV_2D", wildcard("input"), constant("weights"), optional("bias")),
         ),
     )
     peripheral = "covp.peripherals.qconv2d:QConv2d"
     parameters = (
         Parameter("requantize", True, "the unit turns its int32 sums into int8 itself"),
+        Parameter("depthwise", True, "the unit does depthwise convolutions"),
         Parameter("max_stride", HALF, "largest stride of the address generator", 1, HALF),
-        Parameter("macs_per_cycle", 16, "multiply-accumulates a cycle", 1, 1 << 20),
-        Parameter("bytes_per_cycle", 4, "bytes a cycle through the memory port", 1, 1 << 10),
-        Parameter("startup_cycles", 32, "cycles from the start bit to the first MAC", 0, 1 << 20),
+        *TIMING,
+        WAIT,
     )
 
-    def supports(self, match: Match) -> bool | str:
+    def supports(self, match: Match) -> bool | str | Sequence[Limit]:
         """Whether the layer is an int8 convolution within the register widths."""
         op = match.op
         types = [tensor.dtype.name for tensor in (op.input(0), op.input(1), op.output)]
         if types != ["int8"] * 3:
             return f"{types[0]} x {types[1]} -> {types[2]}; only int8 x int8 -> int8"
-        groups = op.input(0).shape[-1] // op.input(1).shape[-1]
-        if groups != 1:
-            return f"{groups} groups; only 1"
+        if op.kind == "CONV_2D" and op.input(0).shape[-1] != op.input(1).shape[-1]:
+            return [Limit("groups", op.input(0).shape[-1] // op.input(1).shape[-1], at_most=1)]
         try:
             job = resolve(op)
         except ModelError as error:
             return str(error)
-        limit = self.values["max_stride"]
-        if max(job.stride) > int(limit):
-            return f"stride {job.stride[0]}x{job.stride[1]}; at most {limit}"
-        for name, size, most in _sizes(job):
-            if size > most:
-                return f"{name} {size}; at most {most}"
-        return True
+        if job.depthwise and not self.values["depthwise"]:
+            return [Limit("groups", job.in_channels, at_most=1)]
+        stride = Limit("stride", max(job.stride), at_most=int(self.values["max_stride"]))
+        return [stride, *_sizes(job)]
+
+    def estimate(self, match: Match) -> int | None:
+        """The hardware model's own time."""
+        job = resolve(match.op)
+        moved = job.weights.nbytes + 12 * job.out_channels + match.op.input(0).nbytes
+        moved += match.outputs[0].size * (1 if self.values["requantize"] else 4)
+        macs = match.outputs[0].size * (job.weights.size // job.out_channels)
+        port = MemoryPort(int(self.values["bytes_per_cycle"]), float(self.values["contention"]))
+        compute = -(-macs // int(self.values["macs_per_cycle"]))
+        return Work(compute, port.cycles(moved), int(self.values["startup_cycles"])).cycles
 
     def lower(self, match: Match) -> Sequence[Step]:
         """One driver call; with ``requantize=false`` the core's requantization behind it."""
@@ -91,10 +100,12 @@ class QConv2dBackend(AcceleratorBackend):
     def driver(self, base: int) -> Mapping[str, str]:
         """The driver, with a header of register addresses made from the hardware model's map."""
         folder = files(__package__)
+        source = folder.joinpath("qconv2d.c").read_text(encoding="utf-8")
+        sleep = '#define QCONV2D_SLEEP\n#include "qconv2d_place.h"\n'
         return {
             "qconv2d_registers.h": self.peripheral_class().registers.c_header("QCONV2D", base),
             "qconv2d.h": folder.joinpath("qconv2d.h").read_text(encoding="utf-8"),
-            "qconv2d.c": folder.joinpath("qconv2d.c").read_text(encoding="utf-8"),
+            "qconv2d.c": sleep + source if self.values["wait"] == "sleep" else source,
         }
 
 
@@ -123,7 +134,7 @@ def register_image(
         ("PADDING", _pair(job.padding.top, job.padding.left)),
         ("ZERO_POINT", _pair(job.input_zero_point, job.output_zero_point)),
         ("CLAMP", _pair(low, high)),
-        ("MODE", int(requantize)),
+        ("MODE", int(requantize) | int(job.depthwise) << 1),
     )
 
 
@@ -132,8 +143,8 @@ def _pair(low: int, high: int) -> int:
     return (low & HALF) | (high & HALF) << 16
 
 
-def _sizes(job: QuantizedConv2D) -> list[tuple[str, int, int]]:
-    """What has to fit into a register or a counter: name, value, limit."""
+def _sizes(job: QuantizedConv2D) -> list[Limit]:
+    """What has to fit into a register or a counter."""
     halves = {
         "input height": job.in_height,
         "input width": job.in_width,
@@ -147,14 +158,14 @@ def _sizes(job: QuantizedConv2D) -> list[tuple[str, int, int]]:
         "padding": max(job.padding.top, job.padding.left),
     }
     pixels = job.batch * job.out_height * job.out_width
-    return [
-        *((name, size, HALF) for name, size in halves.items()),
-        ("multiply-accumulates", pixels * job.weights.size, 2**32 - 1),
-    ]
+    macs = Limit("multiply-accumulates", pixels * job.weights.size, at_most=2**32 - 1)
+    return [*(Limit(name, size, at_most=HALF) for name, size in halves.items()), macs]
 
 
 def _largest_sum(job: QuantizedConv2D) -> int:
     """No sum of the layer is larger in magnitude: inputs less their zero point are within 255."""
     reach = max(127 - job.input_zero_point, job.input_zero_point + 128)
-    weights = np.abs(job.weights.astype(np.int64)).reshape(job.out_channels, -1).sum(axis=1)
+    magnitudes = np.abs(job.weights.astype(np.int64))
+    axes = (0, 1) if job.depthwise else (1, 2, 3)
+    weights = magnitudes.sum(axis=axes)
     return int((np.abs(job.bias.astype(np.int64)) + reach * weights).max())

@@ -1,19 +1,9 @@
 /* Driver of the quantized conv2d accelerator: it only handles the registers. */
 #include "qconv2d.h"
 
-#include "qconv2d_registers.h"
+#include <covp_interrupt.h>
 
-/* Memory and registers are seen in program order, by the compiler and on the bus. */
-static inline void fence(void)
-{
-#if defined(__riscv)
-    __asm__ volatile("fence iorw, iorw" ::: "memory");
-#elif defined(__arm__)
-    __asm__ volatile("dmb" ::: "memory");
-#else
-    __asm__ volatile("" ::: "memory");
-#endif
-}
+#include "qconv2d_registers.h"
 
 /* A function of its own, so that the fault's symbol tells what happened; the status with its error
    code is in the first argument's register. */
@@ -33,13 +23,23 @@ void qconv2d_run(const uintptr_t *job, const void *input, void *output)
         registers[i] = (uint32_t)job[i];
     QCONV2D_INPUT = (uint32_t)(uintptr_t)input;
     QCONV2D_OUTPUT = (uint32_t)(uintptr_t)output;
-    fence();
+#ifdef QCONV2D_SLEEP
+    covp_wake_by_line(QCONV2D_IRQ);
+    QCONV2D_INTERRUPT = QCONV2D_INTERRUPT_ENABLE_MASK | QCONV2D_INTERRUPT_PENDING_MASK;
+#endif
+    covp_fence();
     QCONV2D_CTRL = QCONV2D_CTRL_START_MASK;
+#ifdef QCONV2D_SLEEP
+    while (!(QCONV2D_INTERRUPT & QCONV2D_INTERRUPT_PENDING_MASK))
+        covp_sleep();
+    QCONV2D_INTERRUPT = QCONV2D_INTERRUPT_PENDING_MASK;
+    covp_forget_line(QCONV2D_IRQ);
+#endif
     uint32_t status;
     do
         status = QCONV2D_STATUS;
     while (status & QCONV2D_STATUS_BUSY_MASK);
-    fence();
+    covp_fence();
     if (status & QCONV2D_STATUS_ERROR_MASK)
         qconv2d_job_refused(status);
 }

@@ -1,15 +1,55 @@
-"""Accelerators: what a backend declares, how it is found, which layers it gets."""
+"""Accelerators: what a backend declares, how it is found, which layers it gets.
 
-from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.call import CCall, Constant, Requantize, Words, Workspace
-from covp.accelerator.parameters import Parameter
+The public names are imported when they are first used: a compiler without accelerators needs no
+hardware model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from covp.accelerator.backend import AcceleratorBackend
+    from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
+    from covp.accelerator.declared import TIMING, WAIT, Accelerator
+    from covp.accelerator.limits import Limit
+    from covp.accelerator.parameters import Parameter
+    from covp.machine.job import Job, number, real, result, table, tensor
 
 __all__ = [
+    "TIMING",
+    "WAIT",
+    "Accelerator",
     "AcceleratorBackend",
     "CCall",
     "Constant",
+    "Job",
+    "Limit",
     "Parameter",
+    "Part",
     "Requantize",
     "Words",
     "Workspace",
+    "number",
+    "real",
+    "result",
+    "table",
+    "tensor",
 ]
+
+_HOMES = {
+    "covp.accelerator.backend": ("AcceleratorBackend",),
+    "covp.accelerator.call": ("CCall", "Constant", "Part", "Requantize", "Words", "Workspace"),
+    "covp.accelerator.declared": ("TIMING", "WAIT", "Accelerator"),
+    "covp.accelerator.limits": ("Limit",),
+    "covp.accelerator.parameters": ("Parameter",),
+    "covp.machine.job": ("Job", "number", "real", "result", "table", "tensor"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'covp.accelerator' has no attribute {name!r}")

@@ -8,9 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from covp.accelerator.call import Step
+from covp.accelerator.call import CCall, Step
+from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
 from covp.errors import AcceleratorError
+from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
 
 
@@ -55,10 +57,11 @@ class AcceleratorBackend(ABC):
         return ":".join([self.name, ",".join(changed)] if changed else [self.name])
 
     @abstractmethod
-    def supports(self, match: Match) -> bool | str:
+    def supports(self, match: Match) -> bool | str | Sequence[Limit]:
         """Whether the accelerator takes a match.
 
-        A text is a refusal with its reason: the constraint, the value seen and the limit.
+        It does when the answer is True, or limits that all hold. A text is a refusal with its
+        reason; limits that do not hold are one that reports can print, with the value seen.
         """
 
     @abstractmethod
@@ -67,7 +70,40 @@ class AcceleratorBackend(ABC):
 
     @abstractmethod
     def driver(self, base: int) -> Mapping[str, str]:
-        """The driver's files, name to C text, for registers at bus address ``base``."""
+        """The driver's files, name to C text, for registers at bus address ``base``.
+
+        A file ``NAME_place.h`` with ``NAME_BASE`` and, where the platform has one for it,
+        ``NAME_IRQ`` lies beside them.
+        """
+
+    # -- hooks that most accelerators do not need ----------------------------------------------
+
+    def before_partitioning(self, graph: Graph) -> Graph:
+        """A graph pass in front of the search for patterns: a new graph, or the same one."""
+        return graph
+
+    def after_partitioning(self, graph: Graph, own: Sequence[Match]) -> Graph:
+        """A graph pass behind it, told which matches became this accelerator's layers.
+
+        Patterns are searched for once more in what it returns.
+        """
+        return graph
+
+    def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
+        """A pass on the lowered calls, e.g. tiling to the accelerator's own memory."""
+        return steps
+
+    def startup(self) -> Sequence[CCall]:
+        """Driver calls at the start of every inference; their arguments are constants."""
+        return ()
+
+    def estimate(self, match: Match) -> int | None:
+        """Cycles that the accelerator itself would need for a match, None where nobody knows.
+
+        It decides between accelerators that take the same layer, and tells what a refused one
+        would be worth; so it has to answer for matches that `supports` refuses, too.
+        """
+        return None
 
     def peripheral_class(self) -> type[Any]:
         """The class of the hardware model.

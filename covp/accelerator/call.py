@@ -39,7 +39,20 @@ class Words:
     words: tuple[tuple[str, int | Constant], ...]
 
 
-Argument = Tensor | Workspace | Constant | Words | int | float
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A place inside a tensor or workspace: what tiled calls are passed.
+
+    Attributes:
+        whole: a tensor or workspace.
+        offset: elements from its start; bytes in a workspace.
+    """
+
+    whole: Tensor | Workspace
+    offset: int
+
+
+Argument = Part | Tensor | Workspace | Constant | Words | int | float
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.errors import AcceleratorError, CovpError, UsageError
+from covp.accelerator.limits import Limit, broken
+from covp.errors import AcceleratorError, CovpError, ModelError, UsageError
 from covp.graph.graph import Graph, Op
 from covp.graph.pattern import Match
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an accelerator did not take a layer: one line with the constraint and the value seen."""
+    """Why an accelerator did not take a layer.
+
+    Attributes:
+        layer: name of the operator.
+        reason: one line with the constraint and the value seen.
+        matched: whether a pattern matched and the backend itself refused.
+        limits: the conditions that did not hold, where the backend states them as data.
+        estimate: cycles that the accelerator itself would need; None where it does not say.
+    """
 
     layer: str
     accelerator: str
     reason: str
     matched: bool = False
-    """Whether a pattern matched and the backend itself refused."""
+    limits: tuple[Limit, ...] = ()
+    estimate: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +64,10 @@ class Partition:
 
 
 def partition(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Partition:
-    """Give each layer to the first backend, in order, that matches and supports it.
+    """Give each layer to a backend that matches and supports it.
+
+    Where several do, the one with the smallest `AcceleratorBackend.estimate` gets the layer; where
+    one of them does not estimate, or they match different operators, the first one named.
 
     Within a backend its patterns are tried in order. Operators are visited from the last one
     backwards, so that a pattern of several operators is seen before its parts.
@@ -82,29 +98,66 @@ def partition(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Partition
 def _place(
     graph: Graph, op: Op, backends: Sequence[AcceleratorBackend], taken: set[Op]
 ) -> tuple[Placement, list[Refusal]]:
-    """Where a layer that ends with ``op`` runs, and the backends that would not have it."""
+    """Where a layer that ends with ``op`` runs, and the backends that did not get it."""
     refusals: list[Refusal] = []
+    offers: list[Placement] = []
     for backend in backends:
         answer = _ask(graph, op, backend, taken)
         if isinstance(answer, Match):
-            return Placement(answer.ops, backend, answer), refusals
-        refusals.append(answer)
-    return Placement((op,)), refusals
+            offers.append(Placement(answer.ops, backend, answer))
+        else:
+            refusals.append(answer)
+    if not offers:
+        return Placement((op,)), refusals
+    chosen, reason = _cheapest(offers)
+    for offer in offers:
+        if offer is not chosen and offer.backend is not None:
+            refusals.append(Refusal(op.name, offer.backend.name, reason))
+    return chosen, refusals
+
+
+def _cheapest(offers: Sequence[Placement]) -> tuple[Placement, str]:
+    """The offer that is taken, and why it is."""
+    first = offers[0]
+    costs = [_estimate(offer) for offer in offers]
+    known = [cost for cost in costs if cost is not None]
+    if len(offers) == 1 or len(known) < len(offers) or any(o.ops != first.ops for o in offers):
+        assert first.backend is not None
+        return first, f"{first.backend.name} takes it and was named first"
+    chosen = offers[costs.index(min(known))]
+    assert chosen.backend is not None
+    return chosen, f"{chosen.backend.name} needs fewer cycles, about {min(known):,}"
+
+
+def _estimate(offer: Placement) -> int | None:
+    assert offer.backend is not None and offer.match is not None
+    return _asked(offer.backend, offer.match, "estimate", offer.backend.estimate)
+
+
+def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:
+    """The estimate for a layer that is refused; only limits say that it could be taken at all."""
+    if not limits:
+        return None
+    try:
+        return _asked(backend, match, "estimate", backend.estimate)
+    except ModelError:
+        return None
 
 
 def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> Match | Refusal:
     """The match that a backend takes, or why it takes none."""
-    reasons = []
+    refused: list[tuple[Match, str, tuple[Limit, ...]]] = []
     for pattern in backend.patterns:
         found = pattern.match(graph, op)
         if found is None or not taken.isdisjoint(found.ops):
             continue
-        answer = _supports(backend, found)
-        if answer is True:
+        reason, limits = _supports(backend, found)
+        if not reason:
             return found
-        reasons.append(answer or f"pattern {pattern.name}: not supported")
-    if reasons:
-        return Refusal(op.name, backend.name, reasons[0], matched=True)
+        refused.append((found, reason, limits))
+    if refused:
+        match, reason, limits = refused[0]
+        return Refusal(op.name, backend.name, reason, True, limits, _worth(backend, match, limits))
     kinds = sorted(frozenset().union(*(pattern.node.kinds() for pattern in backend.patterns)))
     if op.kind in kinds:
         names = ", ".join(pattern.name for pattern in backend.patterns)
@@ -114,18 +167,34 @@ def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> M
     return Refusal(op.name, backend.name, reason)
 
 
-def _supports(backend: AcceleratorBackend, match: Match) -> bool | str:
-    where = f"accelerator {backend.name}, layer {match.op.name}"
+def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Limit, ...]]:
+    """Why a backend refuses a match, empty where it does not, and the limits behind it."""
+    answer: object = _asked(backend, match, "supports", backend.supports)
+    if answer is True:
+        return "", ()
+    if isinstance(answer, str):
+        return answer or "not supported", ()
+    if answer is False:
+        return f"pattern {match.name}: not supported", ()
+    if isinstance(answer, Sequence) and all(isinstance(limit, Limit) for limit in answer):
+        failed = broken(answer)
+        return ", ".join(map(str, failed)), failed
+    raise AcceleratorError(
+        f"accelerator {backend.name}, layer {match.op.name}: supports() must return True, False, "
+        f"a reason or limits, not {answer!r}"
+    )
+
+
+def _asked(
+    backend: AcceleratorBackend, match: Match, what: str, question: Callable[[Match], _T]
+) -> _T:
+    """What a backend answers; what it raises names it and the layer."""
     try:
-        answer = backend.supports(match)
+        return question(match)
     except CovpError:
         raise
     except Exception as error:
         raise AcceleratorError(
-            f"{where}: supports() raised {type(error).__name__}: {error}"
+            f"accelerator {backend.name}, layer {match.op.name}: {what}() raised "
+            f"{type(error).__name__}: {error}"
         ) from error
-    if not isinstance(answer, (bool, str)):
-        raise AcceleratorError(
-            f"{where}: supports() must return True, False or a reason, not {answer!r}"
-        )
-    return answer

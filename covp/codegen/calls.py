@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument as CallArgument
-from covp.accelerator.call import CCall, Constant, Requantize, Step, Words, Workspace
+from covp.accelerator.call import CCall, Constant, Part, Requantize, Step, Words, Workspace
 from covp.accelerator.partition import Placement
 from covp.codegen.c_text import c_array, c_float, c_name
 from covp.codegen.kernels.requantize import Requantizer
@@ -44,58 +45,48 @@ def _lower(backend: AcceleratorBackend, placement: Placement, where: str) -> Seq
         raise AcceleratorError(
             f"{where}: lower() raised {type(error).__name__}: {error}"
         ) from error
+    steps = _checked(lowered, f"{where}: lower()")
+    try:
+        return _checked(backend.refine(placement.match, steps), f"{where}: refine()")
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(
+            f"{where}: refine() raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _checked(lowered: object, where: str) -> Sequence[Step]:
     steps = [lowered] if isinstance(lowered, (CCall, Requantize)) else lowered
     if not isinstance(steps, Sequence) or not steps:
-        raise AcceleratorError(f"{where}: lower() must return a CCall or several, not {lowered!r}")
+        raise AcceleratorError(f"{where} must return a CCall or several, not {lowered!r}")
     for step in steps:
         if not isinstance(step, (CCall, Requantize)):
-            raise AcceleratorError(f"{where}: lower() returned {step!r}, which is no CCall")
+            raise AcceleratorError(f"{where} returned {step!r}, which is no CCall")
     return steps
 
 
-class _CallCode:
-    """C text of one layer; collects constants and parameters while the steps are written."""
+class _Expressions:
+    """C expressions of a call's arguments; collects what they need while they are written.
 
-    def __init__(self, op: Op, core: Core, function: str, target: str) -> None:
-        self.op, self.core, self.function, self.target = op, core, function, target
-        self.arguments: dict[str, Argument] = {}
-        self.includes = ["#include <stdint.h>"]
+    Attributes:
+        definitions: C text of the constants.
+        arguments: what the surrounding function must be passed, by parameter name.
+    """
+
+    def __init__(self, where: str, outputs: Sequence[Tensor] = ()) -> None:
+        self.where, self.outputs = where, outputs
         self.definitions: list[str] = []
+        self.arguments: dict[str, Argument] = {}
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
 
-    def layer(self, steps: Sequence[Step]) -> LayerCode:
-        """The whole layer."""
-        body = []
-        for step in steps:
-            if isinstance(step, CCall):
-                self.includes.append(f'#include "{step.header}"')
-                arguments = ", ".join(self._value(argument) for argument in step.arguments)
-                body.append(f"    {step.function}({arguments});")
-            else:
-                body += self._requantize(step)
-        source = "\n".join(
-            [
-                self._headline(),
-                *filter(None, dict.fromkeys(self.includes)),
-                "",
-                *self.definitions,
-                prototype(self.function, self.op, self.arguments),
-                "{",
-                *body,
-                "}\n",
-            ]
-        )
-        split = "core requantizes" if any(isinstance(s, Requantize) for s in steps) else ""
-        return LayerCode(
-            self.op, self.function, source, self.arguments, schedule=split, target=self.target
-        )
+    def call(self, step: CCall) -> str:
+        """The statement."""
+        arguments = ", ".join(self.value(argument) for argument in step.arguments)
+        return f"    {step.function}({arguments});"
 
-    def _headline(self) -> str:
-        shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
-        return f"/* {self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target} */"
-
-    def _value(self, argument: CallArgument) -> str:
+    def value(self, argument: CallArgument) -> str:
         """An argument as a C expression; defines or declares what it needs."""
         if isinstance(argument, (bool, int, np.integer)):
             return str(int(argument))
@@ -107,16 +98,19 @@ class _CallCode:
             return self._array(argument, argument.name, argument.data)
         if isinstance(argument, Words):
             return self._words(argument)
+        if isinstance(argument, Part):
+            cast = "(uint8_t *)" if isinstance(argument.whole, Workspace) else ""
+            return f"({cast}{self.value(argument.whole)} + {argument.offset})"
         if isinstance(argument, Workspace):
             return self._parameter(argument, "scratch", Scratch(argument.nbytes))
         if not isinstance(argument, Tensor):
             raise AcceleratorError(
-                f"accelerator {self.target}, layer {self.op.name}: {argument!r} cannot be passed "
-                "to a driver; tensors, constants, words, workspace and numbers can"
+                f"{self.where}: {argument!r} cannot be passed to a driver; tensors, constants, "
+                "words, workspace and numbers can"
             )
         if argument.data is not None:
             return self._array(argument, f"constant_{c_name(argument.name)}", argument.data)
-        written = any(argument is output for output in self.op.outputs)
+        written = any(argument is output for output in self.outputs)
         return self._parameter(argument, "output" if written else "input", argument)
 
     def _name(self, wanted: object, stem: str) -> str:
@@ -142,7 +136,7 @@ class _CallCode:
     def _words(self, argument: Words) -> str:
         lines = []
         for label, word in argument.words:
-            value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self._value(word)
+            value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self.value(word)
             cast = "" if isinstance(word, int) else "(uintptr_t)"
             lines.append(f"    {cast}{value}, /* {label} */")
         name = self._name(argument, argument.name)
@@ -150,6 +144,78 @@ class _CallCode:
             f"static const uintptr_t {name}[{len(lines)}] = {{\n" + "\n".join(lines) + "\n};\n"
         )
         return name
+
+
+@dataclass(frozen=True)
+class StartupCode:
+    """What accelerators want called at the start of every inference, as parts of a C file."""
+
+    includes: str = ""
+    definitions: str = ""
+    body: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, backends: Sequence[AcceleratorBackend]) -> StartupCode:
+        """The calls of all backends, in order.
+
+        Raises:
+            AcceleratorError: one of them wants something else than calls with constants.
+        """
+        includes, body = [], []
+        expressions = _Expressions("startup()")
+        for backend in backends:
+            expressions.where = f"accelerator {backend.name}, startup()"
+            for step in backend.startup():
+                if not isinstance(step, CCall):
+                    raise AcceleratorError(f"{expressions.where} gave {step!r}, which is no CCall")
+                includes.append(f'#include "{step.header}"\n')
+                body.append(expressions.call(step))
+        if expressions.arguments:
+            raise AcceleratorError("startup(): only constants and numbers can be passed")
+        definitions = "".join(f"{text}\n" for text in expressions.definitions)
+        return cls("".join(dict.fromkeys(includes)), definitions, tuple(body))
+
+
+class _CallCode:
+    """C text of one layer."""
+
+    def __init__(self, op: Op, core: Core, function: str, target: str) -> None:
+        self.op, self.core, self.function, self.target = op, core, function, target
+        self.includes = ["#include <stdint.h>"]
+        where = f"accelerator {target}, layer {op.name}"
+        self.expressions = _Expressions(where, op.outputs)
+        self.definitions = self.expressions.definitions
+
+    def layer(self, steps: Sequence[Step]) -> LayerCode:
+        """The whole layer."""
+        body = []
+        for step in steps:
+            if isinstance(step, CCall):
+                self.includes.append(f'#include "{step.header}"')
+                body.append(self.expressions.call(step))
+            else:
+                body += self._requantize(step)
+        arguments = self.expressions.arguments
+        source = "\n".join(
+            [
+                self._headline(),
+                *filter(None, dict.fromkeys(self.includes)),
+                "",
+                *self.definitions,
+                prototype(self.function, self.op, arguments),
+                "{",
+                *body,
+                "}\n",
+            ]
+        )
+        split = "core requantizes" if any(isinstance(s, Requantize) for s in steps) else ""
+        return LayerCode(
+            self.op, self.function, source, arguments, schedule=split, target=self.target
+        )
+
+    def _headline(self) -> str:
+        shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
+        return f"/* {self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target} */"
 
     def _requantize(self, step: Requantize) -> list[str]:
         """A loop over the channels with their constants in registers, over the pixels inside."""
@@ -162,6 +228,7 @@ class _CallCode:
             *step.clamp,
             step.bound,
         )
+        value = self.expressions.value
         columns = requantizer.columns()
         table = Constant("channel_table", np.stack(columns, axis=1).astype(np.int32))
         self.includes.append(requantizer.includes)
@@ -169,10 +236,10 @@ class _CallCode:
         constants = ", ".join(f"q{i} = *q++" for i in range(len(columns)))
         names = ", ".join(f"q{i}" for i in range(len(columns)))
         return [
-            f"    const int32_t *q = {self._value(table)};",
+            f"    const int32_t *q = {value(table)};",
             f"    for (int32_t channel = 0; channel < {channels}; channel++) {{",
-            f"        const int32_t *sum = (const int32_t *){self._value(step.sums)} + channel;",
-            f"        int8_t *result = {self._value(step.output)} + channel;",
+            f"        const int32_t *sum = (const int32_t *){value(step.sums)} + channel;",
+            f"        int8_t *result = {value(step.output)} + channel;",
             f"        int32_t {constants};",
             "#pragma GCC unroll 4",
             f"        for (int32_t i = {step.output.size // channels}; i > 0; i--) {{",

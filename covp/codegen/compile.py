@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
@@ -10,7 +11,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement, partition
 from covp.accelerator.registry import find_backend
 from covp.codegen.c_text import c_name
-from covp.codegen.calls import emit_calls
+from covp.codegen.calls import StartupCode, emit_calls
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer, prototype
 from covp.codegen.planner import Buffer, plan
 from covp.codegen.program import (
@@ -20,7 +21,7 @@ from covp.codegen.program import (
     ProgramTensor,
 )
 from covp.codegen.schedule import Schedule
-from covp.errors import ModelError, PlatformError, UsageError
+from covp.errors import AcceleratorError, CovpError, ModelError, PlatformError, UsageError
 from covp.frontend import load_model
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
@@ -58,8 +59,7 @@ def compile(
     graph = model if isinstance(model, Graph) else load_model(model)
     platform = load_platform(platform)
     backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
-    lowered = run_passes(graph)
-    split = partition(lowered, backends)
+    lowered, split = _split(run_passes(graph), backends)
     if not allow_unused:
         _demand_use(split, backends)
     layers = [
@@ -68,6 +68,39 @@ def compile(
         if not _is_alias(placement)
     ]
     return _assemble(graph, lowered, platform, backends, split, layers)
+
+
+def _split(graph: Graph, backends: Sequence[AcceleratorBackend]) -> tuple[Graph, Partition]:
+    """The partition, with the graph passes of the backends in front of it and behind it."""
+    for backend in backends:
+        graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
+    split = partition(graph, backends)
+    for backend in backends:
+        own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
+        behind = partial(backend.after_partitioning, own=own)
+        changed = _graph_pass(backend, "after_partitioning", behind, graph)
+        if changed is not graph:
+            graph = changed
+            split = partition(graph, backends)
+    return graph, split
+
+
+def _graph_pass(
+    backend: AcceleratorBackend, name: str, run: Callable[[Graph], Graph], graph: Graph
+) -> Graph:
+    try:
+        changed: object = run(graph)
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(
+            f"accelerator {backend.name}: {name}() raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(changed, Graph):
+        raise AcceleratorError(
+            f"accelerator {backend.name}: {name}() must return a Graph, not {changed!r}"
+        )
+    return changed
 
 
 def _is_alias(placement: Placement) -> bool:
@@ -109,9 +142,11 @@ def _assemble(
     macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
     sources = {f"{name}.h": _header(name, memory.nbytes)}
     sources |= {f"{layer.function}.c": layer.source for layer in layers}
-    sources[f"{name}.c"] = _run_source(name, memory, layers)
-    for backend, base in zip(backends, accelerator_bases(platform, len(backends)), strict=True):
-        sources |= backend.driver(base)
+    sources[f"{name}.c"] = _run_source(name, memory, layers, backends)
+    places = accelerator_places(platform, len(backends))
+    for backend, (base, irq) in zip(backends, places, strict=True):
+        sources |= {f"{backend.name}_place.h": _place_header(backend.name, base, irq)}
+        sources |= _driver(backend, base)
     return Program(
         name=name,
         platform=platform,
@@ -123,10 +158,8 @@ def _assemble(
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
         accelerators=tuple(
-            AcceleratorInstance(backend.spec, backend.make_peripheral, base)
-            for backend, base in zip(
-                backends, accelerator_bases(platform, len(backends)), strict=True
-            )
+            AcceleratorInstance(backend.spec, backend.make_peripheral, base, irq)
+            for backend, (base, irq) in zip(backends, places, strict=True)
         ),
         reference=lambda inputs: run_reference(graph, inputs),
         refusals=tuple(split.refusals),
@@ -135,8 +168,8 @@ def _assemble(
     )
 
 
-def accelerator_bases(platform: Platform, count: int) -> list[int]:
-    """The bus addresses of the accelerators, in the order they were named."""
+def accelerator_places(platform: Platform, count: int) -> list[tuple[int, int | None]]:
+    """Bus address and interrupt line of the accelerators, in the order they were named."""
     if count == 0:
         return []
     slot = platform.accelerators
@@ -144,7 +177,35 @@ def accelerator_bases(platform: Platform, count: int) -> list[int]:
         raise PlatformError(
             f"platform {platform.name} has no place for accelerators; add the key accelerators.base"
         )
-    return [slot.base + i * slot.stride for i in range(count)]
+    lines = [None if slot.irq is None else slot.irq + i for i in range(count)]
+    return [(slot.base + i * slot.stride, line) for i, line in enumerate(lines)]
+
+
+def _place_header(name: str, base: int, irq: int | None) -> str:
+    prefix = c_name(name).upper()
+    line = f"#define {prefix}_IRQ {irq}u\n" if irq is not None else ""
+    return (
+        f"/* Where {name} is on this platform. Generated by covp. */\n"
+        f"#ifndef {prefix}_PLACE_H\n#define {prefix}_PLACE_H\n"
+        f"#define {prefix}_BASE 0x{base:08x}u\n{line}#endif\n"
+    )
+
+
+def _driver(backend: AcceleratorBackend, base: int) -> Mapping[str, str]:
+    try:
+        files: object = backend.driver(base)
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(
+            f"accelerator {backend.name}: driver() raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(files, Mapping) or not all(isinstance(t, str) for t in files.values()):
+        raise AcceleratorError(
+            f"accelerator {backend.name}: driver() must return file names with C text, "
+            f"not {files!r:.80}"
+        )
+    return files
 
 
 def _describe(
@@ -246,11 +307,17 @@ def _header(name: str, arena_bytes: int) -> str:
     )
 
 
-def _run_source(name: str, memory: ArenaPlan, layers: Sequence[LayerCode]) -> str:
+def _run_source(
+    name: str,
+    memory: ArenaPlan,
+    layers: Sequence[LayerCode],
+    backends: Sequence[AcceleratorBackend],
+) -> str:
+    startup = StartupCode.of(backends)
     declarations = "\n".join(
         f"{prototype(layer.function, layer.op, layer.arguments)};" for layer in layers
     )
-    calls = []
+    calls = [*startup.body]
     for layer in layers:
         calls.append(f"    /* {layer.op.name} on {layer.target} */")
         pointers = ", ".join(
@@ -260,7 +327,7 @@ def _run_source(name: str, memory: ArenaPlan, layers: Sequence[LayerCode]) -> st
         calls.append(f"    {layer.function}({pointers});")
     body = "\n".join(calls)
     return (
-        f'#include "{name}.h"\n\n{declarations}\n\n'
+        f'#include "{name}.h"\n{startup.includes}\n{startup.definitions}{declarations}\n\n'
         f"uint8_t {name}_arena[{max(memory.nbytes, 1)}] __attribute__((aligned(16)));\n\n"
         f"void {name}_run(void)\n{{\n{body}\n}}\n"
     )

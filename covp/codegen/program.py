@@ -75,11 +75,13 @@ class AcceleratorInstance:
         name: as it was asked for.
         make: gives a new peripheral model, attached to the device at ``base``.
         base: bus address of its registers.
+        irq: its interrupt line; None where the platform has none for it.
     """
 
     name: str
     make: Callable[[], Any]
     base: int
+    irq: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

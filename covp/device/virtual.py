@@ -73,6 +73,7 @@ class VirtualDevice:
         self.clock = Clock(
             self._cycles_now, self._skip, platform.clock_hz, self._counter.limit_cycles
         )
+        self.clock.phase = self._phase_now
         self.bus = Bus(self.memories, "host", self._forget_code)
         self._mmio = PeripheralBus(self._engine, self._counter, self.memories, self.bus, self.clock)
         self._watchpoints = Watchpoints(self._engine, self.memories)
@@ -233,6 +234,10 @@ class VirtualDevice:
 
     def _cycles_now(self) -> int:
         return self._now().cycles
+
+    def _phase_now(self) -> tuple[int, int]:
+        phase, origin = self._counter.phase()
+        return phase, self.cycles - origin
 
     def _skip(self, cycles: int) -> None:
         self._counter.state.cycles += cycles

@@ -35,6 +35,12 @@ class Clock:
         skip: adds cycles that pass without an instruction.
         hertz: of the core.
         planned: told the cycle of the next event when one is added.
+
+    Attributes:
+        hertz: of the core.
+        skipped: cycles that passed without an instruction so far.
+        phase: the phase of the program that is running (a bucket of the device's counter) and the
+            cycles spent in it so far, since the buckets were cleared.
     """
 
     def __init__(
@@ -48,6 +54,8 @@ class Clock:
         self._skip = skip
         self._planned = planned
         self.hertz = hertz
+        self.skipped = 0
+        self.phase: Callable[[], tuple[int, int]] = lambda: (0, self.now)
         self._events: list[Event] = []
         self._order = itertools.count()
 
@@ -92,7 +100,12 @@ class Clock:
         """
         start = self.now
         while (due := self.next_event) is not None and due < cycle:
-            self._skip(max(0, due - self.now))
+            self._stand_still(due - self.now)
             self.run_due()
-        self._skip(max(0, cycle - self.now))
+        self._stand_still(cycle - self.now)
         return self.now - start
+
+    def _stand_still(self, cycles: int) -> None:
+        if cycles > 0:
+            self._skip(cycles)
+            self.skipped += cycles

@@ -589,3 +589,10 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
     }
     return used;
 }
+
+/* The current bucket, and the total of cycles at which it had spent none. */
+EXPORT uint32_t machine_phase(const Machine *m, uint64_t *origin) {
+    uint64_t spent = m->bucket < m->bucket_count ? m->buckets[m->bucket].cycles : 0;
+    *origin = m->switched.cycles - spent;
+    return m->bucket;
+}

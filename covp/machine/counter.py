@@ -267,6 +267,12 @@ class Counter:
         used = self._library.machine_buckets(self._machine, counts)
         return [Totals(count.instructions, count.cycles) for count in counts[:used]]
 
+    def phase(self) -> tuple[int, int]:
+        """The current bucket, and the total of cycles at which it had spent none."""
+        origin = u64()
+        bucket = self._library.machine_phase(self._machine, ctypes.byref(origin))
+        return int(bucket), ctypes.c_int64(origin.value).value
+
     _bucket_count = 0
 
     def blocks(self) -> list[BlockRuns]:
@@ -308,6 +314,7 @@ def _library() -> ctypes.CDLL:
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_start", None, (machine,)),
         ("machine_buckets", u64, (machine, pointer)),
+        ("machine_phase", u32, (machine, pointer)),
         ("machine_blocks", u64, (machine, pointer, u64)),
     ):
         function = getattr(library, name)

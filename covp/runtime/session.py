@@ -249,7 +249,7 @@ class Session:
         attach = getattr(self.device, "attach", None)
         if attach is None:
             raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
-        attach(accelerator.make(), accelerator.base, accelerator.name)
+        attach(accelerator.make(), accelerator.base, accelerator.name, accelerator.irq)
         self._accelerators[accelerator.base] = accelerator.name
 
     def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:

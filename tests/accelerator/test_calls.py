@@ -144,7 +144,7 @@ def test_a_wrong_lowering_names_the_accelerator_and_the_layer(steps: object, rea
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("qconv2d:max_stride=1", "stride 2x2; at most 1"),
+        ("qconv2d:max_stride=1", "stride 2; at most 1"),
         ("qconv2d", None),
     ],
 )
@@ -174,7 +174,7 @@ def test_what_is_no_quantized_convolution_is_refused_with_the_value_seen() -> No
         return [refusal.reason for refusal in partition(graph, [backend]).refusals]
 
     assert reasons("type") == ["int16 x int8 -> int8; only int8 x int8 -> int8"]
-    assert reasons("groups") == ["2 groups; only 1"]
+    assert reasons("groups") == ["groups 2; at most 1"]
     assert "zero point" in reasons("zero point")[0]
     assert reasons("width") == ["input width 70000; at most 65535"]
     assert reasons("kind") == ["operator DEPTHWISE_CONV_2D; only CONV_2D"]
@@ -184,7 +184,7 @@ def test_what_is_no_quantized_convolution_is_refused_with_the_value_seen() -> No
 def test_the_backend_declares_what_its_model_takes() -> None:
     backend = find_backend("qconv2d:macs_per_cycle=4,startup_cycles=0")
     unit = backend.make_peripheral()
-    assert (unit.macs_per_cycle, unit.startup_cycles, unit.bytes_per_cycle) == (4, 0, 4)
+    assert (unit.macs_per_cycle, unit.startup_cycles, unit.port.bytes_per_cycle) == (4, 0, 4)
     plain, default = backend.peripheral_class()(), find_backend("qconv2d").make_peripheral()
     settings = [
         {name: value for name, value in vars(unit).items() if name != "interrupt"}

@@ -49,9 +49,10 @@ def network() -> Graph:
 
 
 SPLITS = {
-    "qconv2d": ["qconv2d", "cpu", "qconv2d"],
-    "qconv2d:requantize=false": ["qconv2d", "cpu", "qconv2d"],
-    "qconv2d:requantize=false,max_stride=1": ["qconv2d", "cpu", "cpu"],
+    "qconv2d": ["qconv2d", "qconv2d", "qconv2d"],
+    "qconv2d:wait=sleep": ["qconv2d", "qconv2d", "qconv2d"],
+    "qconv2d:requantize=false": ["qconv2d", "qconv2d", "qconv2d"],
+    "qconv2d:requantize=false,depthwise=false,max_stride=1": ["qconv2d", "cpu", "cpu"],
 }
 
 
@@ -79,18 +80,24 @@ def test_the_bits_are_those_of_the_reference_and_instructions_are_saved(
 
 
 def test_refusals_name_layer_constraint_and_value() -> None:
-    program = covp.compile(network(), "riscv32", accelerators=["qconv2d:max_stride=1"])
+    program = covp.compile(
+        network(), "riscv32", accelerators=["qconv2d:max_stride=1,depthwise=false"]
+    )
     assert [(r.layer, r.reason) for r in program.refusals] == [
-        ("depthwise", "operator DEPTHWISE_CONV_2D; only CONV_2D"),
-        ("last", "stride 2x2; at most 1"),
+        ("depthwise", "groups 8; at most 1"),
+        ("last", "stride 2; at most 1"),
     ]
+    limit = program.refusals[1].limits[0]
+    assert (limit.name, limit.value, limit.at_most) == ("stride", 2, 1)
+    # 4 x 3 pixels of 5 channels from 8 each, 16 MACs a cycle; 384 + 60 + 40 + 60 bytes, 4 a cycle
+    assert program.refusals[1].estimate == 32 + max(30, 136)
 
 
 def test_an_accelerator_without_a_layer_is_an_error_with_the_closest_reason() -> None:
     graph = network()
     graph.ops = graph.ops[2:]
     graph.inputs = [graph.ops[0].input(0)]
-    with pytest.raises(UsageError, match=r"takes no layer of this model.*stride 2x2; at most 1"):
+    with pytest.raises(UsageError, match=r"takes no layer of this model.*stride 2; at most 1"):
         covp.compile(graph, "riscv32", accelerators=["qconv2d:max_stride=1"])
     program = covp.compile(
         graph, "riscv32", accelerators=["qconv2d:max_stride=1"], allow_unused=True

@@ -68,7 +68,10 @@ def test_the_first_backend_that_supports_a_layer_gets_it() -> None:
     picky, first, second = backend("picky", "size 8; at most 4"), backend("a"), backend("b")
     split = partition(graph, [picky, first, second])
     assert split.placements[0].backend is first
-    assert [(r.accelerator, r.reason) for r in split.refusals] == [("picky", "size 8; at most 4")]
+    assert [(r.accelerator, r.reason) for r in split.refusals] == [
+        ("picky", "size 8; at most 4"),
+        ("b", "a takes it and was named first"),
+    ]
     assert split.refusals[0].matched
 
 

@@ -89,6 +89,12 @@ class Case:
     clamp: tuple[int, int]
     requantize: bool
     seed: int
+    multiplier: int = 0
+    """Depthwise, with so many output channels for each input channel; 0: not depthwise."""
+
+    @property
+    def outputs(self) -> int:
+        return self.channels[0] * self.multiplier or self.channels[1]
 
     def registers(self) -> dict[str, int]:
         return {
@@ -101,14 +107,14 @@ class Case:
             "BATCH": self.batch,
             "INPUT_SIZE": pair(*self.size),
             "OUTPUT_SIZE": pair(*self.out),
-            "CHANNELS": pair(*self.channels),
+            "CHANNELS": pair(self.channels[0], self.outputs),
             "KERNEL": pair(*self.kernel),
             "STRIDE": pair(*self.stride),
             "DILATION": pair(*self.dilation),
             "PADDING": pair(*self.pad),
             "ZERO_POINT": pair(*self.zero_point),
             "CLAMP": pair(*self.clamp),
-            "MODE": int(self.requantize),
+            "MODE": int(self.requantize) | (2 if self.multiplier else 0),
         }
 
 
@@ -129,6 +135,7 @@ cases = st.builds(
     clamp=st.tuples(stored, stored).map(lambda ends: (min(ends), max(ends))),
     requantize=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
+    multiplier=st.integers(0, 2),
 )
 PLAIN = Case(
     batch=1, size=(4, 4), out=(4, 4), channels=(2, 3), kernel=(3, 3), stride=(1, 1),
@@ -155,12 +162,16 @@ def expected(case: Case, x: np.ndarray, w: np.ndarray, tables: Mapping[str, np.n
     """The convolution as seven loops."""
     image, kernels = x.tolist(), w.tolist()
     results = []
-    for n, oy, ox, o in np.ndindex(case.batch, *case.out, case.channels[1]):
+    for n, oy, ox, o in np.ndindex(case.batch, *case.out, case.outputs):
         total = int(tables["bias"][o])
         for ky, kx in np.ndindex(*case.kernel):
             iy = oy * case.stride[0] + ky * case.dilation[0] - case.pad[0]
             ix = ox * case.stride[1] + kx * case.dilation[1] - case.pad[1]
             if 0 <= iy < case.size[0] and 0 <= ix < case.size[1]:
+                if case.multiplier:
+                    value = image[n][iy][ix][o // case.multiplier] - case.zero_point[0]
+                    total += value * kernels[ky][kx][o]
+                    continue
                 for c in range(case.channels[0]):
                     total += (image[n][iy][ix][c] - case.zero_point[0]) * kernels[o][ky][kx][c]
         if case.requantize:
@@ -174,12 +185,13 @@ def fill(board: Board, case: Case) -> bytes:
     """Put the operands into memory; returns the bytes that the unit has to write."""
     random = np.random.default_rng(case.seed)
     x = random.integers(-128, 128, (case.batch, *case.size, case.channels[0])).astype(np.int8)
-    w = random.integers(-128, 128, (case.channels[1], *case.kernel, case.channels[0]))
-    w = w.astype(np.int8)
+    shape = (case.channels[1], *case.kernel, case.channels[0])
+    shape = (*case.kernel, case.outputs) if case.multiplier else shape
+    w = random.integers(-128, 128, shape).astype(np.int8)
     tables = {
-        "bias": random.integers(-(10**5), 10**5, case.channels[1]).astype(np.int32),
-        "multiplier": random.integers(2**30, 2**31, case.channels[1]).astype(np.int32),
-        "shift": random.integers(-14, 3, case.channels[1]).astype(np.int32),
+        "bias": random.integers(-(10**5), 10**5, case.outputs).astype(np.int32),
+        "multiplier": random.integers(2**30, 2**31, case.outputs).astype(np.int32),
+        "shift": random.integers(-14, 3, case.outputs).astype(np.int32),
     }
     board.put(INPUT, x)
     board.put(WEIGHTS, w)
@@ -226,6 +238,7 @@ def test_sums_beyond_float32_are_exact() -> None:
         ({"INPUT_SIZE": pair(0, 4)}, "size"),
         ({"OUTPUT_SIZE": pair(4, 0)}, "size"),
         ({"CHANNELS": pair(0, 3)}, "size"),
+        ({"CHANNELS": pair(2, 3), "MODE": 3}, "size"),
         ({"KERNEL": pair(3, 0)}, "size"),
         ({"STRIDE": pair(0, 1)}, "size"),
         ({"DILATION": pair(1, 0)}, "size"),
@@ -287,6 +300,32 @@ def test_a_job_takes_the_cycles_of_the_documented_model() -> None:
         assert board.now == 10 + max(-(-macs // lanes), -(-moved // width))
 
 
+def test_a_contended_memory_port_takes_longer() -> None:
+    moved = 4 * 4 * 2 + 3 * 3 * 3 * 2 + 3 * 4 * 3 + 4 * 4 * 3
+    board = Board(QConv2d(macs_per_cycle=1024, startup_cycles=0, contention=0.5))
+    fill(board, PLAIN)
+    board.run(PLAIN.registers())
+    assert board.now == -(-(-(-moved // 4)) * 3 // 2)
+
+
+def test_the_interrupt_line_follows_the_end_of_a_job_and_its_acknowledgement() -> None:
+    board = Board()
+    want = fill(board, PLAIN)
+    board.program(PLAIN.registers())
+    board.write("INTERRUPT", 1)
+    board.write("CTRL", 1)
+    line = board.unit.interrupt
+    assert not line.level
+    assert board.ram(OUTPUT, len(want)) != want, "not before the end"
+    assert board.status() == 2
+    assert line.level
+    assert board.ram(OUTPUT, len(want)) == want
+    board.write("INTERRUPT", 3)
+    assert not line.level
+    board.run({"INTERRUPT": 0})
+    assert not line.level, "not enabled"
+
+
 def test_a_start_while_busy_is_an_error_and_the_running_job_goes_on() -> None:
     board = Board()
     want = fill(board, PLAIN)
@@ -313,7 +352,7 @@ def test_waiting_costs_only_what_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("register", "value"), [("CTRL", 2), ("MODE", 2), ("STATUS", 0), ("CTRL", 0x80000001)]
+    ("register", "value"), [("CTRL", 2), ("MODE", 4), ("STATUS", 0), ("CTRL", 0x80000001)]
 )
 def test_forbidden_register_writes_are_faults(register: str, value: int) -> None:
     with pytest.raises(DeviceFault, match="register access"):

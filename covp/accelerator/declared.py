@@ -1,0 +1,227 @@
+"""`Accelerator`: a whole accelerator in one class - registers, acceptance, function and time.
+
+From a declared job come the register map, the C driver, the hardware model on the bus and the
+limits that the compiler respects::
+
+    class Mac(Accelerator):
+        '''Fully connected layers on 16 multipliers.'''
+
+        name = "mac"
+        operators = ("FULLY_CONNECTED",)
+        job = Job(
+            tensor("INPUT", "int8", lambda job: job.DEPTH),
+            table("WEIGHTS", "int8", lambda job: job.DEPTH * job.OUTPUTS),
+            result("OUTPUT", "int32", lambda job: job.OUTPUTS),
+            number("DEPTH", 1, 1024),
+            number("OUTPUTS", 1, 1024),
+        )
+
+        def registers(self, layer):
+            return {"WEIGHTS": layer.weights, "DEPTH": layer.in_channels, ...}
+
+        def compute(self, job):
+            return job.WEIGHTS.reshape(job.OUTPUTS, -1).astype(np.int32) @ job.INPUT
+
+        def macs(self, job):
+            return job.DEPTH * job.OUTPUTS
+
+Whatever is not enough here can be overridden by the methods of `AcceleratorBackend`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.call import Argument, CCall, Constant, Step, Words
+from covp.accelerator.job_driver import driver_files
+from covp.accelerator.limits import Limit
+from covp.accelerator.parameters import Parameter
+from covp.errors import AcceleratorError, ModelError
+from covp.graph.graph import Tensor
+from covp.graph.pattern import Match, Pattern, op
+from covp.graph.typed import typed
+from covp.machine.declared_unit import DeclaredUnit
+from covp.machine.job import Job, JobValues, Operand
+from covp.machine.job_unit import MemoryPort, Work
+
+TIMING = (
+    Parameter("macs_per_cycle", 16, "multiply-accumulates a cycle", 1, 1 << 20),
+    Parameter("bytes_per_cycle", 4, "bytes a cycle through the memory port", 1, 1 << 10),
+    Parameter("startup_cycles", 32, "cycles from the start bit to the first operation", 0, 1 << 20),
+    Parameter("contention", 0.0, "cycles waited for the bus for each cycle on it", 0, 100),
+)
+"""Parameters of the default timing model, in the units of `covp.machine.job_unit`."""
+
+WAIT = Parameter(
+    "wait", "poll", "how the driver waits: poll STATUS, or sleep until the interrupt",
+    choices=("poll", "sleep"),
+)  # fmt: skip
+
+
+class Accelerator(AcceleratorBackend):
+    """One accelerator, described once. Subclasses set `name`, `job`, and `operators` or `patterns`.
+
+    Attributes:
+        operators: TFLite's names of the operators it takes; `patterns` follow from them.
+        job: what it does in one go.
+
+    `registers` and `accepts` get the layer as `covp.graph.typed.typed` gives it.
+    """
+
+    job: ClassVar[Job]
+    operators: ClassVar[tuple[str, ...]] = ()
+    patterns: ClassVar[Sequence[Pattern]] = ()
+    peripheral = DeclaredUnit
+    parameters: ClassVar[Sequence[Parameter]] = (*TIMING, WAIT)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.operators and "patterns" not in vars(cls):
+            cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
+
+    @abstractmethod
+    def registers(self, layer: Any) -> Mapping[str, Any]:
+        """The values of the job's numbers and tables for a layer; tables as arrays, None for none.
+
+        What comes at run time is not part of it: tensors are the match's inputs in their order
+        (or those that the pattern gives the register's name, in lower case), the result its output.
+        """
+
+    @abstractmethod
+    def compute(self, job: Any) -> NDArray[Any]:
+        """The result of a job.
+
+        ``job.NAME`` is an int or float for a number and a flat array for an operand (None for an
+        optional one with the address 0). Only what is declared may be looked at: that is all
+        the hardware has.
+        """
+
+    def accepts(self, layer: Any) -> Iterable[Limit]:
+        """What is required of a layer beyond the ranges of the job's numbers."""
+        return ()
+
+    def check(self, job: JobValues) -> str | None:
+        """A key of `covp.machine.job_unit.ERRORS` for numbers that do not go together, or None."""
+        return None
+
+    def macs(self, job: Any) -> int:
+        """Multiply-accumulates (or what else the unit does ``macs_per_cycle`` of) of a job."""
+        return 0
+
+    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
+        """How long a job takes: the model of `covp.machine.job_unit` by default."""
+        compute = -(-self.macs(job) // int(self._value("macs_per_cycle", 1)))
+        return Work(compute, port.cycles(nbytes), int(self._value("startup_cycles", 0)))
+
+    def _value(self, name: str, otherwise: float) -> float:
+        return float(self.values.get(name, otherwise))
+
+    # -- what the compiler asks; see `AcceleratorBackend` --------------------------------------
+
+    def layer(self, match: Match) -> Any:
+        """What `registers` and `accepts` are told of a match.
+
+        Raises:
+            ModelError: nothing can be said of the operator.
+        """
+        return typed(match.op)
+
+    def supports(self, match: Match) -> bool | str | Sequence[Limit]:
+        """The limits of `accepts` and of the registers."""
+        try:
+            layer = self.layer(match)
+        except ModelError as error:
+            return str(error)
+        own = list(self.accepts(layer))
+        if not all(limit.holds for limit in own):
+            return own
+        values = self.registers(layer)
+        self._check_names(values)
+        return own + [
+            Limit(
+                number.name.lower().replace("_", " "),
+                values[number.name],
+                None if number.minimum == -np.inf else number.minimum,
+                None if number.maximum == np.inf else number.maximum,
+            )
+            for number in self.job.numbers
+        ]
+
+    def estimate(self, match: Match) -> int | None:
+        """Cycles of the job, by the timing model; the driver's are not part of it."""
+        values = self._numbers(self.registers(self.layer(match)))
+        nbytes = sum(
+            operand.elements(values) * operand.dtype.itemsize for operand in self.job.operands
+        )
+        return self.work(values, nbytes, self._port()).cycles
+
+    def lower(self, match: Match) -> Step | Sequence[Step]:
+        """One call of the driver."""
+        values = self.registers(self.layer(match))
+        self._check_names(values)
+        words: list[tuple[str, int | Constant]] = []
+        for part in self.job.image:
+            value = values[part.name]
+            if not isinstance(part, Operand):
+                words.append((part.name, part.word(value)))
+            elif value is None:
+                words.append((part.name, 0))
+            else:
+                words.append((part.name, Constant(part.name.lower(), self._table(part, value))))
+        image = Words("image", tuple(words))
+        arguments: list[Argument] = [image, *self._tensors(match), match.outputs[0]]
+        return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """Generated from the register map."""
+        sleep = self.values.get("wait") == "sleep"
+        return driver_files(self.name, self.job.registers, self.job, base, sleep)
+
+    def make_peripheral(self) -> DeclaredUnit:
+        """A new hardware model with this instance's parameters."""
+        return DeclaredUnit(self, self._port())
+
+    def _port(self) -> MemoryPort:
+        return MemoryPort(int(self._value("bytes_per_cycle", 4)), self._value("contention", 0.0))
+
+    def _numbers(self, values: Mapping[str, Any]) -> JobValues:
+        return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
+
+    def _check_names(self, values: Mapping[str, Any]) -> None:
+        wanted = {part.name for part in self.job.image}
+        if set(values) != wanted:
+            wrong = sorted(wanted ^ set(values))
+            raise AcceleratorError(
+                f"accelerator {self.name}: registers() must give a value for each number and table "
+                f"of the job and for nothing else; {', '.join(wrong)} is missing or unknown"
+            )
+
+    def _table(self, operand: Operand, value: Any) -> NDArray[Any]:
+        array = np.asarray(value)
+        if array.dtype != operand.dtype and not np.can_cast(array.dtype, operand.dtype, "safe"):
+            raise AcceleratorError(
+                f"accelerator {self.name}: {operand.name} is declared as {operand.dtype.name}, "
+                f"registers() gave {array.dtype.name}"
+            )
+        return np.ascontiguousarray(array.astype(operand.dtype))
+
+    def _tensors(self, match: Match) -> list[Tensor]:
+        """The match's tensors for the job's, by name or else by position."""
+        found = []
+        for position, operand in enumerate(self.job.tensors):
+            tensor = match.bindings.get(operand.name.lower())
+            if tensor is None:
+                values = [t for t in match.op.inputs if t is not None]
+                if position >= len(values):
+                    raise AcceleratorError(
+                        f"accelerator {self.name}: nothing in the match stands for {operand.name}"
+                    )
+                tensor = values[position]
+            found.append(tensor)
+        return found

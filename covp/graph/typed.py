@@ -1,0 +1,205 @@
+"""Operators as plain numbers: what an accelerator is told of a layer.
+
+`typed(op)` gives one of the classes here or a `QuantizedConv2D`: shapes, strides and paddings with
+the quantization resolved to integers. Multiplier and shift stand for multiplier / 2**31 * 2**shift
+as in `covp.graph.quantization.multiply_by_quantized_multiplier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import ModelError
+from covp.graph.attributes import Padding, Pair
+from covp.graph.graph import Op
+from covp.graph.ops.elementwise import Factor, product_factor, sum_factors
+from covp.graph.ops.softmax import exponentials
+from covp.graph.quantization import activation_range, float_activation_range
+from covp.graph.resolved import QuantizedConv2D, resolve
+
+
+@dataclass(frozen=True, eq=False)
+class FloatConv2D:
+    """A float32 convolution, or a fully connected layer as a 1x1 convolution.
+
+    Attributes:
+        weights: float32, OHWI; depthwise (kernel height, kernel width, out_channels).
+        bias: float32, one an output channel.
+        clamp: lowest and highest output; infinite where there is no activation.
+    """
+
+    batch: int
+    in_height: int
+    in_width: int
+    in_channels: int
+    out_height: int
+    out_width: int
+    out_channels: int
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Padding
+    depthwise: bool
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    clamp: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class QuantizedElementwise:
+    """An int8 ADD, SUB or MUL of two tensors of the same shape.
+
+    ADD and SUB: both inputs less their zero point are shifted left by 20 and scaled by ``first``
+    and ``second``; the sum or difference is scaled by ``result``. MUL: the product is scaled by
+    ``result``; ``first`` and ``second`` are (0, 0).
+    """
+
+    kind: str
+    elements: int
+    first_zero_point: int
+    second_zero_point: int
+    output_zero_point: int
+    first: Factor
+    second: Factor
+    result: Factor
+    clamp: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class QuantizedPool2D:
+    """An int8 AVERAGE_POOL_2D or MAX_POOL_2D; padding never counts."""
+
+    kind: str
+    batch: int
+    in_height: int
+    in_width: int
+    channels: int
+    out_height: int
+    out_width: int
+    filter: Pair
+    stride: Pair
+    padding: Padding
+    clamp: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedSoftmax:
+    """An int8 SOFTMAX along the last axis.
+
+    Attributes:
+        exponentials: int32, 256 values: exp of 0 ... -255 steps below the row's maximum, with 0
+            integer bits, as TFLM computes them.
+    """
+
+    rows: int
+    depth: int
+    exponentials: NDArray[np.int32]
+
+
+TypedLayer = (
+    QuantizedConv2D | FloatConv2D | QuantizedElementwise | QuantizedPool2D | QuantizedSoftmax
+)
+
+
+def typed(op: Op) -> TypedLayer:
+    """The operator with everything resolved.
+
+    Raises:
+        ModelError: of a kind or type that no accelerator is told of; the text says which.
+    """
+    data = [t for t in op.inputs if t is not None and t.dtype != np.int32]
+    types = {tensor.dtype.name for tensor in (*data, op.output)}
+    kind = "float32" if types == {"float32"} else "int8" if types == {"int8"} else ""
+    resolver = _RESOLVERS.get((op.kind, kind))
+    if resolver is None:
+        known = sorted({dtype for name, dtype in _RESOLVERS if name == op.kind})
+        hint = f"only {' or '.join(known)}" if known else "not an operator for accelerators"
+        raise ModelError(f"{op.kind} on {' and '.join(sorted(types))}; {hint}")
+    return resolver(op)
+
+
+def _elementwise(op: Op) -> QuantizedElementwise:
+    if op.input(0).shape != op.input(1).shape:
+        shapes = " and ".join("x".join(map(str, t.shape)) for t in (op.input(0), op.input(1)))
+        raise ModelError(f"{op.kind} of shapes {shapes}; only equal ones")
+    out = op.output
+    none: Factor = (0, 0)
+    product = op.kind == "MUL"
+    first, second, result = (none, none, product_factor(op)) if product else sum_factors(op)
+    return QuantizedElementwise(
+        op.kind,
+        out.size,
+        op.input(0).zero_point,
+        op.input(1).zero_point,
+        out.zero_point,
+        first,
+        second,
+        result,
+        activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype),
+    )
+
+
+def _pool(op: Op) -> QuantizedPool2D:
+    a, out = op.attributes, op.output
+    batch, height, width, channels = op.input(0).shape
+    return QuantizedPool2D(
+        op.kind,
+        batch,
+        height,
+        width,
+        channels,
+        out.shape[1],
+        out.shape[2],
+        a.filter,
+        a.stride,
+        a.padding,
+        activation_range(a.activation, out.scale, out.zero_point, out.dtype),
+    )
+
+
+def _softmax(op: Op) -> QuantizedSoftmax:
+    depth = op.input(0).shape[-1]
+    return QuantizedSoftmax(op.input(0).size // depth, depth, exponentials(op).astype(np.int32))
+
+
+def _float_conv2d(op: Op) -> FloatConv2D:
+    a, weights = op.attributes, op.input(1).data
+    if weights is None:
+        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are no constant")
+    batch, height, width, channels = op.input(0).shape
+    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    if not depthwise and weights.shape[3] != channels:
+        raise ModelError(f"{channels // weights.shape[3]} groups; only 1")
+    out_channels = op.output.shape[3]
+    bias = op.inputs[2].data if len(op.inputs) > 2 and op.inputs[2] is not None else None
+    return FloatConv2D(
+        batch,
+        height,
+        width,
+        channels,
+        op.output.shape[1],
+        op.output.shape[2],
+        out_channels,
+        (weights.shape[1], weights.shape[2]),
+        a.stride,
+        a.dilation,
+        a.padding,
+        depthwise,
+        np.asarray(weights[0] if depthwise else weights, np.float32),
+        np.zeros(out_channels, np.float32) if bias is None else np.asarray(bias, np.float32),
+        float_activation_range(a.activation),
+    )
+
+
+_RESOLVERS: dict[tuple[str, str], Callable[[Op], TypedLayer]] = {
+    **{(k, "int8"): resolve for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
+    **{(k, "int8"): _elementwise for k in ("ADD", "SUB", "MUL")},
+    **{(k, "int8"): _pool for k in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
+    ("SOFTMAX", "int8"): _softmax,
+    ("CONV_2D", "float32"): _float_conv2d,
+    ("DEPTHWISE_CONV_2D", "float32"): _float_conv2d,
+}

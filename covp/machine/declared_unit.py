@@ -1,0 +1,113 @@
+"""`DeclaredUnit`: the hardware model of a unit whose job is declared as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import AcceleratorError, DeviceFault
+from covp.machine.job import Job, JobValues, Operand
+from covp.machine.job_unit import JobError, JobUnit, MemoryPort, Work
+
+
+class Behaviour(Protocol):
+    """What a declared unit asks its author."""
+
+    @property
+    def job(self) -> Job:
+        """What the unit does in one go."""
+        ...
+
+    def check(self, job: JobValues) -> str | None:
+        """A key of `covp.machine.job_unit.ERRORS` for numbers that do not go together, or None."""
+        ...
+
+    def compute(self, job: JobValues) -> NDArray[Any]:
+        """The result from numbers and operands."""
+        ...
+
+    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
+        """How long a job with these numbers takes that moves so many bytes."""
+        ...
+
+
+class DeclaredUnit(JobUnit):
+    """Decodes the registers, checks and loads the operands, and stores what the author computes.
+
+    Args:
+        behaviour: the author's part.
+        port: how the unit reaches the memory.
+    """
+
+    def __init__(self, behaviour: Behaviour, port: MemoryPort) -> None:
+        # a class attribute elsewhere; here every instance has its declaration's map
+        self.registers = behaviour.job.registers  # type: ignore[misc]
+        self._author, self._port = behaviour, port
+        super().__init__()
+
+    def accept(self) -> tuple[Work, Callable[[], None]]:
+        """See `JobUnit`."""
+        job = self._author.job
+        values = job.values(self.values)
+        for declared in job.numbers:
+            value = getattr(values, declared.name)
+            if not declared.minimum <= value <= declared.maximum:
+                raise JobError("size" if value == 0 and declared.minimum > 0 else "range")
+        refused = self._author.check(values)
+        if refused is not None:
+            raise JobError(refused)
+        places = self._places(job, values)
+        for operand, address, _ in places[:-1]:
+            if address or not operand.optional:
+                setattr(values, operand.name, self._load(operand, values, address))
+            else:
+                setattr(values, operand.name, None)
+        computed = self._computed(job.result, values)
+        moved = sum(size for operand, address, size in places if address or not operand.optional)
+        work = self._author.work(values, moved, self._port)
+        target = places[-1][1]
+        return work, lambda: self.bus.write(target, computed)
+
+    def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
+        """(operand, address, bytes) of all, the result last; checked."""
+        places = []
+        for operand in (*job.tables, *job.tensors, job.result):
+            address = self.values[operand.name]
+            size = operand.elements(values) * operand.dtype.itemsize
+            if size <= 0:
+                raise JobError("size")
+            places.append((operand, address, size))
+            if operand.optional and address == 0:
+                continue
+            if address % operand.dtype.itemsize:
+                raise JobError("alignment")
+            if not self.bus.is_memory(address, size, writable=operand is job.result):
+                raise JobError("address")
+        _, target, length = places[-1]
+        if not job.in_place:
+            for operand, address, size in places[:-1]:
+                absent = operand.optional and address == 0
+                if not absent and address < target + length and target < address + size:
+                    raise JobError("overlap")
+        return places
+
+    def _load(self, operand: Operand, values: JobValues, address: int) -> NDArray[Any]:
+        size = operand.elements(values) * operand.dtype.itemsize
+        try:
+            return np.frombuffer(self.bus.read(address, size), operand.dtype)
+        except DeviceFault:
+            raise JobError("address") from None
+
+    def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
+        """The author's result, which must be what was declared."""
+        found = np.ascontiguousarray(self._author.compute(values)).reshape(-1)
+        wanted = declared.elements(values)
+        if found.dtype != declared.dtype or found.size != wanted:
+            raise AcceleratorError(
+                f"{self.name}: compute() gave {found.size} elements of {found.dtype.name}; "
+                f"{declared.name} is declared as {wanted} of {declared.dtype.name}"
+            )
+        return found

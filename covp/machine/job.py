@@ -1,0 +1,189 @@
+"""A job as data: the operands in memory and the numbers that a unit is given in its registers.
+
+From one `Job` come the register map, the driver, the checks of the hardware model and the limits
+of what a compiler may send.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+
+from covp.machine.registers import Field, Register, RegisterMap
+
+Role = Literal["tensor", "table", "result"]
+FIRST_OFFSET = 0x10
+"""Registers in front of it are those of every unit, see `covp.machine.job_unit`."""
+
+
+class JobValues(SimpleNamespace):
+    """A job's values by name: numbers, and operands as flat arrays once they are loaded."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the job has no {name}; it has {', '.join(vars(self))}")
+
+
+Elements = Callable[[JobValues], int]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Data in memory; the register of that name holds its address.
+
+    Attributes:
+        name: of the register.
+        dtype: of an element; the address must be a multiple of its size.
+        elements: their number, from the job's numbers.
+        role: "tensor" (read, known at run time), "table" (read, a constant) or "result" (written).
+        doc: one sentence.
+        optional: address 0 stands for "there is none".
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    elements: Elements
+    role: Role
+    doc: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a register.
+
+    Attributes:
+        name: of the register.
+        minimum, maximum: allowed, both included; the unit refuses others with the error "range".
+        real: it is a float32; else an integer, in two's complement.
+        doc: one sentence.
+    """
+
+    name: str
+    minimum: float
+    maximum: float
+    real: bool = False
+    doc: str = ""
+
+    def word(self, value: float) -> int:
+        """The register's 32 bits."""
+        if self.real:
+            return int(struct.unpack("<I", struct.pack("<f", value))[0])
+        return int(value) & 0xFFFFFFFF
+
+    def value(self, word: int) -> int | float:
+        """What the register's 32 bits stand for."""
+        if self.real:
+            return float(struct.unpack("<f", struct.pack("<I", word))[0])
+        return word - (1 << 32) if self.minimum < 0 and word >> 31 else word
+
+
+def tensor(
+    name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
+) -> Operand:
+    """An operand that comes at run time: an activation."""
+    return Operand(name, np.dtype(dtype), elements, "tensor", doc, optional)
+
+
+def table(
+    name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
+) -> Operand:
+    """A constant operand: weights, biases, multipliers."""
+    return Operand(name, np.dtype(dtype), elements, "table", doc, optional)
+
+
+def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
+    """What the job writes."""
+    return Operand(name, np.dtype(dtype), elements, "result", doc)
+
+
+def number(name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "") -> Number:
+    """An integer register; one whose minimum is negative holds two's complement."""
+    return Number(name, minimum, maximum, doc=doc)
+
+
+def real(name: str, doc: str = "") -> Number:
+    """A float32 register; NaN is out of range."""
+    return Number(name, -np.inf, np.inf, real=True, doc=doc)
+
+
+class Job:
+    """What a unit does in one go.
+
+    Args:
+        parts: operands and numbers, in any order.
+        in_place: the result may overlap the operands; else that is the error "overlap".
+
+    Raises:
+        ValueError: a name is used twice, or there is not exactly one result.
+    """
+
+    def __init__(self, *parts: Operand | Number, in_place: bool = False) -> None:
+        self.in_place = in_place
+        self.numbers = tuple(part for part in parts if isinstance(part, Number))
+        self.operands = tuple(part for part in parts if isinstance(part, Operand))
+        self.tensors = tuple(o for o in self.operands if o.role == "tensor")
+        self.tables = tuple(o for o in self.operands if o.role == "table")
+        results = [o for o in self.operands if o.role == "result"]
+        if len(results) != 1:
+            raise ValueError(f"a job has one result, not {len(results)}")
+        self.result = results[0]
+        self.image: tuple[Operand | Number, ...] = (*self.tables, *self.numbers)
+        """The registers whose values are known at compile time: one block of addresses."""
+        self.registers = self._register_map()
+
+    def _register_map(self) -> RegisterMap:
+        registers = list(_protocol())
+        for position, part in enumerate((*self.image, *self.tensors, self.result)):
+            if isinstance(part, Operand):
+                what = f"Address of {part.dtype.name} data. {part.doc}".strip()
+            else:
+                kind = "float32" if part.real else f"{part.minimum:,} to {part.maximum:,}"
+                what = f"{part.doc} ({kind})".strip()
+            registers.append(Register(part.name, FIRST_OFFSET + 4 * position, doc=what))
+        return RegisterMap(*registers)
+
+    def values(self, words: Mapping[str, int]) -> JobValues:
+        """The numbers out of the registers."""
+        return JobValues(**{n.name: n.value(words[n.name]) for n in self.numbers})
+
+
+def _protocol() -> tuple[Register, ...]:
+    """The registers that every unit with jobs has; their meaning is in `covp.machine.job_unit`."""
+    busy = Field("BUSY", 0, access="ro", doc="A job is running.")
+    done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
+    error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not.")
+    return (
+        Register(
+            "CTRL",
+            0x00,
+            fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
+            doc="Control; a job works on the registers as they are when it starts.",
+        ),
+        Register(
+            "STATUS",
+            0x04,
+            access="ro",
+            on_read="poll",
+            fields=[busy, done, error],
+            doc="What the unit is doing.",
+        ),
+        Register(
+            "INTERRUPT",
+            0x08,
+            on_write="acknowledge",
+            fields=[
+                Field("ENABLE", 0, doc="Raise the interrupt line when a job is over."),
+                Field("PENDING", 1, access="w1c", doc="The line is up."),
+            ],
+            doc="The interrupt line.",
+        ),
+    )
+
+
+PROTOCOL = _protocol()
+"""CTRL, STATUS and INTERRUPT at the offsets 0, 4 and 8."""

@@ -1,0 +1,188 @@
+"""`JobUnit`: a peripheral that is given a job, is busy for a while, and is done.
+
+Every unit answers in the same way. Writing CTRL.START checks the job; a job that is refused has
+STATUS.DONE and a code in STATUS.ERROR at once, and no byte of memory was written. Else
+STATUS.BUSY is up for as long as the job takes; then the results are in memory, STATUS.DONE is up,
+and with INTERRUPT.ENABLE so is the interrupt line, until a one is written to INTERRUPT.PENDING.
+
+A core that reads STATUS while BUSY is up waits for the end anyway: the time is skipped ahead in the
+simulation, not spun through. A core that sleeps is woken by the line.
+
+Timing is a synthetic model, not a measurement. A job takes
+
+    startup_cycles + max(compute, memory)
+
+cycles: loads, computation and stores overlap, and each operand is moved once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from covp.machine.clock import Event
+from covp.machine.peripheral import Peripheral
+
+ERRORS = {
+    "none": 0,
+    "size": 1,  # a dimension or the amount of work is zero or too large
+    "address": 2,  # an operand is not in memory, or the result not in writable memory
+    "alignment": 3,  # an operand is not on a boundary of its element's size
+    "overlap": 4,  # the result overlaps an operand
+    "range": 5,  # another value is outside its range
+    "busy": 6,  # started while a job was running; that job goes on
+}
+"""The codes of STATUS.ERROR."""
+
+
+class JobError(Exception):
+    """A job that a unit refuses; ``code`` is a key of `ERRORS`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Work:
+    """How long a job takes, in cycles of the core's clock.
+
+    Attributes:
+        compute: if the memory were infinitely fast.
+        memory: of the memory port, waiting for other masters included.
+        startup: from the start bit to the first operation.
+    """
+
+    compute: int
+    memory: int
+    startup: int = 0
+
+    @property
+    def cycles(self) -> int:
+        """From the start bit until BUSY falls."""
+        return self.startup + max(self.compute, self.memory)
+
+
+@dataclass(frozen=True)
+class MemoryPort:
+    """How a unit reaches the memory that it shares with the core.
+
+    Attributes:
+        bytes_per_cycle: when it has the bus for itself.
+        contention: cycles in which the port waits for other masters, for each cycle of its own;
+            0 is a memory with a port for everybody, 1 a bus of which it gets every second cycle.
+    """
+
+    bytes_per_cycle: int = 4
+    contention: float = 0.0
+
+    def cycles(self, nbytes: int) -> int:
+        """Cycles to move so many bytes."""
+        return ceil(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job that was done.
+
+    Attributes:
+        phase: the bucket of the device's counter that it was started in.
+        start, end: cycles that the core had spent in that phase when it started and ended.
+        work: what it took.
+        waited: cycles of it in which the core stood still.
+    """
+
+    phase: int
+    start: int
+    end: int
+    work: Work
+    waited: int
+
+
+class JobUnit(Peripheral):
+    """The base of units with jobs. A model says what a job is in `accept`.
+
+    Its register map must have the registers of `covp.machine.job.PROTOCOL`.
+
+    Attributes:
+        jobs: what was done since the unit was made or `forget_jobs` was called.
+        received: how many jobs were started and not refused, since the unit was made.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: list[JobRecord] = []
+        self.received = 0
+        self.done_at = 0
+        self._end: Event | None = None
+        super().__init__()
+
+    @abstractmethod
+    def accept(self) -> tuple[Work, Callable[[], None]]:
+        """Check the job in the registers and compute it.
+
+        Returns:
+            How long it takes, and what stores its result; called when the time is over.
+
+        Raises:
+            JobError: the job is refused; nothing was written.
+        """
+
+    def reset(self) -> None:
+        """Registers to their reset values; a running job is forgotten."""
+        super().reset()
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+        self.interrupt.set(False)
+
+    def forget_jobs(self) -> None:
+        """Start a new list of jobs."""
+        self.jobs = []
+
+    def start(self, _: int) -> None:
+        """CTRL.START."""
+        self.clock.run_due()
+        if self.get("STATUS", "BUSY"):
+            self.set("STATUS", "ERROR", ERRORS["busy"])
+            return
+        self.set("STATUS", "ERROR", 0)
+        self.set("STATUS", "DONE", 0)
+        try:
+            work, store = self.accept()
+        except JobError as error:
+            self.set("STATUS", "ERROR", ERRORS[error.code])
+            self._over()
+            return
+        self.received += 1
+        self.set("STATUS", "BUSY", 1)
+        now, skipped = self.clock.now, self.clock.skipped
+        phase, spent = self.clock.phase()
+
+        def finish() -> None:
+            self._end = None
+            store()
+            self.set("STATUS", "BUSY", 0)
+            waited = self.clock.skipped - skipped
+            self.jobs.append(JobRecord(phase, spent, spent + self.clock.now - now, work, waited))
+            self._over()
+
+        self.done_at = now + work.cycles
+        self._end = self.clock.at(self.done_at, finish)
+
+    def poll(self) -> None:
+        """STATUS is read."""
+        if self.get("STATUS", "BUSY"):
+            self.clock.wait_until(self.done_at)
+            self.clock.run_due()
+
+    def acknowledge(self, _: int) -> None:
+        """INTERRUPT is written: its line follows PENDING."""
+        self.interrupt.set(bool(self.get("INTERRUPT", "PENDING")))
+
+    def _over(self) -> None:
+        self.set("STATUS", "DONE", 1)
+        if self.get("INTERRUPT", "ENABLE"):
+            self.set("INTERRUPT", "PENDING", 1)
+            self.interrupt.set(True)

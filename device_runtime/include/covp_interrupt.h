@@ -1,0 +1,60 @@
+/* Sleeping until a peripheral's interrupt line is up, without a handler: with interrupts held off
+   the core wakes, does not enter a handler, and the driver goes on where it was. */
+#ifndef COVP_INTERRUPT_H
+#define COVP_INTERRUPT_H
+
+#include <stdint.h>
+
+/* Memory and registers are seen in program order, by the compiler and on the bus. */
+static inline void covp_fence(void)
+{
+#if defined(__riscv)
+    __asm__ volatile("fence iorw, iorw" ::: "memory");
+#elif defined(__arm__)
+    __asm__ volatile("dmb" ::: "memory");
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+/* Hold interrupts off and let this line wake the core.
+   Arm: PRIMASK, NVIC_ISER. RISC-V: mstatus.MIE, mie.MEIE, which stands for all lines. */
+static inline void covp_wake_by_line(uint32_t line)
+{
+#if defined(__arm__)
+    __asm__ volatile("cpsid i" ::: "memory");
+    ((volatile uint32_t *)0xe000e100)[line / 32] = 1u << line % 32;
+#elif defined(__riscv)
+    (void)line;
+    __asm__ volatile("csrci mstatus, 8\n\tcsrs mie, %0" ::"r"(0x800) : "memory");
+#else
+    (void)line;
+#endif
+}
+
+/* Sleep until a line that may wake the core is up; returns at once when one is. */
+static inline void covp_sleep(void)
+{
+#if defined(__arm__)
+    __asm__ volatile("dsb\n\twfi" ::: "memory");
+#elif defined(__riscv)
+    __asm__ volatile("wfi" ::: "memory");
+#endif
+}
+
+/* Undo covp_wake_by_line, after the peripheral has taken its line back. Arm: NVIC_ICPR, NVIC_ICER. */
+static inline void covp_forget_line(uint32_t line)
+{
+#if defined(__arm__)
+    ((volatile uint32_t *)0xe000e180)[line / 32] = 1u << line % 32;
+    ((volatile uint32_t *)0xe000e280)[line / 32] = 1u << line % 32;
+    __asm__ volatile("cpsie i" ::: "memory");
+#elif defined(__riscv)
+    (void)line;
+    __asm__ volatile("csrc mie, %0" ::"r"(0x800) : "memory");
+#else
+    (void)line;
+#endif
+}
+
+#endif
