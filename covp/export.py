@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array
 from covp.codegen.program import Program, ProgramTensor
 from covp.errors import UsageError
-from covp.runtime.image import START_FILES, link_standalone, plain_loops, standalone_script
+from covp.runtime.image import link_standalone, plain_loops, standalone_script, start_files
 from covp.toolchain import Source, Toolchain, runtime_dir
 
 Array = NDArray[Any]
@@ -78,7 +78,7 @@ def _texts(
 ) -> dict[str, str]:
     runtime = runtime_dir()
     texts = {f"model/{name}": text for name, text in program.sources.items()}
-    for name in (*START_FILES[program.platform.core.architecture], *_LIBRARY):
+    for name in (*start_files(program.platform), *_LIBRARY):
         texts[f"runtime/{name}"] = (runtime / name).read_text(encoding="utf-8")
     for path in sorted((runtime / "include").glob("*.h")):
         texts[f"runtime/include/{path.name}"] = path.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ static int same_alignment(const void *a, const void *b)
     return (((uintptr_t)a ^ (uintptr_t)b) & 3) == 0;
 }
 
-#ifdef __ARM_FEATURE_UNALIGNED
+#if defined(__ARM_FEATURE_UNALIGNED) || defined(__x86_64__)
 #define WORDS_AT_ANY_ADDRESS 1
 typedef uint32_t __attribute__((may_alias, aligned(1))) loose_word;
 #else

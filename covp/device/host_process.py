@@ -1,4 +1,4 @@
-"""The process that the host device's programs run in (host_runner.c): built once, started, ended."""
+"""The process that the host device's programs run in (host_runner.c): built, started, ended."""
 
 from __future__ import annotations
 

@@ -50,6 +50,10 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     Raises:
         DeviceError: the emulator does not know the core.
     """
+    if core.architecture == "x86":
+        raise DeviceError(
+            f"the virtual device cannot be a {core.name}, which is this machine: use device host"
+        )
     try:
         if core.architecture == "arm":
             # UC_MODE_MCLASS would silently give a Cortex-M33 whatever the model says.

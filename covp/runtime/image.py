@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
+from covp.errors import UsageError
 from covp.platform_file import Platform
 from covp.runtime.elf import global_names
 from covp.runtime.linking import ImageMemory, LoadedImage
@@ -22,10 +23,19 @@ _PLAIN_LOOPS = {
 }
 
 
-START_FILES = {
-    architecture: ("startup.c", f"startup_{suffix}.S") for architecture, suffix in _SUFFIX.items()
-}
-"""By architecture: what a program without a host starts with."""
+def start_files(platform: Platform) -> tuple[str, str]:
+    """What a program without a host starts with.
+
+    Raises:
+        UsageError: the platform is this machine, on which none starts.
+    """
+    architecture = platform.core.architecture
+    if architecture == "x86":
+        raise UsageError(
+            f"{platform.name} is this machine: there are no programs for it that stand alone; "
+            "take the platform of a microcontroller"
+        )
+    return "startup.c", f"startup_{_SUFFIX[architecture]}.S"
 
 
 def plain_loops(toolchain: Toolchain) -> tuple[str, ...]:
@@ -92,9 +102,10 @@ def link_standalone(
 
     Raises:
         ToolchainError: it does not compile or link, or overflows a memory region.
+        UsageError: see `start_files`.
     """
     folder = runtime_dir()
-    start = [folder / name for name in START_FILES[platform.core.architecture]]
+    start = [folder / name for name in start_files(platform)]
     objects = toolchain.compile(sources, headers, flags=("-g", *flags))
     objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
     objects += [*_support_objects(toolchain), runtime_library(toolchain)]

@@ -1,7 +1,9 @@
 """Sessions for the tests: every core family, both toolchains where they are installed."""
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
+from platform import machine
 
 import pytest
 
@@ -16,13 +18,30 @@ def has_toolchain(name: str, platform: str) -> bool:
     return name == "zig" or shutil.which(f"{prefix}gcc") is not None
 
 
-@pytest.fixture(params=[(p, t) for p in PLATFORMS for t in ("zig", "gcc")], ids="-".join)
-def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """A session on each platform with each toolchain."""
-    platform, toolchain = request.param
+VIRTUAL = [(p, t) for p in PLATFORMS for t in ("zig", "gcc")]
+
+
+def opened_session(platform: str, toolchain: str) -> Session:
+    if platform == "host":
+        if sys.platform != "linux" or machine() != "x86_64":
+            pytest.skip("the host device needs Linux on x86-64")
+        return Session(platform, device="host")
     if not has_toolchain(toolchain, platform):
         pytest.skip(f"no gcc for {platform}")
-    with Session(platform, toolchain=toolchain) as opened:
+    return Session(platform, toolchain=toolchain)
+
+
+@pytest.fixture(params=[*VIRTUAL, ("host", "zig")], ids="-".join)
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session on each platform with each toolchain, and on this machine."""
+    with opened_session(*request.param) as opened:
+        yield opened
+
+
+@pytest.fixture(params=VIRTUAL, ids="-".join)
+def virtual_session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session on each platform with each toolchain, on virtual devices."""
+    with opened_session(*request.param) as opened:
         yield opened
 
 

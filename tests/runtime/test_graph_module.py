@@ -88,11 +88,11 @@ def test_several_outputs_are_a_list(open_session: Open) -> None:
     assert second.tolist() == (X.ravel().astype(int) * 2).tolist()
 
 
-def test_layers_and_between_add_up_to_the_exact_total(session: Session) -> None:
-    graph = session.load(make_program(session.platform))
-    device: Any = session.device
+def test_layers_and_between_add_up_to_the_exact_total(virtual_session: Session) -> None:
+    graph = virtual_session.load(make_program(virtual_session.platform))
+    device: Any = virtual_session.device
     graph.run(X)
-    profile = session.profile()
+    profile = virtual_session.profile()
     assert [entry.layer.name for entry in profile.layers] == ["twice", "sum"]
     assert all((entry.instructions or 0) > 8 for entry in profile.layers)
     assert profile.between.instructions is not None and profile.instructions is not None
@@ -106,7 +106,7 @@ def test_layers_and_between_add_up_to_the_exact_total(session: Session) -> None:
     symbols = graph.image.elf.symbols
     before = device.block_profile()
     graph.run(X)
-    assert session.profile() == profile, "a second run counts differently"
+    assert virtual_session.profile() == profile, "a second run counts differently"
     after = device.block_profile()
     spent = {
         address: count - before.get(address, (0, 0))[0] for address, (count, _) in after.items()

@@ -309,11 +309,11 @@ def test_a_long_queue_runs_in_what_memory_is_left(open_session: Open) -> None:
 
 
 def test_a_warm_session_starts_no_process(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    virtual_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session.load_c(COUNTER)
+    virtual_session.load_c(COUNTER)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
-    with Session(session.platform, toolchain=session.toolchain.name) as again:
+    with Session(virtual_session.platform, toolchain=virtual_session.toolchain.name) as again:
         assert again.load_c(COUNTER)["add"](2).result() == 2
 
 

@@ -36,20 +36,22 @@ int main(void)
 """
 
 
-def test_a_program_runs_from_reset_to_the_end_of_main(session: Session) -> None:
+def test_a_program_runs_from_reset_to_the_end_of_main(virtual_session: Session) -> None:
     source = Source("main.c", MAIN)
-    path = link_standalone(session.toolchain, session.platform, [source], flags=("-Werror",))
+    path = link_standalone(
+        virtual_session.toolchain, virtual_session.platform, [source], flags=("-Werror",)
+    )
     elf = ElfImage(path.read_bytes())
-    device: Any = session.device
-    ram = session.platform.ram
+    device: Any = virtual_session.device
+    ram = virtual_session.platform.ram
     device.write(ram.start, b"\xa5" * ram.bytes)
-    load(device, path.read_bytes(), session.platform.flash.start)
+    load(device, path.read_bytes(), virtual_session.platform.flash.start)
     for _ in range(2):  # the second start must find fresh variables
         stop = device.execute(elf.symbols["covp_reset"].address, elf.symbols["covp_exit"].address)
         assert stop.instructions > 100
         status = device.read(elf.symbols["covp_exit_status"].address, 4)
         assert int.from_bytes(status, "little") == (28 + 8) * 100 + 14
-    assert elf.symbols["covp_stack_top"].value == ram.start + session.platform.stack_bytes
+    assert elf.symbols["covp_stack_top"].value == ram.start + virtual_session.platform.stack_bytes
 
 
 def load(device: Any, elf: bytes, flash: int) -> None:
@@ -60,34 +62,42 @@ def load(device: Any, elf: bytes, flash: int) -> None:
             device.write(segment["p_paddr"], segment.data())
 
 
-def test_the_vector_table_starts_the_flash_on_arm(session: Session) -> None:
+def test_the_vector_table_starts_the_flash_on_arm(virtual_session: Session) -> None:
     path = link_standalone(
-        session.toolchain, session.platform, [Source("main.c", "int main(void) { return 0; }")]
+        virtual_session.toolchain,
+        virtual_session.platform,
+        [Source("main.c", "int main(void) { return 0; }")],
     )
     elf = ElfImage(path.read_bytes())
-    write_image(session.device, elf)
-    start = session.platform.flash.start
-    if session.platform.core.architecture == "riscv":
+    write_image(virtual_session.device, elf)
+    start = virtual_session.platform.flash.start
+    if virtual_session.platform.core.architecture == "riscv":
         assert elf.symbols["covp_reset"].address == start
         return
-    words = [int.from_bytes(session.device.read(start + 4 * i, 4), "little") for i in range(16)]
+    words = [
+        int.from_bytes(virtual_session.device.read(start + 4 * i, 4), "little") for i in range(16)
+    ]
     assert words[0] == elf.symbols["covp_stack_top"].value
     assert words[1] == elf.symbols["covp_reset"].value
     assert words[3] == elf.symbols["HardFault_Handler"].value
     assert words[1] & words[3] & 1, "no Thumb bit"
 
 
-def test_a_handler_of_the_program_replaces_the_default(session: Session) -> None:
-    if session.platform.core.architecture == "riscv":
+def test_a_handler_of_the_program_replaces_the_default(virtual_session: Session) -> None:
+    if virtual_session.platform.core.architecture == "riscv":
         pytest.skip("no vector table")
     text = "void SysTick_Handler(void) { }\nint main(void) { return 0; }"
-    path = link_standalone(session.toolchain, session.platform, [Source("main.c", text)])
+    path = link_standalone(
+        virtual_session.toolchain, virtual_session.platform, [Source("main.c", text)]
+    )
     symbols = ElfImage(path.read_bytes()).symbols
     assert symbols["SysTick_Handler"].value != symbols["HardFault_Handler"].value
 
 
-def test_what_overflows_the_memory_is_refused(session: Session) -> None:
-    size = session.platform.ram.bytes
+def test_what_overflows_the_memory_is_refused(virtual_session: Session) -> None:
+    size = virtual_session.platform.ram.bytes
     text = f"volatile char big[{size}];\nint main(void) {{ return big[0]; }}"
-    with pytest.raises(ToolchainError, match=f"region .*{session.platform.ram.name}"):
-        link_standalone(session.toolchain, session.platform, [Source("main.c", text)])
+    with pytest.raises(ToolchainError, match=f"region .*{virtual_session.platform.ram.name}"):
+        link_standalone(
+            virtual_session.toolchain, virtual_session.platform, [Source("main.c", text)]
+        )

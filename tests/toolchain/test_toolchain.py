@@ -11,7 +11,12 @@ from covp.errors import ToolchainError, UsageError
 from covp.runtime.elf import ElfImage
 from covp.toolchain import Source, Toolchain, get_toolchain, runtime_dir
 
-CASES = [(core, name) for core in CORES.values() for name in ("zig", "gcc")]
+CASES = [
+    (core, name)
+    for core in CORES.values()
+    for name in ("zig", "gcc")
+    if name == "zig" or core.gcc_prefix
+]
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +55,10 @@ SCRIPT = 'ENTRY("f") SECTIONS { .text 0x1000 : { *(.text*) } .data 0x20000000 : 
 @pytest.mark.parametrize("core, name", CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_the_runtime_compiles_without_a_warning_on_every_core(core: Core, name: str) -> None:
     toolchain = toolchain_of(name, core)
-    other = "riscv" if core.architecture == "arm" else "arm_m"
+    suffixes = {"arm": "_arm_m", "riscv": "_riscv", "x86": "_x86"}
+    others = tuple(suffix for name, suffix in suffixes.items() if name != core.architecture)
     paths = sorted(runtime_dir().glob("*.[cS]"))
-    sources = [Source.read(path) for path in paths if not path.stem.endswith(other)]
+    sources = [Source.read(path) for path in paths if not path.stem.endswith(others)]
     assert len(sources) >= 5
     for path in toolchain.compile(sources, flags=("-Werror",)):
         assert ElfImage(path.read_bytes()).symbols
@@ -154,6 +160,8 @@ def test_a_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         get_toolchain("gcc", CORES["cortex-m4f"])
     with pytest.raises(ToolchainError, match="apt install gcc-riscv64-unknown-elf"):
         get_toolchain("gcc", CORES["rv32imc"])
+    with pytest.raises(ToolchainError, match="no GCC for the core x86-64: use the toolchain zig"):
+        get_toolchain("gcc", CORES["x86-64"])
     with pytest.raises(UsageError, match="unknown toolchain 'gc': did you mean gcc"):
         get_toolchain("gc", CORES["rv32imc"])
 
