@@ -14,6 +14,7 @@ from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.machine.bus import Bus, Memory
 from covp.machine.clock import Clock
 from covp.machine.counter import BlockRuns, Counter, Totals
+from covp.machine.custom_instructions import CustomInstruction, CustomInstructions
 from covp.machine.engine import (
     numbered_registers,
     open_engine,
@@ -62,13 +63,17 @@ class VirtualDevice:
         self._engine: Uc | None = open_engine(platform.core)
         for memory in self.memories:
             self._map(memory)
+        rules = (*special_rules(platform.core), *core_rules(platform.core))
         self._counter = Counter(
             self._engine._uch,
             uclib,
             self.memories,
             bool(self._thumb),
-            (*special_rules(platform.core), *core_rules(platform.core)),
+            rules,
             numbered_registers(platform.core) if checks_alignment(platform.core) else (),
+        )
+        self._custom = CustomInstructions(
+            platform.core, self._counter, self.memories, rules, self._forget_code
         )
         self.clock = Clock(
             self._cycles_now, self._skip, platform.clock_hz, self._counter.limit_cycles
@@ -90,6 +95,7 @@ class VirtualDevice:
             self.counter_csrs,
             self.clock,
             self.interrupts,
+            self._custom,
         )
         self._mmio.interrupts_now = self._execution.interrupted_by_store
         self._symbols = Symbols()
@@ -142,12 +148,13 @@ class VirtualDevice:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         memory = self._memory(address, size)
         start = address - memory.region.start
-        return memory.bytes[start : start + size].tobytes()
+        return self._custom.original(address, memory.bytes[start : start + size].tobytes())
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, in flash too; code that already ran there is forgotten."""
         memory = self._memory(address, len(data))
         start = address - memory.region.start
+        self._custom.restore(address, len(data))
         memory.bytes[start : start + len(data)] = memoryview(data).cast("B")
         self._forget_code(address, len(data))
 
@@ -206,12 +213,15 @@ class VirtualDevice:
         return self._ids[name]
 
     def reset(self) -> None:
-        """Core registers and peripherals to their reset state; memory and counters are kept.
+        """Core registers, the state of custom instructions and peripherals to their reset state.
+
+        Memory and counters are kept.
 
         The sp is put to the top of the stack, which start-up code may change.
         """
         top = self.platform.ram.start + self.platform.stack_bytes
         self.interrupts.reset()
+        self._custom.reset()
         reset_core(self.engine, self.platform.core, top)
         self._mmio.reset()
 
@@ -328,6 +338,32 @@ class VirtualDevice:
         """Take a peripheral off the bus."""
         self._check_open()
         self._mmio.detach(name)
+
+    # -- custom instructions ------------------------------------------------------------------
+
+    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """Give a RISC-V core custom instructions; those of one unit share its state.
+
+        The state (16 words) is zero now and after `reset`. Code memory holds something else in
+        place of the instructions that were executed, which `read` and debuggers do not show, but
+        loads of the program and `bus` do.
+
+        Raises:
+            DeviceError: not a RISC-V core, the name or an encoding is taken.
+            ToolchainError: an instruction's C cannot be compiled.
+        """
+        self._check_open()
+        self._custom.add(unit_name, instructions)
+
+    def remove_instructions(self, unit_name: str) -> None:
+        """Take them away: they are illegal from now on. Raises DeviceError without such a unit."""
+        self._check_open()
+        self._custom.remove(unit_name)
+
+    def instruction_uses(self, unit_name: str) -> dict[str, int]:
+        """Custom instruction to how often it retired since it was added: exact."""
+        self._check_open()
+        return self._custom.uses(unit_name)
 
     # -- running ------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "alignment.h"
+#include "custom.h"
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -61,8 +62,9 @@ typedef struct Block {
     uint32_t address;
     uint16_t key;        /* the size, or 0 where the common path must not take it */
     uint16_t size;
-    uint16_t instructions, cycles, taken;
-    uint16_t flags;
+    uint16_t instructions, cycles;
+    uint8_t taken, flags;
+    uint16_t custom;     /* number of the custom instruction at its end, or 0 */
 } Block;
 
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
@@ -96,9 +98,11 @@ typedef struct {
     uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
     uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
     uint32_t allowed;     /* a special instruction that may be carried out, by itself */
-    uint32_t unused;
+    uint32_t pending;     /* number of the custom instruction that ends the running block, or 0 */
     const Rule *rules;
     uint64_t rule_count;
+    uint32_t *registers;  /* the emulator's own x0..x31, or NULL where they were not found */
+    uint64_t first_register; /* Unicorn's number of x0 */
     /* Only the native side. */
     Block **chunks;
     Block *last;
@@ -114,6 +118,8 @@ typedef struct {
     uint64_t bucket_count;
     Count switched;       /* totals when the current bucket became current */
     uint8_t *code_pages;  /* a bit for every page that was fetched from */
+    Custom *customs;      /* by number; number 0 is none */
+    uint32_t custom_count;
 } Machine;
 
 /* So that the mirror in counter.py cannot drift. */
@@ -144,6 +150,7 @@ EXPORT void machine_free(Machine *m) {
     for (int i = 0; i < CHUNKS; i++) free(m->chunks[i]);
     free(m->chunks);
     free(m->code_pages);
+    free(m->customs);
     free(m->all);
     free(m->markers);
     free(m->breakpoints);
@@ -162,8 +169,20 @@ static const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t si
 
 static uint32_t half(const uint8_t *p) { return p[0] | (uint32_t)p[1] << 8; }
 
+/* The number of the custom instruction that is patched out at p, or 0. */
+static uint32_t custom_at(const Machine *m, const uint8_t *p, const uint8_t *end) {
+    if (!m->custom_count || p + 4 > end) return 0;
+    uint32_t number = patch_number(half(p) | half(p + 2) << 16);
+    return number < m->custom_count ? number : 0;
+}
+
 /* The instruction at p: its size, and its bits as the manuals write them (Arm: first half on top). */
 static uint32_t fetch(const Machine *m, const uint8_t *p, const uint8_t *end, uint32_t *bits) {
+    uint32_t number = custom_at(m, p, end);
+    if (number) {
+        *bits = m->customs[number].bits;
+        return 4;
+    }
     uint32_t first = half(p);
     bool wide = m->is_thumb ? first >= 0xe800 : (first & 3) == 3;
     *bits = first;
@@ -192,11 +211,14 @@ static uint32_t cost(const Rule *rule, uint32_t bits, const Rule *before) {
     return cycles - (pipelined || paired);
 }
 
+static uint16_t common_key(const Block *b) { return b->flags || b->custom ? 0 : b->size; }
+
 /* Fill in what b's bytes say. True when that differs from what was there. */
 static bool decode(Machine *m, Block *b) {
     Block was = *b;
     const uint8_t *start = host_bytes(m, b->address, b->size);
     b->instructions = b->cycles = b->taken = 0;
+    b->custom = 0;
     b->flags &= BLOCK_MARKER | BLOCK_BREAK;
     if (start) {
         const uint8_t *end = start + b->size;
@@ -209,13 +231,14 @@ static bool decode(Machine *m, Block *b) {
             /* A pair is two instructions, not a chain. */
             before = cycles < rule->cycles && rule->unit ? NULL : rule;
             if (rule->flags & RULE_SPECIAL) b->flags |= BLOCK_SPECIAL;
-            b->taken = rule->taken;
+            b->taken = (uint8_t)rule->taken;
+            b->custom = (uint16_t)custom_at(m, p, end);
             b->instructions++;
             b->cycles = (uint16_t)(b->cycles + cycles);
         }
     }
     if (m->register_count && b->count < CHECKED_RUNS) b->flags |= BLOCK_CHECKED;
-    b->key = b->flags ? 0 : b->size;
+    b->key = common_key(b);
     return was.instructions != b->instructions || was.cycles != b->cycles;
 }
 
@@ -336,8 +359,8 @@ static bool finds_misaligned(Machine *m, uc_engine *uc, Block *b) {
     void *values[32];
     const uint8_t *start = host_bytes(m, b->address, b->size);
     if (b->count + 1 >= CHECKED_RUNS) {
-        b->flags &= (uint16_t)~BLOCK_CHECKED;
-        b->key = b->flags ? 0 : b->size;
+        b->flags &= (uint8_t)~BLOCK_CHECKED;
+        b->key = common_key(b);
     }
     for (uint32_t i = 0; i < m->register_count; i++) values[i] = &raw[i];
     if (!start || m->reg_read_batch(uc, m->register_ids, values, (int)m->register_count))
@@ -387,16 +410,47 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
     count(m, b, address, size);
+    m->pending = b->custom;
+}
+
+static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) {
+    if (LIKELY(m->registers != NULL)) return m->registers[number];
+    uint64_t value = 0;
+    m->reg_read(uc, (int)(m->first_register + number), &value);
+    return (uint32_t)value;
+}
+
+/* The core has arrived at an address: carry out the custom instruction in front of it, unless the
+ * block that it ends was left earlier.
+ */
+static void carry_out_pending(Machine *m, uc_engine *uc, uint32_t address) {
+    Custom *c = &m->customs[m->pending];
+    m->pending = 0;
+    if (address != m->fall_through) return;
+    uint32_t a = read_register(m, uc, c->bits >> 15 & 31), b = read_register(m, uc, c->bits >> 20 & 31);
+    uint32_t rd = c->bits >> 7 & 31;
+    uint64_t result = c->function(a, b, c->state);
+    c->uses++;
+    if (!rd) return;
+    if (LIKELY(m->registers != NULL)) m->registers[rd] = (uint32_t)result;
+    else m->reg_write(uc, (int)(m->first_register + rd), &result);
 }
 
 EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
     Machine *m = user;
     uint32_t address = (uint32_t)address64;
+    if (m->pending) carry_out_pending(m, uc, address);
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     if (LIKELY(chunk != NULL)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
-        if (LIKELY(b->key == size && m->instructions < m->limit && m->cycles < m->cycle_limit)) {
+        bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
+        if (LIKELY(b->key == size && room)) {
             count(m, b, address, size);
+            return;
+        }
+        if (LIKELY(b->custom && !b->flags && b->size == size && room)) {
+            count(m, b, address, size);
+            m->pending = b->custom;
             return;
         }
     }
@@ -537,9 +591,9 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
     for (uint64_t i = 0; i < m->all_count; i++) {
         Block *b = m->all[i];
         uint32_t bucket;
-        b->flags &= (uint16_t)~BLOCK_MARKER;
+        b->flags &= (uint8_t)~BLOCK_MARKER;
         if (is_marked(m, b->address, &bucket)) b->flags |= BLOCK_MARKER;
-        b->key = b->flags ? 0 : b->size;
+        b->key = common_key(b);
     }
     return 1;
 }
@@ -555,9 +609,9 @@ EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64
     for (uint64_t i = 0; i < m->all_count; i++) {
         Block *b = m->all[i];
         uint32_t at;
-        b->flags &= (uint16_t)~BLOCK_BREAK;
+        b->flags &= (uint8_t)~BLOCK_BREAK;
         if (has_breakpoint(m, b->address, b->address + b->size, &at)) b->flags |= BLOCK_BREAK;
-        b->key = b->flags ? 0 : b->size;
+        b->key = common_key(b);
     }
     return 1;
 }
@@ -595,4 +649,43 @@ EXPORT uint32_t machine_phase(const Machine *m, uint64_t *origin) {
     uint64_t spent = m->bucket < m->bucket_count ? m->buckets[m->bucket].cycles : 0;
     *origin = m->switched.cycles - spent;
     return m->bucket;
+}
+
+/* A run has ended at pc. */
+EXPORT void machine_settle(Machine *m, uc_engine *uc, uint32_t pc) {
+    if (m->pending) carry_out_pending(m, uc, pc);
+}
+
+/* What the bits do from now on; a NULL function: nothing, they are refused by a rule. Returns the
+ * number that stands for them in memory, or 0 where there are no more.
+ */
+EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, CustomFunction function,
+                                   CfuState *state) {
+    uint32_t number = 1;
+    while (number < m->custom_count && m->customs[number].bits != bits) number++;
+    if (number >= m->custom_count) {
+        if (number == PATCH_NUMBERS) return 0;
+        Custom *customs = realloc(m->customs, (number + 1) * sizeof *customs);
+        if (!customs) return 0;
+        m->customs = customs;
+        m->custom_count = number + 1;
+    }
+    m->customs[number] = (Custom){0, function, state, bits};
+    return number;
+}
+
+EXPORT uint64_t machine_custom_uses(const Machine *m, uint32_t number) {
+    return m->customs[number].uses;
+}
+
+/* The bits that replace a custom instruction in memory. */
+EXPORT uint32_t machine_patch(uint32_t number) { return patch_of(number); }
+
+/* The rules have changed. */
+EXPORT void machine_decode_all(Machine *m) {
+    uint64_t known = m->all_count;
+    for (uint64_t i = 0; i < known; i++) {
+        Block *b = m->all[i];
+        if (find(m, b->address, b->size, false) == b) decode_again(m, b);
+    }
 }

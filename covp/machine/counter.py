@@ -5,10 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import platform
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +12,15 @@ from typing import Any
 
 from unicorn import unicorn_const as uc
 from unicorn.arm_const import UC_ARM_REG_XPSR
+from unicorn.riscv_const import UC_RISCV_REG_X0
 
-from covp.cache import cache_dir, content_key, write_atomically
-from covp.errors import DeviceError, ToolchainError
+from covp.errors import DeviceError
 from covp.machine.bus import Memory
+from covp.machine.native_code import shared_library
 from covp.machine.timing import Rule
-from covp.toolchain import compiler_environment
 
 _SOURCE = Path(__file__).with_name("counter.c")
-_FLAGS = ("-shared", "-O2", "-fPIC", "-fomit-frame-pointer", "-Wall", "-Wextra")
+_HEADERS = tuple(_SOURCE.with_name(name) for name in ("alignment.h", "custom.h"))
 _MAX_REGIONS = 16
 
 _HOOKS = (
@@ -79,8 +75,9 @@ class MachineState(ctypes.Structure):
         ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
         ("emu_stop", pointer), ("reg_read_batch", pointer),
         ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
-        ("allowed", u32), ("unused", u32),
+        ("allowed", u32), ("pending", u32),
         ("rules", pointer), ("rule_count", u64),
+        ("registers", pointer), ("first_register", u64),
     )  # fmt: skip
 
 
@@ -155,12 +152,21 @@ class Counter:
         self.state.register_count = len(checked_registers)
         for position, number in enumerate(checked_registers):
             self.state.register_ids[position] = number
+        self.state.first_register = UC_RISCV_REG_X0
+        self._set_rules(rules)
+
+        for kind, function in _HOOKS:
+            self._hook(kind, function)
+
+    def _set_rules(self, rules: Sequence[Rule]) -> None:
         self._rules = _packed(tuple(rules))
         self.state.rules = ctypes.addressof(self._rules)
         self.state.rule_count = len(rules)
 
-        for kind, function in _HOOKS:
-            self._hook(kind, function)
+    def change_rules(self, rules: Sequence[Rule]) -> None:
+        """Other cycles and special instructions from now on; what was counted stays."""
+        self._set_rules(rules)
+        self._library.machine_decode_all(self._machine)
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()
@@ -206,7 +212,7 @@ class Counter:
         state.ceiling = min(ceiling, (1 << 64) - 1)
         state.fresh, state.limit = 1, 0
         state.stopped = state.special = state.misaligned = state.breakpoint = 0
-        state.interrupt = state.access_type = 0
+        state.interrupt = state.access_type = state.pending = 0
 
     def request_stop(self) -> None:
         """Stop in front of the next block. For callbacks, where uc_emu_stop would harm."""
@@ -220,6 +226,39 @@ class Counter:
     def left_at(self, pc: int) -> None:
         """The run ended at ``pc``: take back what the last block did not do."""
         self._library.machine_left_at(self._machine, pc)
+
+    def settle(self, pc: int) -> None:
+        """The run ended at ``pc``: carry out the custom instruction that lies in front of it."""
+        self._library.machine_settle(self._machine, self._engine, pc)
+
+    def set_custom(self, bits: int, function: int | None, state: int | None) -> int:
+        """Let a function of the host carry out an instruction.
+
+        Args:
+            bits: the whole instruction, registers too.
+            function, state: host addresses; see custom.h. None: the instruction is gone.
+
+        Returns:
+            the number of the instruction, for `custom_uses`.
+
+        Raises:
+            DeviceError: there are no more numbers.
+        """
+        number = int(self._library.machine_set_custom(self._machine, bits, function, state))
+        if not number:
+            raise DeviceError(
+                "more than 4095 custom instructions that differ in their registers; "
+                "write the code with fewer registers"
+            )
+        return number
+
+    def patch(self, number: int) -> int:
+        """The bits that stand in memory for a custom instruction."""
+        return int(self._library.machine_patch(number))
+
+    def custom_uses(self, number: int) -> int:
+        """How often a custom instruction was carried out since `set_custom`."""
+        return int(self._library.machine_custom_uses(self._machine, number))
 
     def now(self, pc: int) -> Totals:
         """Totals in front of the instruction at ``pc`` of the running block."""
@@ -298,7 +337,8 @@ def _packed(rules: tuple[Rule, ...]) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_shared_library()))
+    path = shared_library("counter", "the instruction counter", _SOURCE, _HEADERS)
+    library = ctypes.CDLL(str(path))
     machine, address = pointer, u32
     for name, result, arguments in (
         ("machine_shared_bytes", u64, ()),
@@ -316,31 +356,13 @@ def _library() -> ctypes.CDLL:
         ("machine_buckets", u64, (machine, pointer)),
         ("machine_phase", u32, (machine, pointer)),
         ("machine_blocks", u64, (machine, pointer, u64)),
+        ("machine_settle", None, (machine, pointer, address)),
+        ("machine_set_custom", u32, (machine, u32, pointer, pointer)),
+        ("machine_custom_uses", u64, (machine, u32)),
+        ("machine_patch", u32, (u32,)),
+        ("machine_decode_all", None, (machine,)),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     assert library.machine_shared_bytes() == ctypes.sizeof(MachineState), "counter.c and .py differ"
     return library
-
-
-def _shared_library() -> Path:
-    """The counter compiled for this host; made by the bundled compiler when it is not cached."""
-    source = b"".join(path.read_bytes() for path in (_SOURCE, _SOURCE.with_name("alignment.h")))
-    key = content_key(source, *_FLAGS, sys.platform, platform.machine(), str(sys.maxsize))
-    path = cache_dir("native") / f"counter-{key}.so"
-    if not path.is_file():
-        with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / "counter.so"
-            command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made)]
-            run = subprocess.run(
-                [*command, str(_SOURCE)],
-                env=compiler_environment(),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if run.returncode:
-                reason = " ".join(run.stderr.split())[-400:]
-                raise ToolchainError(f"the instruction counter cannot be compiled: {reason}")
-            write_atomically(path, made.read_bytes())
-    return path

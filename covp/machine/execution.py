@@ -11,6 +11,7 @@ from unicorn.unicorn_py3.unicorn import Uc, UcError
 from covp.errors import DeviceFault
 from covp.machine.clock import Clock
 from covp.machine.counter import NOWHERE, Counter
+from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import RISCV_NAMES, register_ids
 from covp.machine.faults import Ending, explain
 from covp.machine.instructions import (
@@ -56,13 +57,14 @@ class Execution:
         csrs: RiscvCounters,
         clock: Clock,
         interrupts: InterruptController,
+        custom: CustomInstructions,
     ) -> None:
         self.running = False
         self.at_breakpoint = False
         self._platform = platform
         self._engine, self._counter = engine, counter
         self._peripherals, self._watchpoints, self._csrs = peripherals, watchpoints, csrs
-        self._clock, self._interrupts = clock, interrupts
+        self._clock, self._interrupts, self._custom = clock, interrupts, custom
         self._nvic = interrupts if isinstance(interrupts, Nvic) else None
         self._ids = register_ids(platform.core.architecture)
         self._is_arm = platform.core.architecture == "arm"
@@ -102,6 +104,8 @@ class Execution:
         counter.begin(ceiling, None if masked else self._clock.next_event, allowed)
         status = self._start(pc, stop)
         pc = self._register("pc") & ~self._thumb
+        if state.pending:
+            counter.settle(pc)
         error = self._peripherals.take_pending()
         if error is not None:
             self._left_at(pc)
@@ -122,6 +126,9 @@ class Execution:
         if self._nvic is not None and self._nvic.is_return(pc):
             self._left_at(pc)
             return self._timed(self._nvic.leave, pc)
+        if state.interrupt and self._custom.meet(pc - 4, state.interrupt - 1):
+            self._left_at(pc - 4)
+            return pc - 4
         if status or state.interrupt:
             raise self._fault(pc, status)
         if state.special:

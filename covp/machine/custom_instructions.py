@@ -1,0 +1,286 @@
+"""Custom instructions of a RISC-V core: a tightly coupled unit, emulated by compiled functions.
+
+Encoding: RISC-V unprivileged ISA 20191213, table 24.1 (the opcodes custom-0 to custom-3) and
+section 2.2 (R-type: funct7, rs2, rs1, funct3, rd, opcode).
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from covp.cores import Core
+from covp.errors import DeviceError
+from covp.machine.bus import Memory
+from covp.machine.counter import Counter
+from covp.machine.native_code import shared_library
+from covp.machine.timing import SPECIAL, Rule
+
+STATE_WORDS = 16
+_OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
+_MOST_CYCLES = 10_000
+_MASK = 0xFE00707F
+_ILLEGAL_INSTRUCTION = 2
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRELUDE = f"""
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
+"""
+
+
+@dataclass(frozen=True)
+class CustomInstruction:
+    """An R-type instruction: rd = f(rs1, rs2), which may change its unit's state.
+
+    Attributes:
+        name: a C identifier.
+        funct3, funct7: 0..7 and 0..127.
+        compute: its model: uint32 of rs1 and rs2 to the uint32 of rd. Not called by the device.
+        native: the same in C, for the machine covp runs on: an expression of `a` (rs1), `b` (rs2)
+            and `state->word[0..15]`, or statements with a `return`. `static` variables would
+            survive a reset; use the state.
+        cycles: that the core takes for it, 1..10000; it stalls for all of them.
+        opcode: custom-0 (0x0b), custom-1 (0x2b), custom-2 (0x5b) or custom-3 (0x7b).
+
+    Raises:
+        DeviceError: a field is out of range.
+    """
+
+    name: str
+    funct3: int
+    funct7: int
+    compute: Callable[[int, int], int] = field(compare=False)
+    native: str
+    cycles: int = 1
+    opcode: int = 0x0B
+
+    def __post_init__(self) -> None:
+        for what, value, least, most in (
+            ("funct3", self.funct3, 0, 7),
+            ("funct7", self.funct7, 0, 127),
+            ("cycles", self.cycles, 1, _MOST_CYCLES),
+        ):
+            if not least <= value <= most:
+                raise DeviceError(
+                    f"custom instruction {self.name}: {what} {value} is not in {least}..{most}"
+                )
+        if self.opcode not in _OPCODES:
+            raise DeviceError(
+                f"custom instruction {self.name}: opcode 0x{self.opcode:02x} is not one of "
+                + ", ".join(f"0x{opcode:02x}" for opcode in _OPCODES)
+            )
+        if not _NAME.fullmatch(self.name):
+            raise DeviceError(f"custom instruction {self.name!r}: the name is no C identifier")
+
+    @property
+    def match(self) -> int:
+        """The instruction with all registers zero."""
+        return self.funct7 << 25 | self.funct3 << 12 | self.opcode
+
+    def encode(self, rd: int, rs1: int, rs2: int) -> int:
+        """The instruction's bits, for registers 0..31."""
+        return self.match | rs2 << 20 | rs1 << 15 | rd << 7
+
+    @property
+    def source(self) -> str:
+        """Its C function."""
+        statements = re.search(r"\breturn\b", self.native)
+        body = self.native if statements else f"return (uint32_t)({self.native});"
+        unused = "(void)a, (void)b, (void)state;"
+        return (
+            f"uint32_t covp_{self.name}(uint32_t a, uint32_t b, CfuState *state) {{\n"
+            f'{unused}\n#line 1 "{self.name}"\n{body}\n}}\n'
+        )
+
+
+class _Unit:
+    """Instructions that share state, compiled."""
+
+    def __init__(self, name: str, instructions: Sequence[CustomInstruction]) -> None:
+        self.instructions = tuple(instructions)
+        self.state = (ctypes.c_uint32 * STATE_WORDS)()
+        source = _PRELUDE + "".join(instruction.source for instruction in instructions)
+        path = shared_library("custom", f"the custom instructions of {name}", source)
+        self._library = ctypes.CDLL(str(path))
+
+    def function(self, instruction: CustomInstruction) -> int:
+        """Host address of an instruction's function."""
+        function = getattr(self._library, f"covp_{instruction.name}")
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+
+class CustomInstructions:
+    """The custom instructions of one emulated core.
+
+    An instruction stays as it is in memory until it is executed for the first time. Then the
+    emulator refuses it, and `meet` replaces it by a branch that is never taken, which the counter
+    knows how to carry out (custom.h). `original` gives the bytes as the program wrote them; only
+    the emulated program itself, and bus masters, see the branch. A copy they make of it works.
+
+    Args:
+        core: says whether there can be any.
+        counter: carries them out.
+        memories: where code is.
+        rules: the counter's, without custom instructions.
+        forget_code: told address and size of code that changed.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        counter: Counter,
+        memories: Sequence[Memory],
+        rules: Sequence[Rule],
+        forget_code: Callable[[int, int], None],
+    ) -> None:
+        self._core, self._counter, self._memories = core, counter, memories
+        self._rules, self._forget_code = tuple(rules), forget_code
+        self._units: dict[str, _Unit] = {}
+        self._numbers: dict[int, int] = {}
+        self._places: list[int] = []
+        self._bits: dict[int, int] = {}
+
+    def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """See `VirtualDevice.add_instructions`."""
+        if self._core.architecture != "riscv":
+            raise DeviceError(
+                f"unit {unit_name}: a {self._core.name} has no custom instructions; "
+                "choose a platform with a RISC-V core"
+            )
+        if unit_name in self._units:
+            raise DeviceError(f"unit {unit_name} is there already; remove it first")
+        taken = {i.match: f"{i.name} of {name}" for name, u in self._units.items()
+                 for i in u.instructions}  # fmt: skip
+        names: set[str] = set()
+        for new in instructions:
+            if new.match in taken:
+                raise DeviceError(
+                    f"unit {unit_name}: {new.name} has the encoding of {taken[new.match]}; "
+                    "give it another funct3 or funct7"
+                )
+            if new.name in names:
+                raise DeviceError(f"unit {unit_name}: two instructions are called {new.name}")
+            names.add(new.name)
+            taken[new.match] = new.name
+        unit = self._units[unit_name] = _Unit(unit_name, instructions)
+        self._changed(unit)
+
+    def remove(self, unit_name: str) -> None:
+        """See `VirtualDevice.remove_instructions`."""
+        unit = self._unit(unit_name)
+        del self._units[unit_name]
+        self._changed(unit)
+
+    def uses(self, unit_name: str) -> dict[str, int]:
+        """How often each instruction of a unit was carried out since it was added."""
+        return {
+            instruction.name: sum(
+                self._counter.custom_uses(number)
+                for bits, number in self._numbers.items()
+                if bits & _MASK == instruction.match
+            )
+            for instruction in self._unit(unit_name).instructions
+        }
+
+    def reset(self) -> None:
+        """Clear the state of all units."""
+        for unit in self._units.values():
+            ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
+
+    def _unit(self, name: str) -> _Unit:
+        if name not in self._units:
+            there = ", ".join(self._units) or "none"
+            raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
+        return self._units[name]
+
+    def _find(self, bits: int) -> tuple[_Unit, CustomInstruction] | None:
+        for unit in self._units.values():
+            for instruction in unit.instructions:
+                if bits & _MASK == instruction.match:
+                    return unit, instruction
+        return None
+
+    def _changed(self, unit: _Unit) -> None:
+        """A unit came or went: what is patched does something else, or is refused."""
+        matches = {instruction.match for instruction in unit.instructions}
+        for bits in self._numbers:
+            if bits & _MASK in matches:
+                self._attach(bits)
+        known = [
+            Rule(4, _MASK, instruction.match, instruction.cycles)
+            for there in self._units.values()
+            for instruction in there.instructions
+        ]
+        gone = {bits & _MASK for bits in self._numbers if self._find(bits) is None}
+        refused = [Rule(4, _MASK, match, flags=SPECIAL) for match in sorted(gone)]
+        self._counter.change_rules((*known, *refused, *self._rules))
+
+    def _attach(self, bits: int) -> int:
+        found = self._find(bits)
+        if found is None:
+            return self._counter.set_custom(bits, None, None)
+        unit, instruction = found
+        return self._counter.set_custom(
+            bits, unit.function(instruction), ctypes.addressof(unit.state)
+        )
+
+    def meet(self, address: int, exception: int) -> bool:
+        """The core did not take the instruction at an address: whether it is a custom one.
+
+        If so it will be carried out when the core goes on from there.
+        """
+        if exception != _ILLEGAL_INSTRUCTION or not self._units:
+            return False
+        bits = self._counter.opcode(address)
+        if self._find(bits) is None:
+            return False
+        if bits not in self._numbers:
+            self._numbers[bits] = self._attach(bits)
+        if address not in self._bits:
+            bisect.insort(self._places, address)
+        self._bits[address] = bits
+        self._store(address, self._counter.patch(self._numbers[bits]))
+        self._forget_code(address, 4)
+        return True
+
+    def original(self, address: int, data: bytes) -> bytes:
+        """Bytes read from memory, as the program wrote them."""
+        for place in self._patched(address, len(data)):
+            whole = bytearray(data)
+            for at, byte in enumerate(self._bits[place].to_bytes(4, "little"), place - address):
+                if 0 <= at < len(whole):
+                    whole[at] = byte
+            data = bytes(whole)
+        return data
+
+    def restore(self, address: int, size: int) -> None:
+        """Take the patches out of memory that is about to be written."""
+        for place in self._patched(address, size):
+            self._store(place, self._bits[place])
+
+    def _patched(self, address: int, size: int) -> list[int]:
+        first = bisect.bisect_right(self._places, address - 4)
+        last = bisect.bisect_left(self._places, address + size)
+        return [place for place in self._places[first:last] if self._is_patched(place)]
+
+    def _is_patched(self, place: int) -> bool:
+        patch = self._counter.patch(self._numbers[self._bits[place]])
+        return bytes(self._word(place)) == patch.to_bytes(4, "little")
+
+    def _store(self, address: int, bits: int) -> None:
+        self._word(address)[:] = memoryview(bits.to_bytes(4, "little"))
+
+    def _word(self, address: int) -> Any:
+        for memory in self._memories:
+            if memory.region.start <= address < memory.region.end:
+                start = address - memory.region.start
+                return memory.bytes[start : start + 4]
+        raise DeviceError(f"no code at 0x{address:08x}")
