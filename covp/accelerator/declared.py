@@ -43,7 +43,6 @@ from covp.accelerator.job_driver import driver_files
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.errors import AcceleratorError, ModelError
-from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import typed
 from covp.machine.declared_unit import DeclaredUnit
@@ -175,7 +174,7 @@ class Accelerator(AcceleratorBackend):
             else:
                 words.append((part.name, Constant(part.name.lower(), self._table(part, value))))
         image = Words("image", tuple(words))
-        arguments: list[Argument] = [image, *self._tensors(match), match.outputs[0]]
+        arguments: list[Argument] = [image, *self.tensors(match), match.outputs[0]]
         return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))
 
     def driver(self, base: int) -> Mapping[str, str]:
@@ -211,9 +210,12 @@ class Accelerator(AcceleratorBackend):
             )
         return np.ascontiguousarray(array.astype(operand.dtype))
 
-    def _tensors(self, match: Match) -> list[Tensor]:
-        """The match's tensors for the job's, by name or else by position."""
-        found = []
+    def tensors(self, match: Match) -> list[Argument]:
+        """What the driver is passed for the job's tensors: by name or else by position.
+
+        An address of 0 is for optional ones that a layer does not have.
+        """
+        found: list[Argument] = []
         for position, operand in enumerate(self.job.tensors):
             tensor = match.bindings.get(operand.name.lower())
             if tensor is None:

@@ -60,13 +60,10 @@ class DeclaredUnit(JobUnit):
         if refused is not None:
             raise JobError(refused)
         places = self._places(job, values)
-        for operand, address, _ in places[:-1]:
-            if address or not operand.optional:
-                setattr(values, operand.name, self._load(operand, values, address))
-            else:
-                setattr(values, operand.name, None)
+        for operand, address, size in places[:-1]:
+            setattr(values, operand.name, self._load(operand, address, size) if size else None)
         computed = self._computed(job.result, values)
-        moved = sum(size for operand, address, size in places if address or not operand.optional)
+        moved = sum(size for _, _, size in places)
         work = self._author.work(values, moved, self._port)
         target = places[-1][1]
         return work, lambda: self.bus.write(target, computed)
@@ -76,12 +73,13 @@ class DeclaredUnit(JobUnit):
         places = []
         for operand in (*job.tables, *job.tensors, job.result):
             address = self.values[operand.name]
+            if operand.optional and address == 0:
+                places.append((operand, 0, 0))
+                continue
             size = operand.elements(values) * operand.dtype.itemsize
             if size <= 0:
                 raise JobError("size")
             places.append((operand, address, size))
-            if operand.optional and address == 0:
-                continue
             if address % operand.dtype.itemsize:
                 raise JobError("alignment")
             if not self.bus.is_memory(address, size, writable=operand is job.result):
@@ -89,13 +87,11 @@ class DeclaredUnit(JobUnit):
         _, target, length = places[-1]
         if not job.in_place:
             for operand, address, size in places[:-1]:
-                absent = operand.optional and address == 0
-                if not absent and address < target + length and target < address + size:
+                if size and address < target + length and target < address + size:
                     raise JobError("overlap")
         return places
 
-    def _load(self, operand: Operand, values: JobValues, address: int) -> NDArray[Any]:
-        size = operand.elements(values) * operand.dtype.itemsize
+    def _load(self, operand: Operand, address: int, size: int) -> NDArray[Any]:
         try:
             return np.frombuffer(self.bus.read(address, size), operand.dtype)
         except DeviceFault:

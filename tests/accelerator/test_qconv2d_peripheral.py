@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -185,7 +186,7 @@ def fill(board: Board, case: Case) -> bytes:
     """Put the operands into memory; returns the bytes that the unit has to write."""
     random = np.random.default_rng(case.seed)
     x = random.integers(-128, 128, (case.batch, *case.size, case.channels[0])).astype(np.int8)
-    shape = (case.channels[1], *case.kernel, case.channels[0])
+    shape: tuple[int, ...] = (case.channels[1], *case.kernel, case.channels[0])
     shape = (*case.kernel, case.outputs) if case.multiplier else shape
     w = random.integers(-128, 128, shape).astype(np.int8)
     tables = {
@@ -305,7 +306,7 @@ def test_a_contended_memory_port_takes_longer() -> None:
     board = Board(QConv2d(macs_per_cycle=1024, startup_cycles=0, contention=0.5))
     fill(board, PLAIN)
     board.run(PLAIN.registers())
-    assert board.now == -(-(-(-moved // 4)) * 3 // 2)
+    assert board.now == math.ceil(math.ceil(moved / 4) * 1.5)
 
 
 def test_the_interrupt_line_follows_the_end_of_a_job_and_its_acknowledgement() -> None:

@@ -1,0 +1,1 @@
+"""A gathering copy unit."""

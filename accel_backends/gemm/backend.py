@@ -1,0 +1,203 @@
+"""An n x n weight-stationary systolic array with a scratchpad; tiles are the driver's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator import (
+    WAIT,
+    Accelerator,
+    CCall,
+    Job,
+    Limit,
+    Parameter,
+    number,
+    result,
+    table,
+    tensor,
+)
+from covp.graph.pattern import Match
+from covp.graph.resolved import QuantizedConv2D
+from covp.machine.arithmetic import exact_matmul, patches, requantize
+from covp.machine.job import JobValues
+from covp.machine.job_unit import MemoryPort, Work
+
+_HALF = 0xFFFF
+
+
+def _pixels(job: JobValues) -> int:
+    return int(job.ROWS * job.OUT_WIDTH)
+
+
+def _depth(job: JobValues) -> int:
+    return int(job.KERNEL_HEIGHT * job.KERNEL_WIDTH * job.IN_CHANNELS)
+
+
+class Gemm(Accelerator):
+    """Systolic array of size x size int8 multipliers: convolutions and fully connected layers.
+
+    A job is a strip of output rows of one image. The unit fetches the strip's input into its
+    scratchpad (implicit im2col, the zero point stands for padding), streams it past each
+    size x size tile of the weights, adds up in its accumulators and requantizes. The driver cuts
+    the layer into strips that fit; with one output pixel (fully connected layers) every weight is
+    fetched once and used once, so the memory port decides.
+
+    Timing, a synthetic model: a tile of weights stays for max(pixels, size) cycles while the next
+    one is loaded; filling and draining the array costs 2 * size once a job.
+    """
+
+    name = "gemm"
+    operators = ("CONV_2D", "FULLY_CONNECTED")
+    parameters = (
+        Parameter("size", 8, "rows and columns of the array", 1, 256),
+        Parameter("scratchpad", 32768, "bytes for a strip's input", 64, 1 << 24),
+        Parameter("accumulators", 16384, "bytes for int32 sums", 64, 1 << 24),
+        Parameter("bytes_per_cycle", 4, "bytes a cycle through the memory port", 1, 1 << 10),
+        Parameter("startup_cycles", 32, "cycles from the start bit to the first MAC", 0, 1 << 20),
+        Parameter("contention", 0.0, "cycles waited for the bus for each cycle on it", 0, 100),
+        WAIT,
+    )
+    job = Job(
+        tensor(
+            "INPUT",
+            "int8",
+            lambda job: job.IN_HEIGHT * job.IN_WIDTH * job.IN_CHANNELS,
+            "An image, NHWC.",
+        ),
+        table("WEIGHTS", "int8", lambda job: job.OUT_CHANNELS * _depth(job), "OHWI."),
+        table("BIAS", "int32", lambda job: job.OUT_CHANNELS),
+        table("MULTIPLIER", "int32", lambda job: job.OUT_CHANNELS),
+        table("SHIFT", "int32", lambda job: job.OUT_CHANNELS, "-31 to 30, positive to the left."),
+        result("OUTPUT", "int8", lambda job: _pixels(job) * job.OUT_CHANNELS, "The strip's rows."),
+        number("IN_HEIGHT", 1, _HALF),
+        number("IN_WIDTH", 1, _HALF),
+        number("IN_CHANNELS", 1, _HALF),
+        number("OUT_WIDTH", 1, _HALF),
+        number("OUT_CHANNELS", 1, _HALF),
+        number("KERNEL_HEIGHT", 1, 255),
+        number("KERNEL_WIDTH", 1, 255),
+        number("STRIDE_HEIGHT", 1, 255),
+        number("STRIDE_WIDTH", 1, 255),
+        number("PAD_TOP", 0, 255, "Rows above the image."),
+        number("PAD_LEFT", 0, 255, "Columns to its left; the sizes imply the other sides."),
+        number("INPUT_ZERO_POINT", -128, 127),
+        number("OUTPUT_ZERO_POINT", -128, 127),
+        number("LOW", -128, 127, "Lowest result."),
+        number("HIGH", -128, 127, "Highest result."),
+        number("FIRST_ROW", 0, _HALF, "First output row of the strip."),
+        number("ROWS", 1, _HALF, "Output rows of the strip."),
+    )
+
+    def accepts(self, layer: QuantizedConv2D) -> Iterable[Limit]:
+        """Convolutions of one group without dilation, of which one output row fits."""
+        yield Limit("type", type(layer).__name__, one_of=("QuantizedConv2D",))
+        yield Limit("groups", layer.in_channels if layer.depthwise else 1, at_most=1)
+        yield Limit("dilation", max(layer.dilation), at_most=1)
+        row = layer.kernel[0] * layer.in_width * layer.in_channels
+        yield Limit("bytes of input for an output row", row, at_most=self._of("scratchpad"))
+        sums = 4 * min(self._of("size"), layer.out_channels) * layer.out_width
+        yield Limit("bytes of sums for an output row", sums, at_most=self._of("accumulators"))
+
+    def registers(self, layer: QuantizedConv2D) -> Mapping[str, Any]:
+        """The whole layer as one strip; the driver sets OUTPUT, FIRST_ROW and ROWS of each."""
+        return {
+            "WEIGHTS": layer.weights,
+            "BIAS": layer.bias,
+            "MULTIPLIER": layer.multiplier,
+            "SHIFT": layer.shift,
+            "IN_HEIGHT": layer.in_height,
+            "IN_WIDTH": layer.in_width,
+            "IN_CHANNELS": layer.in_channels,
+            "OUT_WIDTH": layer.out_width,
+            "OUT_CHANNELS": layer.out_channels,
+            "KERNEL_HEIGHT": layer.kernel[0],
+            "KERNEL_WIDTH": layer.kernel[1],
+            "STRIDE_HEIGHT": layer.stride[0],
+            "STRIDE_WIDTH": layer.stride[1],
+            "PAD_TOP": layer.padding.top,
+            "PAD_LEFT": layer.padding.left,
+            "INPUT_ZERO_POINT": layer.input_zero_point,
+            "OUTPUT_ZERO_POINT": layer.output_zero_point,
+            "LOW": layer.clamp[0],
+            "HIGH": layer.clamp[1],
+            "FIRST_ROW": 0,
+            "ROWS": layer.out_height,
+        }
+
+    def lower(self, match: Match) -> CCall:
+        """One call: images and strips are loops of the driver."""
+        layer = self.layer(match)
+        step = super().lower(match)
+        assert isinstance(step, CCall)
+        shape = (layer.batch, layer.out_height, self.strip_rows(layer))
+        return CCall(step.function, step.header, (*step.arguments, *shape))
+
+    def strip_rows(self, layer: QuantizedConv2D) -> int:
+        """The most output rows whose input and sums fit."""
+        columns = min(self._of("size"), layer.out_channels)
+        by_sums = self._of("accumulators") // (4 * columns * layer.out_width)
+        input_rows = self._of("scratchpad") // (layer.in_width * layer.in_channels)
+        by_input = (input_rows - layer.kernel[0]) // layer.stride[0] + 1
+        return max(1, min(by_sums, by_input, layer.out_height))
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """gemm.c, which cuts a layer into strips; the register header is generated."""
+        folder = files(__package__)
+        source = folder.joinpath("gemm.c").read_text(encoding="utf-8")
+        if self.values["wait"] == "sleep":
+            source = '#define GEMM_SLEEP\n#include "gemm_place.h"\n' + source
+        return {
+            "gemm_registers.h": self.job.registers.c_header("GEMM", base),
+            "gemm.h": folder.joinpath("gemm.h").read_text(encoding="utf-8"),
+            "gemm.c": source,
+        }
+
+    def check(self, job: JobValues) -> str | None:
+        """The strip must fit into scratchpad and accumulators."""
+        if _pixels(job) * 4 * min(self._of("size"), job.OUT_CHANNELS) > self._of("accumulators"):
+            return "size"
+        first, last = self._input_rows(job)
+        if (last - first) * job.IN_WIDTH * job.IN_CHANNELS > self._of("scratchpad"):
+            return "size"
+        return "range" if job.LOW > job.HIGH else None
+
+    def compute(self, job: Any) -> NDArray[Any]:
+        """im2col of the strip, times the weights, requantized."""
+        shape = (job.IN_HEIGHT, job.IN_WIDTH, job.IN_CHANNELS)
+        image = job.INPUT.reshape(shape).astype(np.int16) - job.INPUT_ZERO_POINT
+        first, last = self._input_rows(job)
+        top = job.FIRST_ROW * job.STRIDE_HEIGHT - job.PAD_TOP
+        seen = patches(
+            image[first:last],
+            (job.KERNEL_HEIGHT, job.KERNEL_WIDTH),
+            (job.STRIDE_HEIGHT, job.STRIDE_WIDTH),
+            (max(0, first - top), job.PAD_LEFT),
+            (job.ROWS, job.OUT_WIDTH),
+        )
+        sums = exact_matmul(seen, job.WEIGHTS.reshape(job.OUT_CHANNELS, -1).T) + job.BIAS
+        return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
+
+    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
+        """See the class."""
+        size = self._of("size")
+        tiles = -(-_depth(job) // size) * -(-job.OUT_CHANNELS // size)
+        first, last = self._input_rows(job)
+        moved = (last - first) * job.IN_WIDTH * job.IN_CHANNELS
+        moved += job.OUT_CHANNELS * (_depth(job) + 12 + _pixels(job))
+        compute = tiles * max(_pixels(job), size) + 2 * size
+        return Work(compute, port.cycles(moved), self._of("startup_cycles"))
+
+    def _input_rows(self, job: JobValues) -> tuple[int, int]:
+        """First and one past the last row of the image that the strip looks at."""
+        top = job.FIRST_ROW * job.STRIDE_HEIGHT - job.PAD_TOP
+        bottom = top + (job.ROWS - 1) * job.STRIDE_HEIGHT + job.KERNEL_HEIGHT
+        first = min(max(0, top), job.IN_HEIGHT)
+        return first, min(max(bottom, first), job.IN_HEIGHT)
+
+    def _of(self, parameter: str) -> int:
+        return int(self.values[parameter])

@@ -1,0 +1,13 @@
+/* Driver of the systolic array. */
+#ifndef GEMM_H
+#define GEMM_H
+
+#include <stdint.h>
+
+/* A convolution of int8 images (NHWC), in strips of at most strip_rows output rows.
+   image: the values of the registers from WEIGHTS to ROWS, in the order of their addresses.
+   A job that the unit refuses stops the core in gemm_job_refused. */
+void gemm_run(const uintptr_t *image, const void *input, void *output, uint32_t batch,
+              uint32_t out_rows, uint32_t strip_rows);
+
+#endif

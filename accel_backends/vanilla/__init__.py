@@ -1,0 +1,1 @@
+"""The float convolution of UMA's example."""

@@ -1,0 +1,275 @@
+"""An elementwise unit: sums, products, pooling, and softmax by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator import (
+    TIMING,
+    WAIT,
+    Accelerator,
+    CCall,
+    Job,
+    Limit,
+    Parameter,
+    Part,
+    Words,
+    number,
+    result,
+    table,
+    tensor,
+)
+from covp.accelerator.call import Argument, Step
+from covp.graph.fixed_point import one_over_one_plus_x
+from covp.graph.graph import Tensor
+from covp.graph.pattern import Match
+from covp.graph.quantization import (
+    multiply_by_quantized_multiplier,
+    rounding_divide_by_pot,
+    rounding_doubling_high_mul,
+)
+from covp.graph.typed import QuantizedElementwise, QuantizedPool2D, QuantizedSoftmax
+from covp.machine.job import JobValues
+
+OPERATIONS = ("ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SOFTMAX")
+"""By the number in the register OPERATION."""
+ADD, SUB, MUL, AVERAGE, MAXIMUM, SOFTMAX = range(6)
+_LEFT_SHIFT, _SUM_BITS = 20, 12
+_HALF = 0xFFFF
+
+
+def _operands(job: JobValues) -> int:
+    """Elements of the first operand."""
+    return int(job.ROWS * job.COLUMNS * job.CHANNELS)
+
+
+def _results(job: JobValues) -> int:
+    if job.OPERATION in (AVERAGE, MAXIMUM):
+        return int(job.OUT_ROWS * job.OUT_COLUMNS * job.CHANNELS)
+    return _operands(job)
+
+
+class Vector(Accelerator):
+    """Elementwise unit: int8 ADD, SUB, MUL, pooling and SOFTMAX by table, a few lanes wide.
+
+    Elementwise layers are cut into jobs of at most ``buffer`` elements, the unit's local memory,
+    by a pass on the lowered calls; images and rows of a softmax have to fit as they are.
+    ``macs_per_cycle`` is the number of lanes.
+    """
+
+    name = "vector"
+    operators = OPERATIONS
+    parameters = (
+        Parameter("buffer", 16384, "elements of an operand that the local memory holds", 16),
+        *TIMING,
+        WAIT,
+    )
+    job = Job(
+        tensor("FIRST", "int8", _operands, "Of images NHWC."),
+        tensor(
+            "SECOND",
+            "int8",
+            _operands,
+            "The other operand of ADD, SUB and MUL.",
+            optional=True,
+        ),
+        table("TABLE", "int32", lambda job: 256, "Exponentials of SOFTMAX.", optional=True),
+        result("OUTPUT", "int8", _results),
+        number("OPERATION", 0, len(OPERATIONS) - 1, ", ".join(OPERATIONS)),
+        number("ROWS", 1, _HALF, "Rows of the image, or of the softmax; else 1."),
+        number("COLUMNS", 1, (1 << 24) - 1, "Columns of the image; else elements of a row."),
+        number("CHANNELS", 1, _HALF, "Channels of the image; else 1."),
+        number("OUT_ROWS", 1, _HALF),
+        number("OUT_COLUMNS", 1, _HALF),
+        number("FILTER_ROWS", 1, _HALF),
+        number("FILTER_COLUMNS", 1, _HALF),
+        number("STRIDE_ROWS", 1, _HALF),
+        number("STRIDE_COLUMNS", 1, _HALF),
+        number("PAD_TOP", 0, _HALF),
+        number("PAD_LEFT", 0, _HALF),
+        number("FIRST_ZERO_POINT", -128, 127),
+        number("SECOND_ZERO_POINT", -128, 127),
+        number("OUTPUT_ZERO_POINT", -128, 127),
+        number("FIRST_MULTIPLIER", 0, 0x7FFFFFFF),
+        number("FIRST_SHIFT", -31, 30),
+        number("SECOND_MULTIPLIER", 0, 0x7FFFFFFF),
+        number("SECOND_SHIFT", -31, 30),
+        number("OUTPUT_MULTIPLIER", 0, 0x7FFFFFFF),
+        number("OUTPUT_SHIFT", -31, 30),
+        number("LOW", -128, 127, "Lowest result."),
+        number("HIGH", -128, 127, "Highest result."),
+    )
+
+    def accepts(self, layer: Any) -> Iterable[Limit]:
+        """One image at a time, and what cannot be cut must fit the buffer."""
+        buffer = int(self.values["buffer"])
+        if isinstance(layer, QuantizedPool2D):
+            yield Limit("batch", layer.batch, at_most=1)
+            size = layer.in_height * layer.in_width * layer.channels
+            yield Limit("elements of the image", size, at_most=buffer)
+        if isinstance(layer, QuantizedSoftmax):
+            yield Limit("elements", layer.rows * layer.depth, at_most=buffer)
+
+    def registers(self, layer: Any) -> Mapping[str, Any]:
+        """By the kind of layer; what it does not use stays at a harmless value."""
+        values: dict[str, Any] = {number.name: 1 for number in self.job.numbers}
+        zero = [name for name in values if name.endswith(("POINT", "PLIER", "SHIFT"))]
+        values |= dict.fromkeys([*zero, "PAD_TOP", "PAD_LEFT"], 0)
+        values |= {"TABLE": None, "LOW": -128, "HIGH": 127}
+        if isinstance(layer, QuantizedElementwise):
+            return values | self._elementwise(layer)
+        if isinstance(layer, QuantizedPool2D):
+            return values | self._pool(layer)
+        assert isinstance(layer, QuantizedSoftmax)
+        rows = {"ROWS": layer.rows, "COLUMNS": layer.depth, "OUTPUT_ZERO_POINT": -128}
+        return values | {"OPERATION": SOFTMAX, "TABLE": layer.exponentials} | rows
+
+    def _elementwise(self, layer: QuantizedElementwise) -> dict[str, Any]:
+        return {
+            "OPERATION": OPERATIONS.index(layer.kind),
+            "COLUMNS": layer.elements,
+            "FIRST_ZERO_POINT": layer.first_zero_point,
+            "SECOND_ZERO_POINT": layer.second_zero_point,
+            "OUTPUT_ZERO_POINT": layer.output_zero_point,
+            "FIRST_MULTIPLIER": layer.first[0],
+            "FIRST_SHIFT": layer.first[1],
+            "SECOND_MULTIPLIER": layer.second[0],
+            "SECOND_SHIFT": layer.second[1],
+            "OUTPUT_MULTIPLIER": layer.result[0],
+            "OUTPUT_SHIFT": layer.result[1],
+            "LOW": layer.clamp[0],
+            "HIGH": layer.clamp[1],
+        }
+
+    def _pool(self, layer: QuantizedPool2D) -> dict[str, Any]:
+        return {
+            "OPERATION": OPERATIONS.index(layer.kind),
+            "ROWS": layer.in_height,
+            "COLUMNS": layer.in_width,
+            "CHANNELS": layer.channels,
+            "OUT_ROWS": layer.out_height,
+            "OUT_COLUMNS": layer.out_width,
+            "FILTER_ROWS": layer.filter[0],
+            "FILTER_COLUMNS": layer.filter[1],
+            "STRIDE_ROWS": layer.stride[0],
+            "STRIDE_COLUMNS": layer.stride[1],
+            "PAD_TOP": layer.padding.top,
+            "PAD_LEFT": layer.padding.left,
+            "LOW": layer.clamp[0],
+            "HIGH": layer.clamp[1],
+        }
+
+    def tensors(self, match: Match) -> list[Argument]:
+        """The second operand's address is 0 where there is none."""
+        first = match.op.input(0)
+        return [first, match.op.input(1) if OPERATIONS.index(match.op.kind) <= MUL else 0]
+
+    def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
+        """Cut elementwise calls into ones that fit the buffer."""
+        buffer = int(self.values["buffer"])
+        (call,) = steps
+        size = match.outputs[0].size
+        if OPERATIONS.index(match.op.kind) > MUL or size <= buffer:
+            return steps
+        assert isinstance(call, CCall)
+        image, *tensors = call.arguments
+        assert isinstance(image, Words)
+        return [
+            CCall(
+                call.function,
+                call.header,
+                (
+                    _shorter(image, min(buffer, size - start)),
+                    *(Part(t, start) for t in tensors if isinstance(t, Tensor)),
+                ),
+            )
+            for start in range(0, size, buffer)
+        ]
+
+    def check(self, job: JobValues) -> str | None:
+        """The operands must fit the buffer, and pooling windows must lie in their image."""
+        if _operands(job) > int(self.values["buffer"]):
+            return "size"
+        if job.OPERATION in (AVERAGE, MAXIMUM):
+            for axis, pad in (("ROWS", job.PAD_TOP), ("COLUMNS", job.PAD_LEFT)):
+                size, window = getattr(job, axis), getattr(job, f"FILTER_{axis}")
+                last = (getattr(job, f"OUT_{axis}") - 1) * getattr(job, f"STRIDE_{axis}") - pad
+                if pad >= window or last >= size:
+                    return "size"
+        return "range" if job.LOW > job.HIGH else None
+
+    def compute(self, job: Any) -> NDArray[Any]:
+        """By OPERATION."""
+        if job.OPERATION <= MUL:
+            return _elementwise(job)
+        return _softmax(job) if job.OPERATION == SOFTMAX else _pool(job)
+
+    def macs(self, job: Any) -> int:
+        """One operation an element: of a pooling's windows, and three times over a softmax."""
+        if job.OPERATION in (AVERAGE, MAXIMUM):
+            return int(_results(job) * job.FILTER_ROWS * job.FILTER_COLUMNS)
+        return _operands(job) * (3 if job.OPERATION == SOFTMAX else 1)
+
+
+def _shorter(image: Words, elements: int) -> Words:
+    words = tuple((n, elements if n == "COLUMNS" else word) for n, word in image.words)
+    return Words(image.name, words)
+
+
+def _elementwise(job: Any) -> NDArray[Any]:
+    x = job.FIRST.astype(np.int64) - job.FIRST_ZERO_POINT
+    y = job.SECOND.astype(np.int64) - job.SECOND_ZERO_POINT
+    if job.OPERATION == MUL:
+        total = x * y
+    else:
+        x, y = (
+            multiply_by_quantized_multiplier(value << _LEFT_SHIFT, multiplier, shift)
+            for value, multiplier, shift in (
+                (x, job.FIRST_MULTIPLIER, job.FIRST_SHIFT),
+                (y, job.SECOND_MULTIPLIER, job.SECOND_SHIFT),
+            )
+        )
+        total = x - y if job.OPERATION == SUB else x + y
+    scaled = multiply_by_quantized_multiplier(total, job.OUTPUT_MULTIPLIER, job.OUTPUT_SHIFT)
+    return _clamped(scaled + job.OUTPUT_ZERO_POINT, job)
+
+
+def _clamped(values: NDArray[Any], job: Any) -> NDArray[np.int8]:
+    return np.asarray(np.clip(values, job.LOW, job.HIGH), np.int8)
+
+
+def _pool(job: Any) -> NDArray[Any]:
+    """Window by window over all channels; what lies outside the image does not count."""
+    image = job.FIRST.reshape(job.ROWS, job.COLUMNS, job.CHANNELS).astype(np.int32)
+    out = np.empty((job.OUT_ROWS, job.OUT_COLUMNS, job.CHANNELS), np.int32)
+    for y, x in np.ndindex(job.OUT_ROWS, job.OUT_COLUMNS):
+        top, left = y * job.STRIDE_ROWS - job.PAD_TOP, x * job.STRIDE_COLUMNS - job.PAD_LEFT
+        window = image[
+            max(0, top) : top + job.FILTER_ROWS, max(0, left) : left + job.FILTER_COLUMNS
+        ].reshape(-1, job.CHANNELS)
+        out[y, x] = window.max(axis=0) if job.OPERATION == MAXIMUM else _rounded_mean(window)
+    return _clamped(out, job)
+
+
+def _rounded_mean(window: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Half away from zero."""
+    total, count = window.sum(axis=0, dtype=np.int64), len(window)
+    rounded = (np.abs(total) + count // 2) // count
+    return np.asarray(np.where(total > 0, rounded, -rounded), np.int32)
+
+
+def _softmax(job: Any) -> NDArray[Any]:
+    """TFLM's, with one division a row: reference_ops::Softmax."""
+    x = job.FIRST.reshape(job.ROWS, job.COLUMNS).astype(np.int64)
+    powers = job.TABLE.astype(np.int64)[x.max(axis=1, keepdims=True) - x]
+    total = rounding_divide_by_pot(powers, _SUM_BITS).sum(axis=1, keepdims=True)
+    zeros = 32 - np.vectorize(int.bit_length, otypes=[np.int64])(total)
+    scale = one_over_one_plus_x((total << zeros) - (1 << 31))
+    scaled = rounding_divide_by_pot(
+        rounding_doubling_high_mul(scale, powers), _SUM_BITS - zeros + 31 - 8
+    )
+    return _clamped(scaled + job.OUTPUT_ZERO_POINT, job)

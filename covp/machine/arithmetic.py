@@ -1,0 +1,68 @@
+"""Arithmetic of hardware models: exact, and fast enough for whole networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from covp.graph.quantization import multiply_by_quantized_multiplier
+
+Pair = tuple[int, int]
+
+
+def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:
+    """int32 product of integer matrices (m, k) and (k, n), wrapping as 32-bit adders do.
+
+    Goes through BLAS in floats that hold every partial sum: below 2**24 in float32, else in
+    float64. ``rows`` must be below 2**15 in magnitude, ``columns`` below 2**8.
+    """
+    largest = int(np.abs(rows).max(initial=0))
+    reach = largest * int(np.abs(columns.astype(np.int32)).sum(axis=0, dtype=np.int64).max())
+    exact = np.float32 if reach < 1 << 24 else np.float64
+    product = rows.astype(exact) @ columns.astype(exact)
+    return product.astype(np.int64).astype(np.int32)
+
+
+def patches(
+    image: NDArray[Any], kernel: Pair, stride: Pair, pad: Pair, out: Pair, fill: float = 0
+) -> NDArray[Any]:
+    """What each output pixel of a convolution sees, row by row: im2col.
+
+    Args:
+        image: (height, width, channels).
+        pad: rows above and columns to the left; below and to the right as many as are needed.
+        out: height and width of the output.
+        fill: what stands outside the image.
+
+    Returns:
+        (out height * out width, kernel height * kernel width * channels), of the image's dtype.
+    """
+    channels = image.shape[2]
+    need = [(out[i] - 1) * stride[i] + kernel[i] for i in (0, 1)]
+    padded = np.full((need[0], need[1], channels), fill, image.dtype)
+    seen = image[: max(0, need[0] - pad[0]), : max(0, need[1] - pad[1])]
+    padded[pad[0] : pad[0] + seen.shape[0], pad[1] : pad[1] + seen.shape[1]] = seen
+    down, right, deep = padded.strides
+    windows = as_strided(
+        padded,
+        (*out, *kernel, channels),
+        (down * stride[0], right * stride[1], down, right, deep),
+        writeable=False,
+    )
+    return windows.reshape(out[0] * out[1], -1)
+
+
+def requantize(
+    sums: NDArray[Any],
+    multiplier: NDArray[Any] | int,
+    shift: NDArray[Any] | int,
+    zero_point: int,
+    low: int,
+    high: int,
+) -> NDArray[np.int8]:
+    """int8 from int32 sums as TFLite Micro does it; channels last where the factors are arrays."""
+    scaled = multiply_by_quantized_multiplier(sums, multiplier, shift)
+    return np.clip(scaled + zero_point, low, high).astype(np.int8)
