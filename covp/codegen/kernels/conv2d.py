@@ -21,10 +21,8 @@ from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
-_PACKED_SPACES = (
-    Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)}),
-    Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "unroll": (1, 2, 4)}),
-)
+_PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
+_PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7), "unroll": (1, 2, 4), "peeled": (0, 1)}
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
 
@@ -44,7 +42,10 @@ def _spaces(core: Core) -> Iterator[Space]:
         channels = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
         knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
         yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
-    yield from _PACKED_SPACES
+    yield _PACKED
+    # a core without long multiply comes with little flash; a model of 16-bit weights fills it
+    weights = (8, 16) if core.has("mull") else (8,)
+    yield Space("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -78,7 +79,8 @@ def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
             yield Schedule("smlad", knobs)
     riscv = core.architecture == "riscv"
     for unroll in (2, 1):
-        yield Schedule("packed_weights", {"pairs": 5 if riscv else 4, "unroll": unroll})
+        knobs = {"pairs": 6 if riscv else 5, "unroll": unroll, "peeled": int(riscv), "weights": 8}
+        yield Schedule("packed_weights", knobs)
     # cores with eight low registers have none left for a second channel
     together = min(channels, 2 if core.has("mull") else 1)
     for pairs in (3, 2, 1):
@@ -107,7 +109,14 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     if not is_valid(problem, request.core, schedule):
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
     if schedule.tile == "packed_weights":
-        code = PackedWeightsCode(request, problem, schedule["pairs"], schedule["unroll"])
+        code = PackedWeightsCode(
+            request,
+            problem,
+            schedule["pairs"],
+            schedule["unroll"],
+            weight_bits=schedule.knobs.get("weights", 8),
+            peeled=bool(schedule.knobs.get("peeled", 0)),
+        )
         return replace(code.layer(), schedule=str(schedule))
     return replace(Conv2DCode(request, problem, _block(schedule)).layer(), schedule=str(schedule))
 

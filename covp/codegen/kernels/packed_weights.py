@@ -1,20 +1,36 @@
 """Fully connected layers on cores without SIMD: two output channels in one word.
 
-With one pixel there is no second activation to pack, but there are two weights: one word of flash
-holds two k of two channels, as bytes with 128 added. A mask gives ``w0 + (w1 << 16)`` for one k, a
-shift and a mask for the other; one multiplication by the activation serves both channels.
+With one pixel there is no second activation to pack, but there are two weights: ``w0 + (w1 << 16)``
+for one k, times the activation, serves both channels with one multiplication. In flash the weights
+lie in one of two forms:
 
-What the 128 add is ``128 * 65537`` times the sum of the activations so far, the same for all
-channels: a table of these (one entry a round) is made once. All of it is modulo 2**32, so only the
-true sums have to fit 16 bits, and only between the ends of two runs, as in ``packed.py``::
+16 bits
+    That very word: a load, a multiplication and an addition for two products.
+8 bits
+    One word holds two k of two channels, as bytes with 128 added. A mask gives the word of one k;
+    that of the other is the rest, divided by 256: by a shift and a mask, or, on cores with the high
+    word of a product (RISC-V M: MULHSU), by multiplying with the activation's ``x << 24``.
+    What the 128 add is ``128 * 65537`` times the sum of the activations so far, the same for all
+    channels: a table of these (one entry a round) is made once.
 
-    t = p - prefix;                the word sum without the 128
-    h += (t - before + 0x8000) >> 16;
+All of it is modulo 2**32, so only true sums have to fit 16 bits, and only from the start of a run
+to its end, as in ``packed.py``::
+
+    p = 0x8000 - (what the 128 will add) + products;
+    t += p;  h += p >> 16;
+
+With the first round of a run peeled off, its first products are added to what the run starts from,
+which saves a move a sum and run where registers suffice for two copies of the code.
+
+The lower sum is ``t - (h << 16)`` in the end, less the runs' 0x8000, which the bias takes off.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.packed import safe_runs
@@ -25,18 +41,34 @@ from covp.graph.resolved import QuantizedConv2D
 
 _BIAS = 128
 _LANES = 65537
+_ROUNDING = 0x8000
+"""Rounds the upper half up where the lower one is negative."""
 
 
 class PackedWeightsCode:
-    """C text of one layer: ``pairs`` of channels at once, ``unroll`` times 2 k a round."""
+    """C text of one layer: ``pairs`` of channels at once, ``unroll`` times 2 k a round.
+
+    Args:
+        weight_bits: 8 or 16, of a weight in flash.
+        peeled: the first round of a run is written out before the others.
+    """
 
     def __init__(
-        self, request: KernelRequest, problem: QuantizedConv2D, pairs: int, unroll: int
+        self,
+        request: KernelRequest,
+        problem: QuantizedConv2D,
+        pairs: int,
+        unroll: int,
+        weight_bits: int,
+        peeled: bool,
     ) -> None:
         self.request = request
         self.problem = problem
         self.pairs = min(pairs, -(-problem.out_channels // 2))
         self.step = 2 * unroll
+        self.narrow = weight_bits == 8
+        self.peeled = peeled
+        self.by_high_word = request.core.architecture == "riscv"
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
         self.weights = np.pad(weights, ((0, problem.out_channels % 2), (0, 0)))
@@ -54,16 +86,15 @@ class PackedWeightsCode:
         """The whole layer."""
         op, p = self.request.op, self.problem
         rounds = self.depth // self.step
-        arguments: dict[str, Argument] = {
-            "input": op.input(0),
-            "output": op.output,
-            "scratch": Scratch(4 * rounds),
-        }
-        body = [
-            "uint32_t *prefix = scratch;",
-            f"for (int32_t row = 0; row < {p.batch}; row++) {{",
-            "    make_prefix(input, prefix);",
-            "    multiply(input, prefix, output);",
+        arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
+        multiply = "multiply(input, output);"
+        body = [f"for (int32_t row = 0; row < {p.batch}; row++) {{"]
+        if self.narrow:
+            arguments["scratch"] = Scratch(4 * (rounds + 1))
+            body = ["uint32_t *prefix = scratch;", *body, "    make_prefix(input, prefix);"]
+            multiply = "multiply(input, prefix, output);"
+        body += [
+            f"    {multiply}",
             f"    input += {self.depth};",
             f"    output += {p.out_channels};",
             "}",
@@ -72,10 +103,10 @@ class PackedWeightsCode:
             self.request.headline,
             "#include <stdint.h>",
             self.requantizer.includes,
-            pin_macros(range(1, 3)),
+            pin_macros([1]),
             self._constants(),
             self.requantizer.function(),
-            self._prefix(rounds),
+            self._prefix(rounds) if self.narrow else "",
             self._multiply(),
             prototype(self.request.function, op, arguments),
             "{",
@@ -83,22 +114,22 @@ class PackedWeightsCode:
             "}\n",
         ]
         source = "\n".join(part for part in parts if part)
-        schedule = f"packed weights, {2 * self.pairs}ch, unroll {self.step}"
-        return LayerCode(op, self.request.function, source, arguments, schedule=schedule)
+        return LayerCode(op, self.request.function, source, arguments, schedule="")
 
     def _constants(self) -> str:
         words, runs = [], []
+        bias = self.bias.astype(np.int64)
         for start in range(0, len(self.weights), 2 * self.pairs):
             block = self.weights[start : start + 2 * self.pairs]
-            # (channel pair, channel, k pair, k) to (k pair, channel pair, channel, k)
-            by_k = block.reshape(-1, 2, self.depth // 2, 2).transpose(2, 0, 1, 3)
-            words.append((by_k + _BIAS).astype(np.uint8).ravel())
+            words.append(self._words(block))
             found = safe_runs(np.abs(block), self.step)
             assert found is not None
             runs += [*found, 0]
-        columns = [self.bias, *self.requantizer.columns()]
+            bias[start : start + 2 * self.pairs : 2] -= _ROUNDING * len(found)
+        columns = [bias.astype(np.int32), *self.requantizer.columns()]
+        layout = "2 channels x 2 k a word, 128 added" if self.narrow else "2 channels a word"
         return (
-            c_array("weights", np.concatenate(words), "2 channels x 2 k a word, 128 added")
+            c_array("weights", np.concatenate(words), layout)
             + c_array("runs", np.array(runs, np.uint8), f"safe rounds of {self.step} k, 0 ends")
             + c_array(
                 "channel_table",
@@ -107,11 +138,19 @@ class PackedWeightsCode:
             )
         )
 
+    def _words(self, block: NDArray[np.int64]) -> NDArray[Any]:
+        """The weights of some channels in the order in which they are read."""
+        if self.narrow:
+            # (channel pair, channel, k pair, k) to (k pair, channel pair, channel, k)
+            by_k = block.reshape(-1, 2, self.depth // 2, 2).transpose(2, 0, 1, 3)
+            return np.ravel(by_k + _BIAS).astype(np.uint8)
+        return np.ravel((block[0::2] + (block[1::2] << 16)).T).astype(np.int32)
+
     def _prefix(self, rounds: int) -> str:
         adds = "".join(f"        sum += (uint32_t)input[{i}];\n" for i in range(self.step))
         return (
             "static inline void make_prefix(const int8_t *input, uint32_t *prefix)\n{\n"
-            "    uint32_t sum = 0;\n"
+            "    uint32_t sum = 0;\n    *prefix++ = 0;\n"
             f"    for (int32_t i = 0; i < {rounds}; i++) {{\n{adds}"
             f"        input += {self.step};\n"
             f"        prefix[i] = sum * {_BIAS * _LANES}u;\n    }}\n}}\n"
@@ -120,9 +159,10 @@ class PackedWeightsCode:
     def _multiply(self) -> str:
         full, rest = divmod(len(self.weights), 2 * self.pairs)
         odd = self.problem.out_channels % 2
+        prefix = " const uint32_t *prefix," if self.narrow else ""
         lines = [
             "static __attribute__((noinline)) void multiply(const int8_t *input,"
-            " const uint32_t *prefix, int8_t *output)",
+            f"{prefix} int8_t *output)",
             "{",
             "    const uint32_t *w = (const uint32_t *)weights;",
             "    const uint8_t *run = runs;",
@@ -142,33 +182,21 @@ class PackedWeightsCode:
         columns = 1 + len(self.requantizer.columns())
         every = range(pairs)
         lines = [
-            "uint32_t " + ", ".join(f"p{i} = 0, before{i} = 0xffff8000u" for i in every) + ";",
+            "uint32_t " + ", ".join(f"t{i} = 0" for i in every) + ";",
             "int32_t " + ", ".join(f"h{i} = 0" for i in every) + ";",
             "const int8_t *x = input;",
-            "const uint32_t *sums = prefix - 1;",
             "uint32_t rounds = *run++;",
+            *(["const uint32_t *sums = prefix;"] if self.narrow else []),
             "do {",
             f"    const int8_t *end = x + rounds * {self.step};",
-            "    sums += rounds;",
-            "    do {",
+            indent(self._start()),
+            indent(self._run(pairs)),
         ]
-        for step in range(0, self.step, 2):
-            lines.append(indent(self._two(pairs, step), 2))
-        lines += [
-            f"        x += {self.step};",
-            f"        w += {self.step // 2 * pairs};",
-            "    } while (x != end);",
-            "    uint32_t sum = *sums;",
-        ]
-        for i in every:
-            lines.append(
-                f"    {{ uint32_t t = p{i} - sum; h{i} += (int32_t)(t - before{i}) >> 16;"
-                f" before{i} = t - 0x8000u; }}"
-            )
+        lines += [f"    t{i} += p{i}; h{i} += (int32_t)p{i} >> 16;" for i in every]
         lines += ["    rounds = *run++;", "} while (rounds);"]
         for channel in range(channels):
             i = channel // 2
-            low = f"(int32_t)(before{i} + 0x8000u - ((uint32_t)h{i} << 16))"
+            low = f"(int32_t)(t{i} - ((uint32_t)h{i} << 16))"
             value = f"h{i}" if channel % 2 else low
             q = [f"q[{channel * columns + j}]" for j in range(columns)]
             lines.append(
@@ -176,15 +204,50 @@ class PackedWeightsCode:
             )
         return [*lines, f"output += {channels};", f"q += {channels * columns};"]
 
-    def _two(self, pairs: int, step: int) -> list[str]:
+    def _start(self) -> list[str]:
+        """What the sums of a run start from."""
+        if not self.narrow:
+            return [f"uint32_t start = {_ROUNDING}u;"]
+        return [f"uint32_t start = *sums + {_ROUNDING}u;", "sums += rounds;", "start -= *sums;"]
+
+    def _run(self, pairs: int) -> list[str]:
+        names = [f"p{i}" for i in range(pairs)]
+        again = indent(self._round(pairs, first=False))
+        if self.peeled:
+            first = self._round(pairs, first=True)
+            return [f"uint32_t {', '.join(names)};", *first, "while (x != end) {", again, "}"]
+        starts = ", ".join(f"{name} = start" for name in names)
+        return [f"uint32_t {starts};", "do {", again, "} while (x != end);"]
+
+    def _round(self, pairs: int, first: bool) -> list[str]:
+        step = self._step_narrow if self.narrow else self._step_wide
+        k = 2 if self.narrow else 1
+        steps = [indent(step(pairs, i, first and i == 0)) for i in range(0, self.step, k)]
+        return [*steps, f"x += {self.step};", f"w += {self.step // k * pairs};"]
+
+    def _step_narrow(self, pairs: int, step: int, first: bool) -> list[str]:
         """Two k: a word of each pair of channels times two activations."""
-        lines = ["{", f"    uint32_t x0 = (uint32_t)x[{step}], x1 = (uint32_t)x[{step + 1}];"]
+        second = f"(uint32_t)x[{step + 1}]"
+        if self.by_high_word:
+            second = f"(int32_t)({second} << 24)"
+        kind = "int32_t" if self.by_high_word else "uint32_t"
+        lines = ["{", f"    uint32_t x0 = (uint32_t)x[{step}]; {kind} x1 = {second};"]
         for i in range(pairs):
-            at = step // 2 * pairs + i
+            rest = f"((w{i} >> 8) & 0x00ff00ffu) * x1"
+            if self.by_high_word:
+                rest = f"(uint32_t)(((int64_t)x1 * (w{i} & 0xff00ff00u)) >> 32)"
             lines += [
-                f"    uint32_t w{i} = w[{at}];",
-                f"    p{i} += (w{i} & 0x00ff00ffu) * x0;",
-                f"    p{i} += ((w{i} >> 8) & 0x00ff00ffu) * x1;",
+                f"    uint32_t w{i} = w[{step // 2 * pairs + i}];",
+                f"    p{i} {'= start +' if first else '+='} (w{i} & 0x00ff00ffu) * x0;",
+                f"    p{i} += {rest};",
                 f"    {pin([f'p{i}'])}",
             ]
+        return [*lines, "}"]
+
+    def _step_wide(self, pairs: int, step: int, first: bool) -> list[str]:
+        """One k: a word of each pair of channels times one activation."""
+        lines = ["{", f"    uint32_t x0 = (uint32_t)x[{step}];"]
+        for i in range(pairs):
+            total = "start" if first else f"p{i}"
+            lines += [f"    p{i} = {total} + w[{step * pairs + i}] * x0;", f"    {pin([f'p{i}'])}"]
         return [*lines, "}"]

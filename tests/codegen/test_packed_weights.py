@@ -1,0 +1,69 @@
+"""Packed weights of fully connected layers at the ends of the ranges of weights and activations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from covp.graph.attributes import FullyConnected
+from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.ops import definition
+
+
+def fully_connected(weights: np.ndarray) -> Op:
+    """A layer whose output keeps the sign and size of the sums."""
+
+    def tensor(name: str, shape: tuple[int, ...], scale: float, data: np.ndarray | None) -> Tensor:
+        quantization = Quantization(np.array([scale], np.float32), np.zeros(1, np.int32))
+        return Tensor(name, shape, np.dtype(np.int8), quantization, data)
+
+    outputs, depth = weights.shape
+    result = tensor("y", (1, outputs), depth, None)
+    source = tensor("x", (1, depth), 0.02, None)
+    return Op(
+        "FULLY_CONNECTED",
+        "layer",
+        [source, tensor("w", weights.shape, 0.5, weights), None],
+        [result],
+        FullyConnected("none"),
+    )
+
+
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+@pytest.mark.parametrize(
+    ("platform", "bits"), [("riscv32", 8), ("riscv32", 16), ("cortex-m0plus", 8)]
+)
+@pytest.mark.parametrize("peeled", [0, 1])
+def test_extreme_weights_and_activations(run_layer, platform, toolchain, bits, peeled):
+    rng = np.random.default_rng(bits + peeled)
+    # large weights end every run after one round, small ones let runs reach their longest
+    large = rng.choice([-127, 127], (7, 32))
+    mixed = rng.integers(-3, 4, (7, 32)) + (rng.random((7, 32)) < 0.1) * 120
+    for weights in (large, mixed, np.zeros((7, 32))):
+        op = fully_connected(np.clip(weights, -127, 127).astype(np.int8))
+        for x in (
+            np.full((1, 32), -128, np.int8),
+            np.full((1, 32), 127, np.int8),
+            rng.choice([-128, 127], (1, 32)).astype(np.int8),
+        ):
+            wanted = definition(op.kind).reference(op, [x, op.input(1).data, None])[0]
+
+            def choose(points):
+                found = [
+                    p
+                    for p in points
+                    if p.tile == "packed_weights" and p["peeled"] == peeled and p["weights"] == bits
+                ]
+                return found[len(found) // 2]
+
+            (got,) = run_layer(platform, op, x, toolchain=toolchain, choose=choose)
+            assert np.array_equal(got, wanted)
+
+
+def test_small_cores_keep_bytes(run_layer):
+    def choose(points):
+        assert {p["weights"] for p in points if p.tile == "packed_weights"} == {8}
+        return points[0]
+
+    op = fully_connected(np.ones((2, 8), np.int8))
+    run_layer("cortex-m0plus", op, np.zeros((1, 8), np.int8), choose=choose)
