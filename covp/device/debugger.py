@@ -25,7 +25,7 @@ class DebuggerDevice(ABC):
 
     Args:
         platform: its memory map bounds what may be read and written.
-        transport: for messages, e.g. "gdb localhost:1234".
+        transport: for messages, e.g. "gdb:localhost:1234".
         timeout: default time limit of `execute`, in seconds.
         verify: read back what is written and compare.
     """

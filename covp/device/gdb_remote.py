@@ -50,7 +50,7 @@ class GdbDevice(DebuggerDevice):
     def at(cls, platform: Platform, address: str) -> GdbDevice:
         """By HOST:PORT."""
         host, port = split_address(address, "gdb")
-        transport = f"gdb {host}:{port}"
+        transport = f"gdb:{host}:{port}"
         return cls(platform, lambda: connect(host, port, transport), transport)
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class OpenOcdDevice(DebuggerDevice):
         verify: bool = True,
     ) -> None:
         host, port = split_address(address, "openocd", DEFAULT_PORT)
-        super().__init__(platform, f"openocd {host}:{port}", timeout, verify)
+        super().__init__(platform, f"openocd:{host}:{port}", timeout, verify)
         self._port = TclPort(host, port)
         try:
             self._start()
@@ -137,19 +137,26 @@ class OpenOcdDevice(DebuggerDevice):
     def _read_registers(self) -> dict[str, int]:
         names = list(register_ids(self.platform.core.architecture))
         wanted = " ".join(map(self._name, names))
-        words = self._port.value(f"get_reg -force {{{wanted}}}").split()
+        words = self._port.value(f"{self._get_reg} {{{wanted}}}").split()
         values = dict(zip(words[::2], words[1::2], strict=False))
         return {name: self._number(values.get(self._name(name), ""), "get_reg") for name in names}
 
     def read_register(self, name: str) -> int:
         """See `DebuggerDevice.read_register`."""
-        command = f"get_reg -force {{{self._name(name)}}}"
+        command = f"{self._get_reg} {{{self._name(name)}}}"
         words = self._port.value(command).split()
         return self._number(words[1] if len(words) == 2 else "", command)
 
     def write_register(self, name: str, value: int) -> None:
         """See `DebuggerDevice.write_register`."""
         self._port.value(f"set_reg {{{self._name(name)} 0x{value:x}}}")
+
+    @property
+    def _get_reg(self) -> str:
+        """For Arm OpenOCD keeps what set_reg writes until the core resumes: -force would read over
+        it. For RISC-V it writes at once, but keeps an old pc.
+        """
+        return "get_reg" if self.platform.core.architecture == "arm" else "get_reg -force"
 
     def _name(self, name: str) -> str:
         arm = self.platform.core.architecture == "arm"

@@ -19,7 +19,7 @@ class RspLink:
 
     Args:
         connected: a socket; it is closed with the link.
-        transport: for messages, e.g. "gdb 127.0.0.1:3333".
+        transport: for messages, e.g. "gdb:127.0.0.1:3333".
     """
 
     def __init__(self, connected: socket.socket, transport: str) -> None:

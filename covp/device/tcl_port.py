@@ -27,7 +27,7 @@ class TclPort:
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
-        self.transport = f"openocd {host}:{port}"
+        self.transport = f"openocd:{host}:{port}"
         self._socket: socket.socket | None = None
         self._rest = b""
         self.reconnect()

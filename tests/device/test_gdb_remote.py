@@ -263,7 +263,7 @@ def test_what_a_server_may_do_wrong(
 ) -> None:
     with fake_server(misbehave) as port:
         device = GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
-        with pytest.raises(DeviceError, match=rf"gdb 127\.0\.0\.1:{port}: .*{says}"):
+        with pytest.raises(DeviceError, match=rf"gdb:127\.0\.0\.1:{port}: .*{says}"):
             device.read(0x20000000, 4)
         device.reopen()
         device.close()
@@ -307,7 +307,7 @@ def test_a_breakpoint_that_is_never_reached() -> None:
 def test_nothing_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    with pytest.raises(DeviceError, match=rf"gdb 127\.0\.0\.1:{port}: cannot connect"):
+    with pytest.raises(DeviceError, match=rf"gdb:127\.0\.0\.1:{port}: cannot connect"):
         GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
 
 
