@@ -11,8 +11,8 @@ import covp
 from covp.evaluation import evaluate, random_inputs
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
+from tests.conftest import load
 
-from ..conftest import load
 from .openocd_board import Board, virtual_board
 
 INT8_MODELS = ("toycar", "kws", "resnet", "vww", "sww")
