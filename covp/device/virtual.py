@@ -73,7 +73,7 @@ class VirtualDevice:
             numbered_registers(platform.core) if checks_alignment(platform.core) else (),
         )
         self._custom = CustomInstructions(
-            platform.core, self._counter, self.memories, rules, self._forget_code
+            platform.core, self._engine, self._counter, self.memories, rules
         )
         self.clock = Clock(
             self._cycles_now, self._skip, platform.clock_hz, self._counter.limit_cycles

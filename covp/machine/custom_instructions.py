@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unicorn.unicorn_py3.unicorn import Uc
+
 from covp.cores import Core
 from covp.errors import DeviceError
 from covp.machine.bus import Memory
 from covp.machine.counter import Counter
 from covp.machine.native_code import shared_library
+from covp.machine.register_file import find_registers
 from covp.machine.timing import SPECIAL, Rule
 
 STATE_WORDS = 16
@@ -31,6 +34,11 @@ _PRELUDE = f"""
 #include <stdint.h>
 #include <string.h>
 typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
 """
 
 
@@ -94,7 +102,7 @@ class CustomInstruction:
         body = self.native if statements else f"return (uint32_t)({self.native});"
         unused = "(void)a, (void)b, (void)state;"
         return (
-            f"uint32_t covp_{self.name}(uint32_t a, uint32_t b, CfuState *state) {{\n"
+            f"EXPORT uint32_t covp_{self.name}(uint32_t a, uint32_t b, CfuState *state) {{\n"
             f'{unused}\n#line 1 "{self.name}"\n{body}\n}}\n'
         )
 
@@ -127,22 +135,22 @@ class CustomInstructions:
 
     Args:
         core: says whether there can be any.
+        engine: the core.
         counter: carries them out.
         memories: where code is.
         rules: the counter's, without custom instructions.
-        forget_code: told address and size of code that changed.
     """
 
     def __init__(
         self,
         core: Core,
+        engine: Uc,
         counter: Counter,
         memories: Sequence[Memory],
         rules: Sequence[Rule],
-        forget_code: Callable[[int, int], None],
     ) -> None:
-        self._core, self._counter, self._memories = core, counter, memories
-        self._rules, self._forget_code = tuple(rules), forget_code
+        self._core, self._engine, self._counter = core, engine, counter
+        self._memories, self._rules = memories, tuple(rules)
         self._units: dict[str, _Unit] = {}
         self._numbers: dict[int, int] = {}
         self._places: list[int] = []
@@ -170,7 +178,10 @@ class CustomInstructions:
                 raise DeviceError(f"unit {unit_name}: two instructions are called {new.name}")
             names.add(new.name)
             taken[new.match] = new.name
-        unit = self._units[unit_name] = _Unit(unit_name, instructions)
+        unit = _Unit(unit_name, instructions)
+        if not self._counter.state.registers:
+            self._counter.state.registers = find_registers(self._engine)
+        self._units[unit_name] = unit
         self._changed(unit)
 
     def remove(self, unit_name: str) -> None:
@@ -248,7 +259,7 @@ class CustomInstructions:
             bisect.insort(self._places, address)
         self._bits[address] = bits
         self._store(address, self._counter.patch(self._numbers[bits]))
-        self._forget_code(address, 4)
+        self._engine.ctl_remove_cache(address, address + 4)
         return True
 
     def original(self, address: int, data: bytes) -> bytes:
@@ -264,7 +275,8 @@ class CustomInstructions:
     def restore(self, address: int, size: int) -> None:
         """Take the patches out of memory that is about to be written."""
         for place in self._patched(address, size):
-            self._store(place, self._bits[place])
+            self._store(place, self._bits.pop(place))
+            self._places.remove(place)
 
     def _patched(self, address: int, size: int) -> list[int]:
         first = bisect.bisect_right(self._places, address - 4)

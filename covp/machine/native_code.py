@@ -51,7 +51,7 @@ def _compile(folder: Path, what: str, source: Path | str) -> bytes:
         check=False,
     )
     if run.returncode:
-        reason = " ".join(run.stderr.replace(f"{folder}/", "").split())
-        first = reason.find("error:")
-        raise ToolchainError(f"{what} cannot be compiled: {reason[max(0, first) :][:400]}")
+        errors = [line for line in run.stderr.splitlines() if "error:" in line]
+        reason = " ".join(" ".join(errors[:1] or [run.stderr]).replace(f"{folder}/", "").split())
+        raise ToolchainError(f"{what} cannot be compiled: {reason[-400:]}")
     return made.read_bytes()
