@@ -15,6 +15,7 @@ from covp.codegen.intrinsics import dot_products, find_dot_product
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.packed import PackedBlock, PackedGemm
 from covp.codegen.kernels.packed_weights import PackedWeightsCode
+from covp.codegen.kernels.winograd import WinogradCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
@@ -23,6 +24,9 @@ from covp.graph.resolved import QuantizedConv2D, resolve
 
 _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
 _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7), "unroll": (1, 2, 4), "peeled": (0, 1)}
+_WINOGRAD = Space(
+    "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
+)
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
 
@@ -43,6 +47,7 @@ def _spaces(core: Core) -> Iterator[Space]:
         knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
         yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
     yield _PACKED
+    yield _WINOGRAD
     # a core without long multiply comes with little flash; a model of 16-bit weights fills it
     weights = (8, 16) if core.has("mull") else (8,)
     yield Space("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
@@ -54,6 +59,8 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     if schedule.tile == "packed_weights":
         one = _rows_in_place(problem) and problem.in_height * problem.in_width == 1
         return not core.has("dsp") and one and PackedWeightsCode.takes(problem, schedule["unroll"])
+    if schedule.tile == "winograd":
+        return WinogradCode.takes(problem, core, schedule)
     block = _block(schedule)
     if block.pixels > pixels or block.channels > problem.out_channels:
         return False
@@ -118,6 +125,8 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
             peeled=bool(schedule.knobs.get("peeled", 0)),
         )
         return replace(code.layer(), schedule=str(schedule))
+    if schedule.tile == "winograd":
+        return replace(WinogradCode(request, problem, schedule).layer(), schedule=str(schedule))
     return replace(Conv2DCode(request, problem, _block(schedule)).layer(), schedule=str(schedule))
 
 
