@@ -18,7 +18,7 @@ from covp.device.host_process import HostProcess, Report, host_runner
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.machine.faults import is_stack_overflow, nearest_region
 from covp.machine.symbols import Symbols
-from covp.platform_file import Platform, Region
+from covp.platform_file import Platform
 
 _BREAKPOINT = b"\xcc"  # int3
 _SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault
@@ -106,7 +106,7 @@ class HostDevice:
         """Run from ``entry`` until the pc reaches ``stop``.
 
         All registers start at 0 but rsp, which is at the top of the stack. The seconds are the
-        processor time of the program, measured; about one microsecond of them is the stop itself.
+        processor time of the program, measured; two to three microseconds of them are the stop.
 
         Raises:
             DeviceFault: a signal ended the program, or the time was over.
@@ -167,9 +167,6 @@ class HostDevice:
         if process is not None:
             process.end()
 
-    def _region(self, address: int) -> Region | None:
-        return next((r for r in self.platform.memory if r.start <= address < r.end), None)
-
     def _fault(self, report: Report | None, seconds: float) -> DeviceFault:
         if report is None:
             return DeviceFault("timeout", pc=0, detail=f"{seconds:g} seconds; it had to be killed")
@@ -194,7 +191,7 @@ class HostDevice:
             detail = "a privileged instruction, or an SSE operand that is not aligned"
             return "general protection", None, detail
         address, sp = report.address, report.registers["rsp"]
-        region = self._region(address)
+        region = next((r for r in self.platform.memory if r.start <= address < r.end), None)
         if report.error & _FETCH:
             return "unmapped fetch", address, "a jump out of the memory"
         if region is not None:

@@ -15,8 +15,10 @@ def test_platforms(call: Call) -> None:
     done = call("platforms", "--json")
     assert (done.status, done.err) == (0, "")
     assert [entry["name"] for entry in done.document] == platform_names()
-    board = {entry["name"]: entry for entry in done.document}["stm32f746"]
+    found = {entry["name"]: entry for entry in done.document}
+    board = found["stm32f746"]
     assert board["clock_hz"] == 216_000_000
+    assert found["host"]["clock_hz"] is None, "it is not known"
     assert (board["flash_bytes"], board["ram_bytes"]) == (1024 * 1024, 320 * 1024)
     text = call("platforms").out
     assert all(name in text for name in platform_names())
