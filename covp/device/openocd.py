@@ -75,6 +75,7 @@ class OpenOcdDevice(DebuggerDevice):
 
     def _start(self) -> None:
         self._reset_halt()
+        self._port.output("rbp all")  # a client that broke off may have left one
         self._cycles.forget()
         self._banks = self._flash_banks()
 
@@ -98,8 +99,8 @@ class OpenOcdDevice(DebuggerDevice):
                 raise DeviceError(
                     f"{self.transport}: {command}: {len(values)} values instead of {items}"
                 )
-            parts.append(b"".join(self._number(v, command).to_bytes(bytes_, "little")
-                                  for v in values))  # fmt: skip
+            numbers = (self._number(value, command, width) for value in values)
+            parts.append(b"".join(number.to_bytes(bytes_, "little") for number in numbers))
         return b"".join(parts)
 
     def _dump(self, address: int, size: int) -> bytes:
@@ -229,8 +230,11 @@ class OpenOcdDevice(DebuggerDevice):
                 found.append(FlashBank(int(number), start, sum(absolute[-1]), absolute))
         return found
 
-    def _number(self, text: str, command: str) -> int:
+    def _number(self, text: str, command: str, bits: int = 32) -> int:
         try:
-            return int(text, 0)
+            number = int(text, 0)
         except ValueError:
             raise DeviceError(f"{self.transport}: {command}: {text!r} is no number") from None
+        if number >> bits:
+            raise DeviceError(f"{self.transport}: {command}: {text} does not fit {bits} bits")
+        return number

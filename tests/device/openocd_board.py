@@ -57,7 +57,8 @@ def virtual_board(platform: str) -> Iterator[Board]:
         with DebugServer(handler) as probe:
             with start_openocd(core, probe.port) as openocd:
                 yield Board(core, target, probe, openocd)
-            assert not probe.failures
+            # a client that is killed breaks its connection
+            assert not [e for e in probe.failures if not isinstance(e, ConnectionError)]
 
 
 def start_openocd(core: VirtualDevice, probe: int, port: int = 0) -> OpenOcdServer:
