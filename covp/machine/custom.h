@@ -3,7 +3,9 @@
  * The emulator knows no instructions but its own. One that is about to be executed is replaced in
  * memory by a branch that is never taken, "bltu x0, x0", whose offset is a number: it ends the
  * translated block, and on_block calls the function when the next block begins, where the emulated
- * registers are up to date. What counts and what is shown are the bits behind the number.
+ * registers are up to date. What counts and what is shown are the bits behind the number. A program's
+ * own "bltu x0, x0" with such an offset would be taken for one; no compiler writes branches that are
+ * never taken.
  */
 #ifndef COVP_CUSTOM_H
 #define COVP_CUSTOM_H

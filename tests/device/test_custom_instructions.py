@@ -429,6 +429,68 @@ other:
         assert made.device.instruction_uses("dsp") == {"dot": 2 * turn, "mix": turn}
 
 
+@pytest.mark.parametrize("offset", [-2, 2, 0])
+def test_across_a_page(loaded, offset):
+    """Half of it on the page before; unaligned; then written over with another."""
+    device = loaded("nop").device
+    base = device.platform.flash.start + 0x1000 + offset
+    device.write_register("a1", 0x01010101)
+    for first, second in ((DOT, MIX), (MIX, DOT)):
+        words = first.encode(10, 11, 11), second.encode(12, 11, 11)
+        device.write(base, struct.pack("<2I", *words))
+        for _ in range(2):
+            assert device.execute(base, base + 8).instructions == 2
+            for name, one in (("a0", first), ("a2", second)):
+                assert device.read_register(name) == one.compute(0x01010101, 0x01010101)
+        assert device.read(base, 8) == struct.pack("<2I", *words)
+
+
+def test_a_store_over_the_one_ahead(loaded):
+    """The program changes the code in front of it, which ran before."""
+    made = loaded("""
+    la t0, ahead
+    lw t2, other
+    j change
+    .option norvc
+    .balign 4
+other:
+    mix a0, a1, a1
+change:
+    sw t1, 0(t0)
+    fence.i
+ahead:
+    dot a0, a1, a1
+    """)
+    device = made.device
+    # in RAM, where the program can write it; la and lw are two instructions each
+    code = device.read(made.labels["start"], made.labels["end"] - made.labels["start"])
+    base = device.platform.ram.start + 0x3000
+    device.write(base, code)
+    entry, end = (base + made.labels[name] - made.labels["start"] for name in ("start", "end"))
+    device.write_register("a1", 0x01010101)
+    for word, result in (
+        (DOT.encode(10, 11, 11), 4),
+        (MIX.encode(10, 11, 11), MIX.compute(0x01010101, 0x01010101)),
+        (0x00700513, 7),
+        (DOT.encode(10, 11, 11), 4),
+    ):
+        device.write_register("t1", word)
+        assert device.execute(entry, end).instructions == 8
+        assert device.read_register("a0") == result
+    assert device.instruction_uses("dsp") == {"dot": 2, "mix": 1}
+
+
+def test_too_many_different_ones(loaded):
+    device = loaded("nop").device
+    base = device.platform.flash.start
+    registers = [(n & 31, n >> 5 & 31, n >> 10) for n in range(4096)]
+    words = [MIX.encode(rd or 1, rs1, rs2 + 4 * (not rd)) for rd, rs1, rs2 in registers]
+    device.write(base, struct.pack("<4096I", *words))
+    assert device.execute(base, base + 4 * 4095).instructions == 4095
+    with pytest.raises(DeviceError, match="4095"):
+        device.execute(base + 4 * 4095, base + 4 * 4096)
+
+
 def test_removal(loaded):
     made = loaded("    dot a0, a1, a1\n add_ a0, a1, a1")
     device, start = made.device, made.labels["start"]
