@@ -52,7 +52,7 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     """
     if core.architecture == "x86":
         raise DeviceError(
-            f"the virtual device cannot be a {core.name}, which is this machine: use device host"
+            f"the virtual device cannot run code for {core.name}, this machine: use device host"
         )
     try:
         if core.architecture == "arm":
