@@ -1,8 +1,8 @@
 """A quantized conv2d accelerator with its own load/store unit.
 
 The four parts of the CODAI'23 paper's accelerator: a controller (`QConv2d`), a register interface
-(`QConv2d.registers`), a computation module (`compute`) and a load/store unit (`LoadStoreUnit`)
-that reads and writes the memory it shares with the core.
+(`QConv2d.registers`), a computation module (`compute`) and a load/store unit (`load`, and the
+store at the end of every job) on the memory it shares with the core.
 
 int8 inputs (NHWC) and weights (OHWI), int32 bias, exact int32 sums. With MODE.REQUANTIZE the unit
 turns the sums into int8 as TFLite Micro does, with one multiplier and shift for each channel;
@@ -15,7 +15,6 @@ MACs / macs_per_cycle, a synthetic model that keeps all multipliers busy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +25,10 @@ from covp.errors import DeviceFault
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.machine.bus import Bus
 from covp.machine.job import PROTOCOL
-from covp.machine.job_unit import ERRORS, JobError, JobUnit, MemoryPort, Work
+from covp.machine.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
 from covp.machine.registers import Field, Register, RegisterMap
 
-__all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "LoadStoreUnit", "QConv2d", "compute"]
+__all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "QConv2d", "compute", "load"]
 
 Pair = tuple[int, int]
 
@@ -155,32 +154,22 @@ class Job:
                 raise JobError("overlap")
 
 
-class LoadStoreUnit:
-    """Moves operands and results between the unit and the memory it shares with the core."""
+def load(job: Job, bus: Bus) -> dict[str, NDArray[Any]]:
+    """The load unit: operands where they lie, input and weights int8, the rest int32, all flat.
 
-    def __init__(self, bus: Bus) -> None:
-        self.bus = bus
-
-    def load(self, job: Job) -> dict[str, NDArray[Any]]:
-        """The operands where they lie: input and weights int8, the rest int32, all flat.
-
-        Raises:
-            JobError: an operand is not in memory, or the result not in writable memory.
-        """
-        if not self.bus.is_memory(*job.result(), writable=True):
-            raise JobError("address")
-        operands: dict[str, NDArray[Any]] = {}
-        for name, (address, size) in job.operands().items():
-            try:
-                raw = self.bus.view(address, size)
-            except DeviceFault:
-                raise JobError("address") from None
-            operands[name] = raw.view(np.int8 if name in ("input", "weights") else np.int32)
-        return operands
-
-    def store(self, job: Job, result: NDArray[Any]) -> None:
-        """Write the result."""
-        self.bus.write(job.output, result)
+    Raises:
+        JobError: an operand is not in memory, or the result not in writable memory.
+    """
+    if not bus.is_memory(*job.result(), writable=True):
+        raise JobError("address")
+    operands: dict[str, NDArray[Any]] = {}
+    for name, (address, size) in job.operands().items():
+        try:
+            raw = bus.view(address, size)
+        except DeviceFault:
+            raise JobError("address") from None
+        operands[name] = raw.view(np.int8 if name in ("input", "weights") else np.int32)
+    return operands
 
 
 class QConv2d(JobUnit):
@@ -208,13 +197,11 @@ class QConv2d(JobUnit):
         self.startup_cycles = startup_cycles
         self.port = MemoryPort(bytes_per_cycle, contention)
 
-    def accept(self) -> tuple[Work, Callable[[], None]]:
+    def accept(self) -> AcceptedJob:
         """See `JobUnit`."""
         job = self._job()
         job.check()
-        unit = LoadStoreUnit(self.bus)
-        result = compute(job, unit.load(job))
-        return self.work(job), lambda: unit.store(job, result)
+        return AcceptedJob(self.work(job), job.output, compute(job, load(job, self.bus)))
 
     def work(self, job: Job) -> Work:
         """How long a job takes."""

@@ -154,7 +154,10 @@ class Accelerator(AcceleratorBackend):
 
     def estimate(self, match: Match) -> int | None:
         """Cycles of the job, by the timing model; the driver's are not part of it."""
-        values = self._numbers(self.registers(self.layer(match)))
+        try:
+            values = self._numbers(self.registers(self.layer(match)))
+        except Exception:  # a layer that is refused may have no registers at all
+            return None
         nbytes = sum(
             operand.elements(values) * operand.dtype.itemsize for operand in self.job.operands
         )

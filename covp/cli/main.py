@@ -22,6 +22,7 @@ COMMANDS = (
     "platforms",
     "run",
     "tune",
+    "verify",
 )
 """Each is a module of this package with a click command of its name."""
 

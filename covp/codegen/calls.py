@@ -29,14 +29,18 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
     """
     backend, match = placement.backend, placement.match
     assert backend is not None and match is not None
-    where = f"accelerator {backend.name}, layer {match.op.name}"
-    return _CallCode(match.op, core, function, backend.name).layer(
-        _lower(backend, placement, where)
-    )
+    return _CallCode(match.op, core, function, backend.name).layer(lower_placement(placement))
 
 
-def _lower(backend: AcceleratorBackend, placement: Placement, where: str) -> Sequence[Step]:
-    assert placement.match is not None
+def lower_placement(placement: Placement) -> Sequence[Step]:
+    """What an offloaded layer is lowered to, checked.
+
+    Raises:
+        AcceleratorError: the backend's lowering broke its contract; the text names the layer.
+    """
+    backend = placement.backend
+    assert backend is not None and placement.match is not None
+    where = f"accelerator {backend.name}, layer {placement.match.op.name}"
     try:
         lowered = backend.lower(placement.match)
     except CovpError:

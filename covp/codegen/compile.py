@@ -59,7 +59,7 @@ def compile(
     graph = model if isinstance(model, Graph) else load_model(model)
     platform = load_platform(platform)
     backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
-    lowered, split = _split(run_passes(graph), backends)
+    lowered, split = split_graph(run_passes(graph), backends)
     if not allow_unused:
         _demand_use(split, backends)
     layers = [
@@ -70,7 +70,7 @@ def compile(
     return _assemble(graph, lowered, platform, backends, split, layers)
 
 
-def _split(graph: Graph, backends: Sequence[AcceleratorBackend]) -> tuple[Graph, Partition]:
+def split_graph(graph: Graph, backends: Sequence[AcceleratorBackend]) -> tuple[Graph, Partition]:
     """The partition, with the graph passes of the backends in front of it and behind it."""
     for backend in backends:
         graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
@@ -145,7 +145,7 @@ def _assemble(
     sources[f"{name}.c"] = _run_source(name, memory, layers, backends)
     places = accelerator_places(platform, len(backends))
     for backend, (base, irq) in zip(backends, places, strict=True):
-        sources |= {f"{backend.name}_place.h": _place_header(backend.name, base, irq)}
+        sources |= {f"{backend.name}_place.h": place_header(backend.name, base, irq)}
         sources |= _driver(backend, base)
     return Program(
         name=name,
@@ -181,7 +181,8 @@ def accelerator_places(platform: Platform, count: int) -> list[tuple[int, int | 
     return [(slot.base + i * slot.stride, line) for i, line in enumerate(lines)]
 
 
-def _place_header(name: str, base: int, irq: int | None) -> str:
+def place_header(name: str, base: int, irq: int | None) -> str:
+    """The C header ``NAME_place.h``: where an accelerator is on this platform."""
     prefix = c_name(name).upper()
     line = f"#define {prefix}_IRQ {irq}u\n" if irq is not None else ""
     return (

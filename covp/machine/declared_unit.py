@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
 from covp.machine.job import Job, JobValues, Operand
-from covp.machine.job_unit import JobError, JobUnit, MemoryPort, Work
+from covp.machine.job_unit import AcceptedJob, JobError, JobUnit, MemoryPort, Work
 
 
 class Behaviour(Protocol):
@@ -45,10 +44,11 @@ class DeclaredUnit(JobUnit):
     def __init__(self, behaviour: Behaviour, port: MemoryPort) -> None:
         # a class attribute elsewhere; here every instance has its declaration's map
         self.registers = behaviour.job.registers  # type: ignore[misc]
+        self.result_register = behaviour.job.result.name
         self._author, self._port = behaviour, port
         super().__init__()
 
-    def accept(self) -> tuple[Work, Callable[[], None]]:
+    def accept(self) -> AcceptedJob:
         """See `JobUnit`."""
         job = self._author.job
         values = job.values(self.values)
@@ -65,8 +65,7 @@ class DeclaredUnit(JobUnit):
         computed = self._computed(job.result, values)
         moved = sum(size for _, _, size in places)
         work = self._author.work(values, moved, self._port)
-        target = places[-1][1]
-        return work, lambda: self.bus.write(target, computed)
+        return AcceptedJob(work, places[-1][1], computed)
 
     def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
         """(operand, address, bytes) of all, the result last; checked."""
@@ -86,7 +85,7 @@ class DeclaredUnit(JobUnit):
                 raise JobError("address")
         _, target, length = places[-1]
         if not job.in_place:
-            for operand, address, size in places[:-1]:
+            for _, address, size in places[:-1]:
                 if size and address < target + length and target < address + size:
                     raise JobError("overlap")
         return places

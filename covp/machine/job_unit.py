@@ -18,9 +18,11 @@ cycles: loads, computation and stores overlap, and each operand is moved once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
+
+from numpy.typing import NDArray
 
 from covp.machine.clock import Event
 from covp.machine.peripheral import Peripheral
@@ -83,6 +85,26 @@ class MemoryPort:
         return ceil(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
 
 
+@dataclass(frozen=True, eq=False)
+class AcceptedJob:
+    """A job that a unit carries out.
+
+    Attributes:
+        work: how long it takes.
+        address: where its result goes.
+        result: the bytes, as an array of any type.
+    """
+
+    work: Work
+    address: int
+    result: NDArray[Any]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First address of the result and the one behind it."""
+        return self.address, self.address + self.result.nbytes
+
+
 @dataclass(frozen=True)
 class JobRecord:
     """A job that was done.
@@ -107,23 +129,25 @@ class JobUnit(Peripheral):
     Its register map must have the registers of `covp.machine.job.PROTOCOL`.
 
     Attributes:
+        result_register: name of the register with the address of what a job writes.
         jobs: what was done since the unit was made or `forget_jobs` was called.
+        latest: the latest job that was not refused.
         received: how many jobs were started and not refused, since the unit was made.
     """
+
+    result_register: str = "OUTPUT"
 
     def __init__(self) -> None:
         self.jobs: list[JobRecord] = []
         self.received = 0
+        self.latest: AcceptedJob | None = None
         self.done_at = 0
         self._end: Event | None = None
         super().__init__()
 
     @abstractmethod
-    def accept(self) -> tuple[Work, Callable[[], None]]:
-        """Check the job in the registers and compute it.
-
-        Returns:
-            How long it takes, and what stores its result; called when the time is over.
+    def accept(self) -> AcceptedJob:
+        """Check the job in the registers and compute it; the result is stored when it is over.
 
         Raises:
             JobError: the job is refused; nothing was written.
@@ -150,25 +174,28 @@ class JobUnit(Peripheral):
         self.set("STATUS", "ERROR", 0)
         self.set("STATUS", "DONE", 0)
         try:
-            work, store = self.accept()
+            job = self.accept()
         except JobError as error:
             self.set("STATUS", "ERROR", ERRORS[error.code])
             self._over()
             return
         self.received += 1
+        self.latest = job
         self.set("STATUS", "BUSY", 1)
         now, skipped = self.clock.now, self.clock.skipped
         phase, spent = self.clock.phase()
 
         def finish() -> None:
             self._end = None
-            store()
+            self.bus.write(job.address, job.result)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
-            self.jobs.append(JobRecord(phase, spent, spent + self.clock.now - now, work, waited))
+            self.jobs.append(
+                JobRecord(phase, spent, spent + self.clock.now - now, job.work, waited)
+            )
             self._over()
 
-        self.done_at = now + work.cycles
+        self.done_at = now + job.work.cycles
         self._end = self.clock.at(self.done_at, finish)
 
     def poll(self) -> None:

@@ -1,0 +1,59 @@
+"""``covp verify``: property tests of an accelerator against the reference."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json
+
+
+@click.command()
+@click.argument("accelerator", metavar="ACCEL")
+@click.option("-p", "--platform", default="riscv32", show_default=True, metavar="PLATFORM")
+@click.option(
+    "--examples", type=click.IntRange(1), default=200, show_default=True, help="Of each operator."
+)
+@options.seed
+@options.toolchain
+@options.as_json
+def verify(
+    accelerator: str, platform: str, examples: int, seed: int, toolchain: str, as_json: bool
+) -> int:
+    """Try random layers on ACCEL, bit for bit against the reference, then misuse its registers.
+
+    The driver runs on the emulated core of PLATFORM, the model on its bus. A failure is shrunk to
+    the smallest layer and printed as a test.
+    """
+    from covp.verify import verify as search
+
+    def progress(what: str) -> None:
+        if not as_json:
+            click.echo(f"trying {what}", err=True)
+
+    verdict = search(accelerator, platform, examples, seed, toolchain, progress)
+    if as_json:
+        print_json(
+            {
+                "schema": "covp.verify/1",
+                "accelerator": verdict.accelerator,
+                "tried": verdict.tried,
+                "accepted": verdict.accepted,
+                "abuses": verdict.abuses,
+                "failure": verdict.failure,
+                "test": verdict.test,
+            }
+        )
+        return 1 if verdict.failure else 0
+    for kind, count in verdict.tried.items():
+        took = verdict.accepted.get(kind, 0)
+        click.echo(f"{kind}: {count} layers drawn, {took} taken by {verdict.accelerator}")
+    if verdict.failure:
+        click.echo(f"FAILED: {verdict.failure}")
+        if verdict.test:
+            click.echo(f"\nthe smallest failing layer, as a test:\n\n{verdict.test}")
+        return 1
+    click.echo("all outputs equal the reference, and nothing beside them was written")
+    if verdict.abuses:
+        click.echo(f"{verdict.abuses} wrong uses of the registers were refused or harmless")
+    return 0

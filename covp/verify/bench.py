@@ -1,0 +1,247 @@
+"""`Bench`: an accelerator on the bus of a virtual device, its driver loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
+from covp.codegen.calls import lower_placement
+from covp.codegen.compile import accelerator_places, place_header, split_graph
+from covp.errors import AcceleratorError
+from covp.graph.graph import Graph, Tensor
+from covp.graph.ops import definition
+from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.machine.peripheral import Peripheral
+from covp.passes import run_passes
+from covp.platform_file import Platform, load_platform
+from covp.runtime.abi import Task
+from covp.runtime.elf import global_names
+from covp.runtime.module import Call, Module
+from covp.runtime.session import Session
+from covp.runtime.signature import VOID, Signature
+from covp.toolchain import Source
+
+GUARD = 0xA5
+_ARENA = 64 * 1024
+FLAGS = ("-Wall", "-Wextra", "-Werror", "-O2")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a layer.
+
+    Attributes:
+        outputs: None where the accelerator took no part of it.
+        damage: addresses outside the output that changed.
+        places: (address, bytes) of all buffers; the outputs' last.
+    """
+
+    outputs: list[NDArray[Any]] | None
+    damage: list[int]
+    places: list[tuple[int, int]]
+
+
+class Bench:
+    """Runs lowered layers call by call, without compiling anything but the driver.
+
+    Operators that stay on the core are computed by their references.
+
+    Raises:
+        ToolchainError: the driver does not compile, or warns.
+    """
+
+    def __init__(
+        self, backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
+    ) -> None:
+        self.backend = backend
+        self.platform = load_platform(platform)
+        ((self.base, irq),) = accelerator_places(self.platform, 1)
+        self.session = Session(self.platform, toolchain=toolchain)
+        try:
+            self.unit: Any = backend.make_peripheral()
+            self.session.device.attach(self.unit, self.base, backend.name, irq)  # type: ignore[attr-defined]
+            self._load_driver(irq)
+            self._arena = self.session.tensor(np.full(_ARENA, GUARD, np.uint8))
+        except BaseException:
+            self.session.close()
+            raise
+        self._end = 0
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.session.close()
+
+    def _load_driver(self, irq: int | None) -> None:
+        name = self.backend.name
+        files = {f"{name}_place.h": place_header(name, self.base, irq)}
+        files |= self.backend.driver(self.base)
+        sources = [Source(file, text) for file, text in files.items() if file.endswith(".c")]
+        headers = {file: text for file, text in files.items() if file.endswith(".h")}
+        session = self.session
+        objects = session.toolchain.compile(sources, headers, flags=("-g1", *FLAGS))
+        image = session._place(objects, f"driver of {name}", global_names(objects))
+        self.driver = session._add(Module(session, image, name))
+
+    @property
+    def job_unit(self) -> Peripheral:
+        """The hardware model."""
+        assert isinstance(self.unit, Peripheral)
+        return self.unit
+
+    def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+        """One pass over a graph."""
+        lowered, split = split_graph(run_passes(graph), [self.backend])
+        values: dict[int, NDArray[Any]] = {
+            id(t): value for t, value in zip(graph.inputs, inputs, strict=True)
+        }
+        values |= {id(t): t.data for t in lowered.tensors() if t.data is not None}
+        offloaded = False
+        damage: list[int] = []
+        places: list[tuple[int, int]] = []
+        for placement in split.placements:
+            op = placement.ops[-1]
+            if placement.match is None:
+                given = [None if t is None else values[id(t)] for t in op.inputs]
+                results = definition(op.kind).reference(op, given)
+            else:
+                offloaded = True
+                memory = _Layer(self, gap, values)
+                for step in lower_placement(placement):
+                    memory.step(step)
+                results, damage, places = memory.finish(op.outputs)
+            values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
+        outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
+        return Outcome(outputs, damage, places)
+
+    def arena(self) -> tuple[int, int]:
+        """Address and bytes of the memory that layers are put into."""
+        return self._arena.address, _ARENA
+
+    def call(self, function: str, words: Sequence[int]) -> None:
+        """Call a driver function with plain words. Raises DeviceFault."""
+        image = self.driver.image.elf
+        if function not in image.symbols:
+            raise AcceleratorError(
+                f"accelerator {self.backend.name}: its driver defines no function {function}"
+            )
+        task = Task(image.symbols[function].value, words=tuple(word & 0xFFFFFFFF for word in words))
+        call = Call(self.session, Signature(function, (), VOID), task, ())
+        self.session._queue.run([call])
+
+
+class _Layer:
+    """The memory of one layer: every buffer between guard bytes."""
+
+    def __init__(self, bench: Bench, gap: int, values: dict[int, NDArray[Any]]) -> None:
+        self.bench, self.gap, self.values = bench, gap, values
+        self.base, self.size = bench.arena()
+        self.image = np.full(self.size, GUARD, np.uint8)
+        self._used = 0
+        self._addresses: dict[int, int] = {}
+        self._keep: list[object] = []
+        self._started = self._loaded = False
+        self._written: list[tuple[int, int]] = []
+
+    def step(self, step: CCall | Requantize | Any) -> None:
+        """Carry out one step of the lowered layer."""
+        if isinstance(step, Requantize):
+            self._requantize(step)
+            return
+        if not isinstance(step, CCall):
+            raise AcceleratorError(
+                f"accelerator {self.bench.backend.name}: covp verify cannot carry out {step!r}"
+            )
+        words = [self._word(argument) for argument in step.arguments]
+        self._store()
+        self.bench.call(step.function, words)
+
+    def finish(
+        self, outputs: Sequence[Tensor]
+    ) -> tuple[list[NDArray[Any]], list[int], list[tuple[int, int]]]:
+        """The results, the damaged addresses, the places."""
+        raw = np.frombuffer(self.bench.session._io.read(self.base, self.size), np.uint8)
+        expected = self.image.copy()
+        results = []
+        for tensor in outputs:
+            start = self._addresses[id(tensor)] - self.base
+            data = raw[start : start + tensor.nbytes]
+            results.append(data.view(tensor.dtype).reshape(tensor.shape).copy())
+        for start, size in self._written:
+            expected[start : start + size] = raw[start : start + size]
+        damage = [self.base + int(i) for i in np.flatnonzero(raw != expected)]
+        return results, damage, [(self.base + start, size) for start, size in self._written]
+
+    def _word(self, argument: Any) -> int:
+        if isinstance(argument, (bool, int, np.integer)):
+            return int(argument)
+        if isinstance(argument, Part):
+            whole = argument.whole
+            size = whole.dtype.itemsize if isinstance(whole, Tensor) else 1
+            return self._word(whole) + argument.offset * size
+        if id(argument) in self._addresses:
+            return self._addresses[id(argument)]
+        if isinstance(argument, Tensor):
+            value = self.values.get(id(argument))
+            data = None if value is None else np.ascontiguousarray(value, argument.dtype)
+            return self._place(argument, argument.nbytes, argument.dtype.itemsize, data)
+        if isinstance(argument, Constant):
+            return self._place(argument, argument.data.nbytes, 4, argument.data)
+        if isinstance(argument, Workspace):
+            return self._place(argument, argument.nbytes, 16, None)
+        if isinstance(argument, Words):
+            words = [
+                word if isinstance(word, int) else self._word(word) for _, word in argument.words
+            ]
+            data = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
+            return self._place(argument, data.nbytes, 4, data)
+        raise AcceleratorError(
+            f"accelerator {self.bench.backend.name}: {argument!r} cannot be passed to a driver"
+        )
+
+    def _place(self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None) -> int:
+        """Memory behind guard bytes, at an alignment of just ``align`` where ``gap`` is odd."""
+        start = -(-(self._used + 16) // 16) * 16 + self.gap * align
+        if start + nbytes + 16 > self.size:
+            raise AcceleratorError(f"a layer of more than {self.size} bytes cannot be verified")
+        self._used = start + nbytes
+        self._keep.append(owner)
+        self._addresses[id(owner)] = self.base + start
+        if data is None:
+            self._written.append((start, nbytes))
+        else:
+            self.image[start : start + nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+        self._loaded = False
+        return self.base + start
+
+    def _store(self) -> None:
+        """Bring what was placed since into the device, without touching earlier results."""
+        if self._loaded:
+            return
+        io = self.bench.session._io
+        present = np.frombuffer(io.read(self.base, self.size), np.uint8)
+        fresh = self.image.copy()
+        if self._started:
+            for start, size in self._written:
+                fresh[start : start + size] = present[start : start + size]
+        self._started = True
+        io.write(self.base, fresh.tobytes())
+        self._loaded = True
+
+    def _requantize(self, step: Requantize) -> None:
+        """The core's part, computed by the reference."""
+        io = self.bench.session._io
+        raw = io.read(self._addresses[id(step.sums)], 4 * step.output.size)
+        sums = np.frombuffer(raw, np.int32).reshape(-1, step.multiplier.size)
+        scaled = multiply_by_quantized_multiplier(sums, step.multiplier, step.shift)
+        result = np.clip(scaled + step.zero_point, *step.clamp).astype(np.int8)
+        target = self._word(step.output)
+        self._store()
+        io.write(target, result.tobytes())

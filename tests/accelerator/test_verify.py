@@ -1,0 +1,226 @@
+"""`covp verify`: good accelerators pass it on every core, and each kind of defect is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from covp.accelerator import Accelerator, Job, Limit, number, result, table, tensor
+from covp.errors import AcceleratorError, ToolchainError, UsageError
+from covp.machine.job_unit import AcceptedJob
+from covp.verify import ConvCase, Verdict, check, verify
+
+SPECS = [
+    "qconv2d",
+    "qconv2d:requantize=false,wait=sleep",
+    "gemm:size=4,scratchpad=256,accumulators=256",
+    "gemm:wait=sleep,contention=1",
+    "vector:buffer=16",
+    "vanilla",
+    "dma:wait=sleep",
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("platform", ["riscv32", "stm32f746", "cortex-m0plus"])
+def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> None:
+    verdict = verify(spec, platform, examples=25)
+    assert verdict.failure is None, verdict.test
+    assert sum(verdict.accepted.values()) > 0
+    assert verdict.abuses >= 10
+
+
+class Fc(Accelerator):
+    """Fully connected layers to int32 sums... in int8, without bias, for these tests."""
+
+    name = "fc"
+    operators = ("FULLY_CONNECTED",)
+    job = Job(
+        tensor("INPUT", "int8", lambda j: j.ROWS * j.DEPTH),
+        table("WEIGHTS", "int8", lambda j: j.OUTPUTS * j.DEPTH),
+        table("BIAS", "int32", lambda j: j.OUTPUTS),
+        table("MULTIPLIER", "int32", lambda j: j.OUTPUTS),
+        table("SHIFT", "int32", lambda j: j.OUTPUTS),
+        result("OUTPUT", "int8", lambda j: j.ROWS * j.OUTPUTS),
+        number("ROWS", 1, 64),
+        number("DEPTH", 1, 1024),
+        number("OUTPUTS", 1, 1024),
+        number("INPUT_ZERO_POINT", -128, 127),
+        number("OUTPUT_ZERO_POINT", -128, 127),
+        number("LOW", -128, 127),
+        number("HIGH", -128, 127),
+    )
+
+    def accepts(self, layer: Any) -> list[Limit]:
+        """Not the float ones."""
+        return [Limit("type", type(layer).__name__, one_of=("QuantizedConv2D",))]
+
+    def registers(self, layer: Any) -> Mapping[str, Any]:
+        """All of the layer."""
+        return {
+            "WEIGHTS": layer.weights,
+            "BIAS": layer.bias,
+            "MULTIPLIER": layer.multiplier,
+            "SHIFT": layer.shift,
+            "ROWS": layer.batch,
+            "DEPTH": layer.in_channels,
+            "OUTPUTS": layer.out_channels,
+            "INPUT_ZERO_POINT": layer.input_zero_point,
+            "OUTPUT_ZERO_POINT": layer.output_zero_point,
+            "LOW": layer.clamp[0],
+            "HIGH": layer.clamp[1],
+        }
+
+    def compute(self, job: Any) -> NDArray[Any]:
+        """Sums in int64, requantized."""
+        from covp.machine.arithmetic import requantize
+
+        rows = job.INPUT.reshape(job.ROWS, job.DEPTH).astype(np.int64) - job.INPUT_ZERO_POINT
+        sums = rows @ job.WEIGHTS.reshape(job.OUTPUTS, job.DEPTH).T.astype(np.int64) + job.BIAS
+        return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
+
+
+def test_the_one_class_accelerator_of_this_file_is_right() -> None:
+    verdict = verify(Fc(), examples=40)
+    assert verdict.failure is None, verdict.test
+    assert verdict.accepted["FULLY_CONNECTED"] >= 20
+
+
+class RoundsWrong(Fc):
+    """One too much where the sum is large."""
+
+    def compute(self, job: Any) -> NDArray[Any]:
+        """Off by one above 100."""
+        right = super().compute(job)
+        return np.where(right > 100, right - 1, right).astype(np.int8)
+
+
+class ForgetsARegister(Fc):
+    """Its driver leaves the zero point alone."""
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """Without INPUT_ZERO_POINT."""
+        files = dict(super().driver(base))
+        loop = "        registers[i] = (uint32_t)image[i];\n"
+        assert loop in files["fc.c"]
+        files["fc.c"] = files["fc.c"].replace(loop, f"        if (i != 7)\n    {loop}")
+        return files
+
+
+class DoesNotWait(Fc):
+    """Its driver returns at once."""
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """Without the polling loop."""
+        files = dict(super().driver(base))
+        text = files["fc.c"]
+        begin = text.index("    uint32_t status;\n    do")
+        files["fc.c"] = text[:begin] + "    covp_fence();\n    (void)fc_job_refused;\n}\n"
+        return files
+
+
+class WritesTooMuch(Fc):
+    """The unit writes one byte behind its result."""
+
+    def make_peripheral(self) -> Any:
+        """With a store unit that overshoots."""
+        unit = super().make_peripheral()
+        accept = unit.accept
+
+        def overshoot() -> AcceptedJob:
+            job = accept()
+            longer = np.append(job.result, np.int8(0))
+            return AcceptedJob(job.work, job.address, longer)
+
+        unit.accept = overshoot  # type: ignore[method-assign]
+        return unit
+
+
+class TakesOverlaps(Fc):
+    """The unit does not refuse a result on top of an operand."""
+
+    def make_peripheral(self) -> Any:
+        """With no overlap check."""
+        unit = super().make_peripheral()
+        inner = unit.accept
+
+        def lenient() -> AcceptedJob:
+            self.job.in_place = True
+            try:
+                return inner()
+            finally:
+                self.job.in_place = False
+
+        unit.accept = lenient  # type: ignore[method-assign]
+        return unit
+
+
+def _failure(make: Callable[[], Accelerator]) -> Verdict:
+    verdict = verify(make(), examples=60)
+    assert verdict.failure is not None
+    return verdict
+
+
+def test_a_wrong_bit_is_found_and_shrunk_to_a_test_that_runs() -> None:
+    verdict = _failure(RoundsWrong)
+    assert "elements differ from the reference" in str(verdict.failure)
+    assert "FULLY_CONNECTED" in verdict.test
+    assert all(plain in verdict.test for plain in ("batch=1", "activation='none'", "gap=0"))
+    space: dict[str, Any] = {}
+    text = verdict.test.replace("check('fc'", f"check('{__file__}:RoundsWrong'")
+    exec(compile(text, "smallest", "exec"), space)  # what the user would save and run
+    with pytest.raises(Exception, match="elements differ"):
+        space["test_the_smallest_failing_layer"]()
+
+
+@pytest.mark.parametrize("wrong", [ForgetsARegister, DoesNotWait])
+def test_a_driver_s_mistake_is_a_wrong_result(wrong: Callable[[], Accelerator]) -> None:
+    assert "differ from the reference" in str(_failure(wrong).failure)
+
+
+def test_a_write_behind_the_output_is_damage() -> None:
+    verdict = _failure(WritesTooMuch)
+    assert "bytes outside the output were written" in str(verdict.failure)
+
+
+def test_an_overlap_that_is_not_refused_is_reported_with_its_registers() -> None:
+    failure = str(_failure(TakesOverlaps).failure)
+    assert "OUTPUT on top of" in failure
+    assert "not refused" in failure or "bytes of memory were written" in failure
+
+
+def test_a_driver_with_a_warning_is_the_compiler_s_message() -> None:
+    class Warns(Fc):
+        def driver(self, base: int) -> Mapping[str, str]:
+            files = dict(super().driver(base))
+            return files | {"fc.c": files["fc.c"] + "static int unused;\n"}
+
+    with pytest.raises(ToolchainError, match=r"fc\.c:\d+"):
+        verify(Warns())
+
+
+def test_an_accelerator_that_takes_nothing_is_an_error() -> None:
+    class Narrow(Fc):
+        def accepts(self, layer: Any) -> list[Limit]:
+            return [Limit("rows", layer.batch, at_least=1000)]
+
+    with pytest.raises(AcceleratorError, match="took none of"):
+        verify(Narrow(), examples=10)
+
+
+def test_operators_that_nothing_draws_need_cases() -> None:
+    class Odd(Fc):
+        operators = ("GATHER",)
+
+    with pytest.raises(UsageError, match=r"cases\(\)"):
+        verify(Odd())
+
+
+def test_a_single_layer_can_be_checked() -> None:
+    check("gemm", ConvCase(size=(4, 4), channels=(3, 5), kernel=(3, 3), same=True, seed=3))
+    with pytest.raises(UsageError, match="does not take this layer"):
+        check("gemm", ConvCase(kind="DEPTHWISE_CONV_2D", channels=(3, 3)))
