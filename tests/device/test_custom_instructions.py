@@ -384,13 +384,11 @@ def test_code_that_is_written_over(loaded):
     device.write(start, MIX.encode(10, 11, 11).to_bytes(4, "little"))
     made.run()
     assert device.read_register("a0") == MIX.compute(0x01010101, 0x01010101)
-    # the halves of an instruction by themselves
-    raw = DOT.encode(10, 11, 11).to_bytes(4, "little")
-    device.write(start + 2, raw[2:])
-    device.write(start, raw[:2])
+    # half of an instruction that ran: rs2 becomes zero
+    device.write(start + 2, MIX.encode(10, 11, 0).to_bytes(4, "little")[2:])
     made.run()
-    assert device.read_register("a0") == 4
-    assert device.instruction_uses("dsp") == {"dot": 2, "mix": 1}
+    assert device.read_register("a0") == MIX.compute(0x01010101, 0)
+    assert device.instruction_uses("dsp") == {"dot": 1, "mix": 2}
 
 
 def test_code_the_program_copies(loaded):
