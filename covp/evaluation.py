@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.compile import ScheduleChoice, compile
-from covp.codegen.program import Program
-from covp.errors import UsageError
+from covp.codegen.program import Program, Refusal
+from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.frontend import load_model
 from covp.graph.graph import Graph
 from covp.platform_file import Platform, load_platform
@@ -84,6 +84,7 @@ class Evaluation:
             "simulation_seconds": self.simulation_seconds,
             "matches_reference": self.matches_reference,
             "transfers": asdict(profile.transfers),
+            "accelerator_jobs": dict(profile.jobs),
             "memory": {
                 "flash_bytes": self.memory.flash_bytes,
                 "ram_bytes": self.memory.ram_bytes,
@@ -100,6 +101,7 @@ class Evaluation:
                     "instructions": entry.instructions,
                     "cycles": entry.cycles,
                     "schedule": entry.layer.schedule,
+                    "offload": asdict(entry.offload) if entry.offload else None,
                 }
                 for entry in profile.layers
             ],
@@ -132,6 +134,7 @@ def evaluate(
     optimize: Objective = "speed",
     tuned: bool = True,
     by_layer: bool = False,
+    require_offload: Sequence[str] = (),
 ) -> Evaluation:
     """Compile a model, run it once and compare its outputs with the reference.
 
@@ -143,6 +146,7 @@ def evaluate(
         tuned: use the tuner's records where there are some.
         by_layer: the host starts the layers one by one, so that a device which only knows the cost
             of an execution tells that of each layer.
+        require_offload: operator kinds of which every layer has to be on an accelerator.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
@@ -156,6 +160,7 @@ def evaluate(
         allow_unused=allow_unused,
         schedules=recorded_schedules(platform, toolchain, optimize, device) if tuned else None,
     )
+    _demand_offload(graph, program, require_offload)
     values = random_inputs(graph, seed) if inputs is None else list(inputs)
     with Session(platform, device=device, toolchain=toolchain, strict=by_layer) as session:
         module = session.load(program, hosted=by_layer)
@@ -163,6 +168,7 @@ def evaluate(
         result = module.run(*values)
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
+        _demand_jobs(program, session.profile())
         assert program.reference is not None
         wanted = program.reference(values)
         return Evaluation(
@@ -179,6 +185,61 @@ def evaluate(
             mismatches=sum(map(_differences, outputs, wanted)),
             simulation_seconds=elapsed,
         )
+
+
+def _demand_offload(graph: Graph, program: Program, kinds: Sequence[str]) -> None:
+    """Raises AcceleratorError: a layer of one of these kinds is left to the core."""
+    stated = {op.index: op.kind for op in graph.ops}
+    for kind in kinds:
+        if kind not in stated.values():
+            raise UsageError(
+                f"--require-offload {kind}: {graph.name} has no such operator; "
+                f"{near_misses(kind, set(stated.values()))}"
+            )
+        for layer in program.layers:
+            if layer.target == "cpu" and kind in (layer.op, stated.get(layer.index)):
+                reasons = [r for r in program.refusals if r.layer == layer.name]
+                why = "; ".join(f"{r.accelerator}: {r.reason}" for r in reasons)
+                raise AcceleratorError(
+                    f"{layer.name} ({kind}) runs on the core: {why or 'no accelerator was named'}"
+                )
+
+
+def _demand_jobs(program: Program, profile: Profile) -> None:
+    """Raises AcceleratorError: layers are on an accelerator whose hardware was never started."""
+    for name, count in profile.jobs.items():
+        target = name.partition(":")[0]
+        layers = [layer.name for layer in program.layers if layer.target == target]
+        if layers and count == 0:
+            raise AcceleratorError(
+                f"accelerator {name} received no job for its {len(layers)} layers, first "
+                f"{layers[0]}: its driver does not start it"
+            )
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A layer that an accelerator refused, and what taking it would be worth.
+
+    Attributes:
+        worth: cycles by which the layer would be shorter, the driver's left out: an estimate.
+            None where the accelerator does not estimate the layer or something else runs it.
+    """
+
+    refusal: Refusal
+    worth: int | None
+
+
+def missed(result: Evaluation) -> list[Missed]:
+    """Every refusal of an evaluation, in the order of the layers."""
+    on_core = {e.layer.name: e.cycles for e in result.profile.layers if e.layer.target == "cpu"}
+    found = []
+    for refusal in result.program.refusals:
+        spent = on_core.get(refusal.layer)
+        known = spent is not None and refusal.estimate is not None
+        worth = max(0, spent - refusal.estimate) if known else None  # type: ignore[operator]
+        found.append(Missed(refusal, worth))
+    return found
 
 
 def recorded_schedules(

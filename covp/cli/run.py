@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table
-from covp.evaluation import Evaluation, evaluate, read_input
+from covp.codegen.program import ProgramLayer
+from covp.evaluation import Evaluation, evaluate, missed, read_input
 from covp.tune.records import Objective
 
 
@@ -23,7 +26,17 @@ from covp.tune.records import Objective
     is_flag=True,
     help="Add each layer's schedule and cost; devices that cannot count by layer run them singly.",
 )
-@click.option("--explain", is_flag=True, help="Why accelerators did not take a layer.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="For each layer where it runs, and what every other accelerator says against it.",
+)
+@click.option(
+    "--require-offload",
+    multiple=True,
+    metavar="OP",
+    help="Fail when a layer of this kind (such as CONV_2D) runs on the core.",
+)
 @options.optimize
 @options.tuned
 @options.as_json
@@ -37,6 +50,7 @@ def run(
     seed: int,
     profile: bool,
     explain: bool,
+    require_offload: tuple[str, ...],
     optimize: Objective,
     tuned: bool,
     as_json: bool,
@@ -53,17 +67,26 @@ def run(
         optimize=optimize,
         tuned=tuned,
         by_layer=profile and device != "virtual",
+        require_offload=require_offload,
     )
     if as_json:
         document = result.record()
         if explain:
             document["refusals"] = [
-                {"layer": r.layer, "accelerator": r.accelerator, "reason": r.reason}
-                for r in result.program.refusals
+                {
+                    "layer": entry.refusal.layer,
+                    "accelerator": entry.refusal.accelerator,
+                    "reason": entry.refusal.reason,
+                    "limits": [asdict(limit) for limit in entry.refusal.limits],
+                    "worth_cycles": entry.worth,
+                }
+                for entry in missed(result)
             ]
         print_json(document)
     else:
         _report(result, profile)
+        if profile:
+            _report_offload(result)
         if explain:
             _explain(result)
     return 0 if result.matches_reference else 1
@@ -102,6 +125,10 @@ def _report(result: Evaluation, profile: bool) -> None:
         word = "estimated" if estimated else "measured"
         clock = f" at {result.platform.clock_hz / 1e6:g} MHz" if result.profile.cycles else ""
         click.echo(f"{word} {result.profile.seconds * 1e3:,.2f} ms{clock}")
+    for name, jobs in result.profile.jobs.items():
+        own = [e.offload for e in result.profile.layers if e.offload and _runs_on(e.layer, name)]
+        busy = sum(o.startup + max(o.compute, o.memory) for o in own)
+        click.echo(f"{name} received {jobs} jobs and was busy for about {busy:,} cycles")
     transfers = result.profile.transfers
     click.echo(
         f"{'simulated' if estimated else 'run'} in {result.simulation_seconds * 1e3:,.0f} ms "
@@ -114,10 +141,45 @@ def _report(result: Evaluation, profile: bool) -> None:
         click.echo(f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements")
 
 
+def _runs_on(layer: ProgramLayer, accelerator: str) -> bool:
+    return layer.target == accelerator.partition(":")[0]
+
+
+def _report_offload(result: Evaluation) -> None:
+    """Where the cycles of the offloaded layers go."""
+    rows = [
+        [
+            str(entry.layer.index),
+            entry.layer.op,
+            entry.layer.target,
+            entry.offload.jobs,
+            entry.offload.setup,
+            entry.offload.compute,
+            entry.offload.memory,
+            entry.offload.waiting,
+            entry.offload.rest,
+            entry.cycles,
+        ]
+        for entry in result.profile.layers
+        if entry.offload is not None
+    ]
+    if not rows:
+        return
+    columns = ["layer", "operator", "on", "jobs", "set-up", "compute", "memory", "waiting"]
+    title = "offloaded layers in estimated cycles: the driver's set-up, the unit's compute and "
+    title += "memory (they overlap), the core's waiting, what stays on the core"
+    print_table([*columns, "core", "total"], rows, left=3, title=title)
+
+
 def _explain(result: Evaluation) -> None:
     refused: dict[str, list[str]] = {}
-    for refusal in result.program.refusals:
-        refused.setdefault(refusal.layer, []).append(f"{refusal.accelerator}: {refusal.reason}")
+    total = result.profile.cycles
+    for entry in missed(result):
+        refusal, worth = entry.refusal, ""
+        if entry.worth and total:
+            worth = f" (taking it would save about {entry.worth:,} of {total:,} cycles)"
+        text = f"{refusal.accelerator}: {refusal.reason}{worth}"
+        refused.setdefault(refusal.layer, []).append(text)
     click.echo("\nwhere each layer runs, and why not elsewhere")
     for layer in result.program.layers:
         click.echo(f"  {layer.name}: {layer.target}")

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from covp.codegen.program import Program, ProgramTensor
 from covp.errors import UsageError
+from covp.machine.job_unit import JobRecord, JobUnit
 from covp.runtime.abi import Task
 from covp.runtime.image import RETURN
 from covp.runtime.module import Call, Module
-from covp.runtime.profile import Cost, LayerProfile, Profile
+from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
 from covp.runtime.signature import VOID, Signature
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class GraphModule(Module):
         set_markers = getattr(self.session.device, "set_markers", None)
         if set_markers is not None:
             set_markers(self._markers)
+        for unit in self._units.values():
+            unit.forget_jobs()
 
     @cached_property
     def _markers(self) -> list[tuple[int, int]]:
@@ -134,9 +137,12 @@ class GraphModule(Module):
         counts += [(0, 0)] * (_FIRST_LAYER + len(self.program.layers) - len(counts))
         known = all(stop.cycles is not None for stop in stops)
         costs = [(count[0], count[1] if known else None) for count in counts]
+        started = [job for unit in self._units.values() for job in unit.jobs]
         layers = tuple(
-            LayerProfile(layer, *cost)
-            for layer, cost in zip(self.program.layers, costs[_FIRST_LAYER:], strict=True)
+            LayerProfile(layer, *cost, _offload(started, bucket, cost[1]))
+            for bucket, (layer, cost) in enumerate(
+                zip(self.program.layers, costs[_FIRST_LAYER:], strict=True), _FIRST_LAYER
+            )
         )
         inside = counts[_BETWEEN:]
         return Profile(
@@ -146,7 +152,15 @@ class GraphModule(Module):
             clock_hz=clock_hz,
             layers=layers,
             between=Cost(*costs[_BETWEEN]),
+            jobs={name: len(unit.jobs) for name, unit in self._units.items()},
         )
+
+    @property
+    def _units(self) -> dict[str, JobUnit]:
+        """The hardware models of the program's accelerators that keep a record of their jobs."""
+        present = getattr(self.session.device, "peripherals", {})
+        named = {a.name: present[a.name][1] for a in self.program.accelerators if a.name in present}
+        return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
 
     def _from_stops(self, stops: Sequence[Stop]) -> Profile:
         """Of a device that does not count by layer, but may know the cost of an execution."""
@@ -161,3 +175,9 @@ class GraphModule(Module):
         return Profile(
             self.name, cost.instructions, cost.cycles, clock_hz, layers, measured=cost.seconds
         )
+
+
+def _offload(jobs: Sequence[JobRecord], bucket: int, cycles: int | None) -> Offload | None:
+    """How a layer's cycles split, from the jobs that were started in it."""
+    own = sorted((job for job in jobs if job.phase == bucket), key=lambda job: job.start)
+    return Offload.of(own, cycles) if own and cycles is not None else None

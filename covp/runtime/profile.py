@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from covp.codegen.program import ProgramLayer
 from covp.device.base import Stop
+from covp.machine.job_unit import JobRecord
 from covp.runtime.transfers import Transfers
 
 
@@ -45,12 +46,55 @@ def _sum(values: Iterable[_Number | None]) -> _Number | None:
 
 
 @dataclass(frozen=True)
+class Offload:
+    """Where the cycles of a layer on an accelerator go; estimates of the models involved.
+
+    ``setup``, the jobs' time and ``rest`` add up to the layer's cycles. Of the jobs' time the core
+    stands still for ``waiting`` and does something else meanwhile in what is left.
+
+    Attributes:
+        jobs: how many the unit was given.
+        setup: core cycles in front of the jobs: the driver writes registers.
+        startup, compute, memory: of the unit, summed over the jobs; the last two overlap.
+        waiting: cycles in which the core stands still.
+        rest: core cycles behind the last job: what stays on the core.
+    """
+
+    jobs: int
+    setup: int
+    startup: int
+    compute: int
+    memory: int
+    waiting: int
+    rest: int
+
+    @staticmethod
+    def of(records: Sequence[JobRecord], cycles: int) -> Offload:
+        """From the jobs that were started in a layer, in order, and the layer's cycles."""
+        starts = [record.start for record in records]
+        ends = [0, *(record.end for record in records)]
+        return Offload(
+            jobs=len(records),
+            setup=sum(max(0, start - end) for start, end in zip(starts, ends, strict=False)),
+            startup=sum(record.work.startup for record in records),
+            compute=sum(record.work.compute for record in records),
+            memory=sum(record.work.memory for record in records),
+            waiting=sum(record.waited for record in records),
+            rest=max(0, cycles - ends[-1]),
+        )
+
+
+@dataclass(frozen=True)
 class LayerProfile:
-    """The cost of one layer, with all that it calls."""
+    """The cost of one layer, with all that it calls.
+
+    ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs.
+    """
 
     layer: ProgramLayer
     instructions: int | None
     cycles: int | None
+    offload: Offload | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +108,8 @@ class Profile:
         clock_hz: of the core.
         layers: in the order they run; empty on devices that cannot tell layers apart.
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
+        jobs: how many jobs each accelerator received, by name as it was asked for; those whose
+            model keeps no record are left out.
         transfers: round trips to the device, inputs and outputs included.
         measured: run time in seconds that the device measured itself; None where it cannot.
     """
@@ -74,6 +120,7 @@ class Profile:
     clock_hz: int
     layers: tuple[LayerProfile, ...] = ()
     between: Cost = Cost(None, None)
+    jobs: Mapping[str, int] = field(default_factory=dict)
     transfers: Transfers = field(default_factory=Transfers)
     measured: float | None = None
 
