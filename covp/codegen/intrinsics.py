@@ -35,6 +35,11 @@ class DotProduct:
         definitions: C text that the expression needs: an #include, an inline function.
         widen: for int16 lanes, C function that sign-extends the bytes 0 and 2 of a word.
         better: features with which another instruction is always better.
+        accumulators: where the sums lie in the unit itself, how many there are; else 0, and sums
+            are variables. Then ``expression`` is a statement that adds to number {number} and does
+            not have {sum}.
+        initialize: C statement that puts {value} into accumulator {number}.
+        read: C expression of accumulator {number}.
     """
 
     name: str
@@ -45,6 +50,9 @@ class DotProduct:
     definitions: str = ""
     widen: str = ""
     better: frozenset[str] = frozenset()
+    accumulators: int = 0
+    initialize: str = ""
+    read: str = ""
 
     def __post_init__(self) -> None:
         if (self.lanes, self.operand) not in ((1, "int8"), (4, "int8"), (2, "int16")):
@@ -54,7 +62,8 @@ class DotProduct:
             )
         if self.operand == "int16" and not self.widen:
             raise UsageError(f"intrinsic {self.name}: int16 lanes need `widen`")
-        for part in ("{x}", "{w}", "{sum}"):
+        total = "{number}" if self.accumulators else "{sum}"
+        for part in ("{x}", "{w}", total):
             if part not in self.expression:
                 raise UsageError(f"intrinsic {self.name}: its expression lacks {part}")
 
@@ -67,9 +76,37 @@ class DotProduct:
         """Whether a core has it and nothing better."""
         return self.requires <= core.features and self.better.isdisjoint(core.features)
 
+    @property
+    def most_sums(self) -> int:
+        """Sums that a register block may have: beyond 16 they spill on every core."""
+        return self.accumulators or 16
+
     def add(self, total: str, x: str, w: str) -> str:
-        """C statement that adds to the variable ``total``."""
+        """C statement that adds to the variable ``total``, or to the accumulator of that number."""
+        if self.accumulators:
+            return f"{self.expression.format(x=x, w=w, number=total)};"
         return f"{total} = {self.expression.format(x=x, w=w, sum=total)};"
+
+
+@dataclass(frozen=True)
+class RequantizeInstruction:
+    """An instruction that turns an int32 sum into an int8 as TFLM does, clamped.
+
+    Attributes:
+        name: for reports.
+        requires: features of `covp.cores.Core` that it needs.
+        definitions: C text that the expressions need.
+        expression: C of the result from {acc}, {multiplier} and {how}, each int32_t. ``how``
+            holds, from the lowest byte, the shift (positive to the left), the output's zero point
+            and the lowest and highest result, each as an int8.
+        of_accumulator: the same from the accumulator {number} of a `DotProduct` of the same unit.
+    """
+
+    name: str
+    requires: frozenset[str]
+    definitions: str
+    expression: str
+    of_accumulator: str = ""
 
 
 _DOT_PRODUCTS: dict[str, DotProduct] = {}
@@ -99,6 +136,26 @@ def dot_products() -> tuple[DotProduct, ...]:
 def find_dot_product(name: str) -> DotProduct | None:
     """The instruction of that name."""
     return _DOT_PRODUCTS.get(name)
+
+
+_REQUANTIZE: dict[str, RequantizeInstruction] = {}
+
+
+def register_requantize(instruction: RequantizeInstruction) -> RequantizeInstruction:
+    """Make an instruction known; the same once more changes nothing.
+
+    Raises:
+        UsageError: another one has that name.
+    """
+    if _REQUANTIZE.setdefault(instruction.name, instruction) != instruction:
+        raise UsageError(f"intrinsic {instruction.name}: another instruction has that name")
+    return instruction
+
+
+def requantize_instruction(core: Core) -> RequantizeInstruction | None:
+    """The one that a core has."""
+    fitting = (i for i in _REQUANTIZE.values() if i.requires <= core.features)
+    return next(fitting, None)
 
 
 # Arm DDI0403E (ARMv7-M) A7.7: SMLAD adds two products of halves; SXTB16 sign-extends two bytes.

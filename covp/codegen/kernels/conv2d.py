@@ -43,7 +43,9 @@ def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
 def _spaces(core: Core) -> Iterator[Space]:
     """The register blocks of every instruction that the core has, and the packed forms."""
     for dot in filter(lambda dot: dot.fits(core), dot_products()):
-        channels = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
+        channels: tuple[int, ...] = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
+        if dot.accumulators:
+            channels = (1, 2, 3, 4, 6, 8, 12, 16)
         knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
         yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
     yield _PACKED
@@ -67,7 +69,7 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     if isinstance(block, PackedBlock):
         sums = block.pairs * block.channels
         return not core.has("dsp") and 2 * sums <= _MOST_SUMS and PackedGemm.takes(problem, block)
-    return block.dot.fits(core) and block.pixels * block.channels <= _MOST_SUMS
+    return block.dot.fits(core) and block.pixels * block.channels <= block.dot.most_sums
 
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
@@ -78,7 +80,8 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
 def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
     channels = problem.out_channels
     for dot in filter(lambda dot: dot.lanes == 4 and dot.fits(core), dot_products()):
-        for pixels, together in ((4, min(channels, 2)), (1, min(channels, 4)), (1, 1)):
+        wide = 4 if dot.accumulators else 2
+        for pixels, together in ((4, min(channels, wide)), (1, min(channels, 4)), (1, 1)):
             yield Schedule(dot.name, {"pixels": pixels, "channels": together, "unroll": 4})
     if core.has("dsp"):
         for pixels, together in ((4, 1), (1, min(channels, 4))):

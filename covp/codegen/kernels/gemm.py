@@ -132,19 +132,48 @@ class Gemm:
         columns = 1 + len(self.requantizer.columns())
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
-            "int32_t " + ", ".join(f"s{p}{c} = q[{c * columns}]" for p, c in sums) + ";",
+            *self._start_sums([(self._sum(p, c), f"q[{c * columns}]") for p, c in sums]),
             f"const {'uint32_t' if self.block.in_words else 'int8_t'} *x = patch;",
         ]
         lines += self._loop(pixels, channels)
         for c in range(channels):
-            arguments = ", ".join(f"q[{c * columns + i}]" for i in range(1, columns))
+            arguments = [f"q[{c * columns + i}]" for i in range(1, columns)]
             lines += [
-                f"output[{p * self.channels + c}] = (int8_t)requantize(s{p}{c}, {arguments});"
+                f"output[{p * self.channels + c}] = (int8_t){self._result(p, c, arguments)};"
                 for p in range(pixels)
             ]
         lines.append(f"output += {channels};")
         lines.append(f"q += {channels * columns};")
         return lines
+
+    def _sum(self, pixel: int, channel: int) -> str:
+        """The variable of a sum, or the number of its accumulator."""
+        if self.block.dot.accumulators:
+            return str(pixel * self.block.channels + channel)
+        return f"s{pixel}{channel}"
+
+    def _start_sums(self, sums: list[tuple[str, str]]) -> list[str]:
+        """(sum, C expression of its first value) to C text."""
+        dot = self.block.dot
+        if dot.accumulators:
+            return [f"{dot.initialize.format(number=n, value=value)};" for n, value in sums]
+        return ["int32_t " + ", ".join(f"{name} = {value}" for name, value in sums) + ";"]
+
+    def _result(self, pixel: int, channel: int, constants: list[str]) -> str:
+        """C expression of an output."""
+        dot, instruction = self.block.dot, self.requantizer.instruction
+        total = self._sum(pixel, channel)
+        if dot.accumulators and instruction is not None and instruction.of_accumulator:
+            multiplier, how = constants
+            return instruction.of_accumulator.format(number=total, multiplier=multiplier, how=how)
+        value = dot.read.format(number=total) if dot.accumulators else total
+        return f"requantize({', '.join([value, *constants])})"
+
+    def _keep(self, pixel: int, channels: int) -> list[str]:
+        """What keeps the compiler from reordering the sums of a pixel."""
+        if self.block.dot.accumulators:
+            return []
+        return [pin([f"s{pixel}{c}" for c in range(channels)])]
 
     def _loop(self, pixels: int, channels: int) -> list[str]:
         """The sums over all of k: a loop of unrolled steps, then what is left."""
@@ -175,11 +204,12 @@ class Gemm:
         for p in range(pixels):
             lines.append(f"int32_t x{p} = x[{step + p * self.row_stride}];")
             lines += self._add(p, channels, "w", f"x{p}")
-            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
+            lines += self._keep(p, channels)
         return lines
 
     def _add(self, pixel: int, channels: int, weights: str, x: str) -> list[str]:
-        return [self.block.dot.add(f"s{pixel}{c}", x=x, w=f"{weights}{c}") for c in range(channels)]
+        dot = self.block.dot
+        return [dot.add(self._sum(pixel, c), x=x, w=f"{weights}{c}") for c in range(channels)]
 
     def _step_words(self, pixels: int, channels: int, step: int) -> list[str]:
         """Four k: a word of each channel's weights and a word of each pixel, bytes as they lie."""
@@ -188,7 +218,7 @@ class Gemm:
         for p in range(pixels):
             lines.append(f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];")
             lines += self._add(p, channels, "w", f"x{p}")
-            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
+            lines += self._keep(p, channels)
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
@@ -212,5 +242,5 @@ class Gemm:
             for c in range(channels):
                 lines.append(self.block.dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
                 lines.append(self.block.dot.add(f"s{p}{c}", x=f"z{p}", w=f"b{c}"))
-            lines.append(pin([f"s{p}{c}" for c in range(channels)]))
+            lines += self._keep(p, channels)
         return lines

@@ -19,6 +19,8 @@ of falling speed give the same steps:
     moves inside as ``zero_point << e``.
 ``general``
     TFLM's code as it stands, left shifts included.
+
+A core with a requantizing instruction uses that instead (``unit``).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.cores import Core
 from covp.graph.quantization import multiply_by_quantized_multiplier
@@ -91,19 +94,33 @@ class Requantizer:
 
     @cached_property
     def form(self) -> str:
-        """Which of the three forms the layer gets."""
+        """Which of the forms the layer gets."""
+        if self.instruction is not None:
+            return "unit"
         if self._proved is not None:
             return "proved"
         return "simple" if self._simple else "general"
 
+    @cached_property
+    def instruction(self) -> RequantizeInstruction | None:
+        """The core's own instruction for it."""
+        return requantize_instruction(self.core)
+
     @property
     def includes(self) -> str:
         """Headers that `function` needs."""
+        if self.instruction is not None:
+            return self.instruction.definitions
         return clamp_includes(self.core, self.low, self.high)
 
     def columns(self) -> list[NDArray[np.int32]]:
         """The per-channel constants that ``requantize`` takes after the sum, in order."""
-        if self._proved is not None:
+        if self.instruction is not None:
+            how = self.shift.astype(np.int64) & 0xFF
+            for byte, value in enumerate((self.zero_point, self.low, self.high), 1):
+                how |= (value & 0xFF) << 8 * byte
+            columns = [self.multiplier.astype(np.int64), how]
+        elif self._proved is not None:
             columns = [self._proved.multiplier, self._proved.offset]
             if not self._proved.common_shift:
                 columns.append(self._proved.shift)
@@ -118,6 +135,7 @@ class Requantizer:
     def function(self) -> str:
         """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``."""
         emit = {
+            "unit": self._unit_function,
             "proved": self._proved_function,
             "simple": self._simple_function,
             "general": self._general_function,
@@ -199,6 +217,14 @@ class Requantizer:
 
     def _clamp(self) -> str:
         return f"    {clamp(self.core, 'result', self.low, self.high)}\n"
+
+    def _unit_function(self) -> str:
+        assert self.instruction is not None
+        result = self.instruction.expression.format(acc="acc", multiplier="multiplier", how="how")
+        return (
+            "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t how)\n"
+            f"{{\n    return {result};\n}}\n"
+        )
 
     def _proved_function(self) -> str:
         proved = self._proved
