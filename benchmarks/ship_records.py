@@ -1,12 +1,15 @@
-"""Rebuild covp/tune/shipped from the trials that `covp tune` left on this machine.
+"""Bring covp/tune/shipped up to date with the trials that `covp tune` left on this machine.
 
-    python benchmarks/ship_records.py
+    python benchmarks/ship_records.py [--dry-run]
 
-Keeps, of each layer, the front of instructions against flash; one file a core and compiler.
+Adds them to the trials that are shipped already (the newer one of a schedule counts) and keeps, of
+each layer, the front of instructions against flash; one file a core and compiler. Trials of another
+version of the kernels fall out, and files without a local trial stay as they are.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -16,19 +19,34 @@ from covp.tune.records import Records, Trial, append_trials, front, own_folder
 SHIPPED = Path(__file__).parent.parent / "covp" / "tune" / "shipped"
 
 
-def main() -> int:
-    records = Records(sorted(own_folder().glob("*.jsonl")))
+def fronts(shipped: Path, own: Path) -> dict[str, list[Trial]]:
+    """What each file is to hold, for those that have a local trial."""
+    local = sorted(own.glob("*.jsonl"))
+    touched = {(core, compiler) for _, core, compiler in Records(local).layers()}
+    records = Records([*sorted(shipped.glob("*.jsonl")), *local])
     files: dict[str, list[Trial]] = defaultdict(list)
-    for layer, core, compiler in records.layers():
-        files[f"{core}-{compiler.replace(' ', '-')}.jsonl"] += front(
-            records.trials(layer, core, compiler)
-        )
-    SHIPPED.mkdir(exist_ok=True)
-    for name, trials in sorted(files.items()):
+    for layer, core, compiler in dict.fromkeys(records.layers()):
+        if (core, compiler) in touched:
+            trials = front(records.trials(layer, core, compiler))
+            files[f"{core}-{compiler.replace(' ', '-')}.jsonl"] += trials
+    return {name: trials for name, trials in sorted(files.items()) if trials}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would change, write nothing"
+    )
+    options = parser.parse_args()
+    for name, trials in fronts(SHIPPED, own_folder()).items():
         path = SHIPPED / name
-        path.unlink(missing_ok=True)
-        append_trials(path, trials)
-        print(f"{name}: {len(trials)} trials of {len({t.layer for t in trials})} layers")
+        before = len(path.read_text().splitlines()) if path.exists() else 0
+        if not options.dry_run:
+            path.unlink(missing_ok=True)
+            append_trials(path, trials)
+        print(
+            f"{name}: {len(trials)} trials of {len({t.layer for t in trials})} layers, was {before}"
+        )
     return 0
 
 

@@ -227,12 +227,14 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         """C text of ``finish(sums, q, output)``: A^T M A, then requantization."""
         p, stride = self.problem, self.tiles * self.channels
         columns = 1 + len(self.requantizer.columns())
-        arguments = ", ".join(f"q[{i}]" for i in range(1, columns))
+        arguments = ", ".join(f"q{i}" for i in range(1, columns))
+        # read once: a store to the output might change them for all that the compiler knows
+        constants = ", ".join(f"q{i} = q[{i}]" for i in range(columns))
         lines = []
         for i in range(4):
             m = [f"m[{(4 * i + j) * stride}]" for j in range(4)]
             # the point in the middle counts once in every output
-            bias = " + q[0]" if i == 1 else ""
+            bias = " + q0" if i == 1 else ""
             lines += [
                 f"int32_t b{i} = {m[1]}{bias}, c{i} = {m[2]};",
                 f"int32_t l{i} = {m[0]} + b{i} + c{i}, r{i} = b{i} - c{i} - {m[3]};",
@@ -247,6 +249,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
                 " int8_t *output)",
                 "{",
                 f"    for (int32_t c = 0; c < {self.channels}; c++, q += {columns}) {{",
+                f"        int32_t {constants};",
                 "        int8_t *to = output + c;",
                 f"        for (int32_t t = 0; t < {self.tiles}; t++, m++) {{",
                 indent(lines, 3),
