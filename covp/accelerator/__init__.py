@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from covp.accelerator.backend import AcceleratorBackend
-    from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
+    from covp.accelerator.call import (
+        CCall,
+        Constant,
+        CoreKernel,
+        Part,
+        Requantize,
+        Words,
+        Workspace,
+    )
     from covp.accelerator.declared import TIMING, WAIT, Accelerator
     from covp.accelerator.limits import Limit
     from covp.accelerator.parameters import Parameter
@@ -24,6 +32,7 @@ __all__ = [
     "AcceleratorBackend",
     "CCall",
     "Constant",
+    "CoreKernel",
     "Job",
     "Limit",
     "Parameter",
@@ -40,7 +49,15 @@ __all__ = [
 
 _HOMES = {
     "covp.accelerator.backend": ("AcceleratorBackend",),
-    "covp.accelerator.call": ("CCall", "Constant", "Part", "Requantize", "Words", "Workspace"),
+    "covp.accelerator.call": (
+        "CCall",
+        "Constant",
+        "CoreKernel",
+        "Part",
+        "Requantize",
+        "Words",
+        "Workspace",
+    ),
     "covp.accelerator.declared": ("TIMING", "WAIT", "Accelerator"),
     "covp.accelerator.limits": ("Limit",),
     "covp.accelerator.parameters": ("Parameter",),

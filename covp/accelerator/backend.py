@@ -25,6 +25,7 @@ class AcceleratorBackend(ABC):
         peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
         parameters: what users may set behind the name: ``name:key=value,key=value``. Those that
             the peripheral's constructor takes as keywords are passed on to it.
+        architectures: of the cores it can be beside ("arm", "riscv"); empty: any.
         values: the parameters of this instance, each of its declared type.
     """
 
@@ -32,6 +33,7 @@ class AcceleratorBackend(ABC):
     patterns: ClassVar[Sequence[Pattern]]
     peripheral: ClassVar[str | type[Any]]
     parameters: ClassVar[Sequence[Parameter]] = ()
+    architectures: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, values: Mapping[str, str | Value] | None = None) -> None:
         """Set parameters, given as text or as values; the others keep their defaults.

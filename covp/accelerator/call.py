@@ -93,4 +93,16 @@ class Requantize:
     bound: int
 
 
-Step = CCall | Requantize
+@dataclass(frozen=True)
+class CoreKernel:
+    """The core computes the layer with the generated kernel, using instructions of the unit.
+
+    Attributes:
+        features: what the core has besides its own (`covp.codegen.intrinsics` tells kernels which
+            instructions that means).
+    """
+
+    features: frozenset[str]
+
+
+Step = CCall | Requantize | CoreKernel

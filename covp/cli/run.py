@@ -128,7 +128,8 @@ def _report(result: Evaluation, profile: bool) -> None:
     for name, jobs in result.profile.jobs.items():
         own = [e.offload for e in result.profile.layers if e.offload and _runs_on(e.layer, name)]
         busy = sum(o.startup + max(o.compute, o.memory) for o in own)
-        click.echo(f"{name} received {jobs} jobs and was busy for about {busy:,} cycles")
+        text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
+        click.echo(f"{name} received {jobs:,} {text}")
     transfers = result.profile.transfers
     click.echo(
         f"{'simulated' if estimated else 'run'} in {result.simulation_seconds * 1e3:,.0f} ms "

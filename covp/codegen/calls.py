@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,32 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument as CallArgument
-from covp.accelerator.call import CCall, Constant, Part, Requantize, Step, Words, Workspace
+from covp.accelerator.call import (
+    CCall,
+    Constant,
+    CoreKernel,
+    Part,
+    Requantize,
+    Step,
+    Words,
+    Workspace,
+)
 from covp.accelerator.partition import Placement
 from covp.codegen.c_text import c_array, c_float, c_name
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.layer import Argument, LayerCode, Scratch, prototype
+from covp.codegen.layer import (
+    Argument,
+    KernelRequest,
+    LayerCode,
+    Scratch,
+    emit_layer,
+    prototype,
+)
 from covp.cores import Core
 from covp.errors import AcceleratorError, CovpError
 from covp.graph.graph import Op, Tensor
+
+_STEPS = (CCall, Requantize, CoreKernel)
 
 
 def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
@@ -29,7 +47,12 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
     """
     backend, match = placement.backend, placement.match
     assert backend is not None and match is not None
-    return _CallCode(match.op, core, function, backend.name).layer(lower_placement(placement))
+    steps = lower_placement(placement)
+    if isinstance(steps[0], CoreKernel):
+        extended = replace(core, features=core.features | steps[0].features)
+        request = KernelRequest(match.op, extended, function)
+        return replace(emit_layer(request), target=backend.name)
+    return _CallCode(match.op, core, function, backend.name).layer(steps)
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
@@ -61,12 +84,14 @@ def lower_placement(placement: Placement) -> Sequence[Step]:
 
 
 def _checked(lowered: object, where: str) -> Sequence[Step]:
-    steps = [lowered] if isinstance(lowered, (CCall, Requantize)) else lowered
+    steps = [lowered] if isinstance(lowered, _STEPS) else lowered
     if not isinstance(steps, Sequence) or not steps:
         raise AcceleratorError(f"{where} must return a CCall or several, not {lowered!r}")
     for step in steps:
-        if not isinstance(step, (CCall, Requantize)):
+        if not isinstance(step, _STEPS):
             raise AcceleratorError(f"{where} returned {step!r}, which is no CCall")
+        if isinstance(step, CoreKernel) and len(steps) > 1:
+            raise AcceleratorError(f"{where}: a CoreKernel is the whole layer, not a part of it")
     return steps
 
 
@@ -197,7 +222,7 @@ class _CallCode:
             if isinstance(step, CCall):
                 self.includes.append(f'#include "{step.header}"')
                 body.append(self.expressions.call(step))
-            else:
+            elif isinstance(step, Requantize):
                 body += self._requantize(step)
         arguments = self.expressions.arguments
         source = "\n".join(

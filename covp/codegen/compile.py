@@ -59,6 +59,8 @@ def compile(
     graph = model if isinstance(model, Graph) else load_model(model)
     platform = load_platform(platform)
     backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
+    for backend in backends:
+        _demand_architecture(backend, platform)
     lowered, split = split_graph(run_passes(graph), backends)
     if not allow_unused:
         _demand_use(split, backends)
@@ -105,6 +107,15 @@ def _graph_pass(
 
 def _is_alias(placement: Placement) -> bool:
     return placement.backend is None and placement.ops[-1].kind in ALIASES
+
+
+def _demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None:
+    core = platform.core
+    if backend.architectures and core.architecture not in backend.architectures:
+        raise UsageError(
+            f"accelerator {backend.name} is for {' or '.join(backend.architectures)} cores; "
+            f"{platform.name} has a {core.name} ({core.architecture})"
+        )
 
 
 def _demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:

@@ -107,6 +107,17 @@ class CustomInstruction:
         )
 
 
+@dataclass(frozen=True)
+class InstructionUnit:
+    """A tightly coupled unit: what an accelerator's ``make_peripheral`` gives for one.
+
+    Attributes:
+        instructions: that the core has with it.
+    """
+
+    instructions: tuple[CustomInstruction, ...]
+
+
 class _Unit:
     """Instructions that share state, compiled."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.codegen.program import Program, ProgramTensor
+from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.machine.job_unit import JobRecord, JobUnit
 from covp.runtime.abi import Task
@@ -39,6 +40,7 @@ class GraphModule(Module):
         self.program = program
         self._arena = self.address(program.arena_symbol)
         self._profile: Profile | None = None
+        self._uses: dict[str, int] = {}
 
     def run(self, *inputs: ArrayLike) -> Any:
         """One inference.
@@ -111,6 +113,7 @@ class GraphModule(Module):
             set_markers(self._markers)
         for unit in self._units.values():
             unit.forget_jobs()
+        self._uses = self._instruction_uses()
 
     @cached_property
     def _markers(self) -> list[tuple[int, int]]:
@@ -152,7 +155,8 @@ class GraphModule(Module):
             clock_hz=clock_hz,
             layers=layers,
             between=Cost(*costs[_BETWEEN]),
-            jobs={name: len(unit.jobs) for name, unit in self._units.items()},
+            jobs={name: len(unit.jobs) for name, unit in self._units.items()}
+            | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()},
         )
 
     @property
@@ -175,6 +179,14 @@ class GraphModule(Module):
         return Profile(
             self.name, cost.instructions, cost.cycles, clock_hz, layers, measured=cost.seconds
         )
+
+    def _instruction_uses(self) -> dict[str, int]:
+        """How often the instructions of the program's tightly coupled units were executed."""
+        device = self.session.device
+        if not isinstance(device, VirtualDevice):
+            return {}
+        names = [a.name for a in self.program.accelerators if a.name not in device.peripherals]
+        return {name: sum(device.instruction_uses(name).values()) for name in names}
 
 
 def _offload(jobs: Sequence[JobRecord], bucket: int, cycles: int | None) -> Offload | None:

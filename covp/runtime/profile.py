@@ -108,8 +108,8 @@ class Profile:
         clock_hz: of the core.
         layers: in the order they run; empty on devices that cannot tell layers apart.
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
-        jobs: how many jobs each accelerator received, by name as it was asked for; those whose
-            model keeps no record are left out.
+        jobs: how many jobs (of tightly coupled units: instructions) each accelerator received, by
+            name as it was asked for; those whose model keeps no record are left out.
         transfers: round trips to the device, inputs and outputs included.
         measured: run time in seconds that the device measured itself; None where it cannot.
     """

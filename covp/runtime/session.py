@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.device.base import LowLevelDevice
+from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
+from covp.machine.custom_instructions import InstructionUnit
 from covp.platform_file import Platform, load_platform
 from covp.runtime.devices import open_device
 from covp.runtime.elf import global_names
@@ -246,10 +248,13 @@ class Session:
         where = f"{accelerator.name} at 0x{accelerator.base:08x}"
         if present is not None:
             raise UsageError(f"{where}: {present} is there already; load it in another session")
-        attach = getattr(self.device, "attach", None)
-        if attach is None:
+        if not isinstance(self.device, VirtualDevice):
             raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
-        attach(accelerator.make(), accelerator.base, accelerator.name, accelerator.irq)
+        model = accelerator.make()
+        if isinstance(model, InstructionUnit):
+            self.device.add_instructions(accelerator.name, model.instructions)
+        else:
+            self.device.attach(model, accelerator.base, accelerator.name, accelerator.irq)
         self._accelerators[accelerator.base] = accelerator.name
 
     def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:
@@ -259,9 +264,12 @@ class Session:
         for accelerator in accelerators:
             if accelerator.base in self._accelerators and accelerator.base not in needed:
                 del self._accelerators[accelerator.base]
-                detach = getattr(self.device, "detach", None)
-                if self._open and detach is not None:
-                    detach(accelerator.name)
+                if not self._open or not isinstance(self.device, VirtualDevice):
+                    continue
+                if accelerator.name in self.device.peripherals:
+                    self.device.detach(accelerator.name)
+                else:
+                    self.device.remove_instructions(accelerator.name)
 
     def _add(self, module: _M) -> _M:
         try:

@@ -1,0 +1,1 @@
+"""A tightly coupled unit with custom instructions."""

@@ -1,0 +1,149 @@
+"""What the compiler sends to the tightly coupled unit: generated kernels with its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import numpy as np
+
+from covp.accel_backends.cfu.unit import ACCUMULATORS, make_unit
+from covp.accelerator import (
+    AcceleratorBackend,
+    CCall,
+    Constant,
+    CoreKernel,
+    Limit,
+    Parameter,
+    Words,
+    Workspace,
+)
+from covp.accelerator.call import Step
+from covp.codegen.intrinsics import (
+    DotProduct,
+    RequantizeInstruction,
+    register,
+    register_requantize,
+)
+from covp.errors import ModelError
+from covp.graph.pattern import Match, Pattern, op
+from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.machine.custom_instructions import InstructionUnit
+
+FEATURE = "cfu"
+_HEADER = '#include "cfu.h"'
+
+register(
+    DotProduct(
+        "cfu",
+        requires=frozenset({FEATURE}),
+        lanes=4,
+        operand="int8",
+        definitions=_HEADER,
+        accumulators=ACCUMULATORS,
+        initialize="cfu_set({number}, {value})",
+        expression="cfu_dot({number}, {x}, {w})",
+        read="",
+    )
+)
+register_requantize(
+    RequantizeInstruction(
+        "cfu",
+        requires=frozenset({FEATURE}),
+        definitions=_HEADER,
+        expression="({{ cfu_set(0, {acc}); cfu_requantize(0, {multiplier}, {how}); }})",
+        of_accumulator="cfu_requantize({number}, {multiplier}, {how})",
+    )
+)
+
+
+class Cfu(AcceleratorBackend):
+    """Tightly coupled RISC-V unit: 4-way int8 dot product with 16 accumulators, and requantization.
+
+    Custom-0 instructions inside the generated kernels: CONV_2D and FULLY_CONNECTED by the core's
+    matrix kernel, DEPTHWISE_CONV_2D by a driver function, four channels at once. The core executes
+    every instruction, so it saves instructions, not all of them.
+    """
+
+    name = "cfu"
+    patterns = (
+        Pattern("matrix", op("CONV_2D") | op("FULLY_CONNECTED")),
+        Pattern("depthwise", op("DEPTHWISE_CONV_2D")),
+    )
+    peripheral = InstructionUnit
+    architectures = ("riscv",)
+    parameters = (
+        Parameter("mac_cycles", 1, "cycles of a dot product", 1, 64),
+        Parameter("requantize_cycles", 1, "cycles of a requantization", 1, 64),
+    )
+
+    def supports(self, match: Match) -> bool | str | Sequence[Limit]:
+        """int8 with constant weights; depthwise with channels in fours."""
+        try:
+            layer = resolve(match.op)
+        except ModelError as error:
+            return str(error)
+        types = {t.dtype.name for t in (match.op.input(0), match.op.input(1), match.op.output)}
+        limits = [Limit("type", " and ".join(sorted(types)), one_of=("int8",))]
+        if layer.depthwise:
+            limits += [
+                Limit("channel multiplier", layer.depth_multiplier, at_most=1),
+                Limit("channels modulo 4", layer.in_channels % 4, at_most=0),
+                Limit("dilation", max(layer.dilation), at_most=1),
+            ]
+        return limits
+
+    def lower(self, match: Match) -> Step:
+        """The generated kernel, or the depthwise function."""
+        layer = resolve(match.op)
+        if not layer.depthwise:
+            return CoreKernel(frozenset({FEATURE}))
+        row = (layer.in_width + layer.padding.left + layer.padding.right) * layer.in_channels
+        image = Words("image", _image(layer))
+        rows = Workspace(layer.kernel[0] * row)
+        return CCall(
+            "cfu_depthwise",
+            "cfu_depthwise.h",
+            (image, match.op.input(0), match.op.output, rows, layer.batch),
+        )
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """The instructions as C, and the depthwise function."""
+        folder = files(__package__)
+        names = ("cfu.h", "cfu_depthwise.h", "cfu_depthwise.c")
+        return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
+
+    def make_peripheral(self) -> InstructionUnit:
+        """The instructions for the emulated core."""
+        values = self.values
+        return make_unit(int(values["mac_cycles"]), int(values["requantize_cycles"]))
+
+
+def _image(layer: QuantizedConv2D) -> tuple[tuple[str, int | Constant], ...]:
+    """``struct cfu_depthwise`` of cfu_depthwise.h, word by word."""
+    weights = layer.weights.reshape(-1, layer.out_channels)
+    bias = layer.bias.astype(np.int64)
+    bias -= layer.input_zero_point * weights.astype(np.int64).sum(axis=0)
+    how = layer.shift.astype(np.int64) & 0xFF
+    for byte, value in enumerate((layer.output_zero_point, *layer.clamp), 1):
+        how |= (value & 0xFF) << 8 * byte
+    # by groups of four channels: a word of weights for each tap; bias, multiplier and how of each
+    groups = weights.reshape(len(weights), -1, 4).transpose(1, 0, 2)
+    table = np.stack([bias, layer.multiplier.astype(np.int64), how], axis=1)
+    return (
+        ("weights", Constant("weights", np.ascontiguousarray(groups))),
+        ("table", Constant("table", table.astype(np.uint32).view(np.int32))),
+        ("in_height", layer.in_height),
+        ("in_width", layer.in_width),
+        ("channels", layer.in_channels),
+        ("out_height", layer.out_height),
+        ("out_width", layer.out_width),
+        ("kernel_height", layer.kernel[0]),
+        ("kernel_width", layer.kernel[1]),
+        ("stride_height", layer.stride[0]),
+        ("stride_width", layer.stride[1]),
+        ("pad_top", layer.padding.top),
+        ("pad_left", layer.padding.left),
+        ("pad_right", layer.padding.right),
+        ("zero_points", (layer.input_zero_point & 0xFF) * 0x01010101),
+    )

@@ -1,0 +1,21 @@
+/* Depthwise convolution on the tightly coupled unit, four channels at once. */
+#ifndef CFU_DEPTHWISE_H
+#define CFU_DEPTHWISE_H
+
+#include <stdint.h>
+
+/* Passed as words, in this order. */
+struct cfu_depthwise {
+    const uint32_t *weights; /* by groups of four channels: a word for each tap */
+    const int32_t *table;    /* by channel: bias, multiplier, how */
+    int32_t in_height, in_width, channels, out_height, out_width;
+    int32_t kernel_height, kernel_width, stride_height, stride_width;
+    int32_t pad_top, pad_left, pad_right;
+    uint32_t zero_points; /* four times the input's */
+};
+
+/* rows: kernel_height padded rows of the input. input and output: NHWC, 4-byte aligned. */
+void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void *rows,
+                   uint32_t batch);
+
+#endif
