@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import DeviceFault
-from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.machine.arithmetic import exact_matmul, patches, requantize
 from covp.machine.bus import Bus
 from covp.machine.job import PROTOCOL
 from covp.machine.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
@@ -31,6 +31,10 @@ from covp.machine.registers import Field, Register, RegisterMap
 __all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "QConv2d", "compute", "load"]
 
 Pair = tuple[int, int]
+
+
+COUNTER = 1 << 24
+"""The address generator counts below it: elements of a padded image, taps of an output row."""
 
 
 def _pair(name: str, offset: int, low: str, high: str, doc: str) -> Register:
@@ -108,6 +112,20 @@ class Job:
         """Multiply-accumulates, those with padding included."""
         return self.outputs * self.depth
 
+    @property
+    def padded_elements(self) -> int:
+        """Of an input image with its padding, as far as the output looks at it."""
+        rows, columns = (
+            (self.out_size[i] - 1) * self.stride[i] + (self.kernel[i] - 1) * self.dilation[i] + 1
+            for i in (0, 1)
+        )
+        return rows * columns * self.in_channels
+
+    @property
+    def row_elements(self) -> int:
+        """Inputs that a row of outputs looks at, one for each tap."""
+        return self.out_size[1] * self.kernel[0] * self.kernel[1] * self.in_channels
+
     def operands(self) -> dict[str, tuple[int, int]]:
         """(address, bytes) of what the unit reads."""
         table = 4 * self.out_channels
@@ -137,6 +155,8 @@ class Job:
         if min(*sizes, self.batch, self.in_channels, self.out_channels) == 0:
             raise JobError("size")
         if self.macs >= 1 << 32:
+            raise JobError("size")
+        if max(self.padded_elements, self.row_elements) >= COUNTER:
             raise JobError("size")
         if self.depthwise and self.out_channels % self.in_channels:
             raise JobError("size")
@@ -256,8 +276,10 @@ def compute(job: Job, operands: dict[str, NDArray[Any]]) -> NDArray[np.int8] | N
         return sums.reshape(-1)
     if ((operands["shift"] < -31) | (operands["shift"] > 30)).any():
         raise JobError("range")
-    scaled = multiply_by_quantized_multiplier(sums, operands["multiplier"], operands["shift"])
-    return np.clip(scaled + job.out_zero_point, *job.clamp).astype(np.int8).reshape(-1)
+    result = requantize(
+        sums, operands["multiplier"], operands["shift"], job.out_zero_point, *job.clamp
+    )
+    return result.reshape(-1)
 
 
 def _sums(
@@ -265,57 +287,39 @@ def _sums(
 ) -> NDArray[np.int32]:
     """int32 sums, shape (pixels, out_channels), wrapping as 32-bit adders do.
 
-    The products go through BLAS in floats that hold every partial sum exactly: below 2**24 in
-    float32, else in float64. Pixels are taken in chunks that bound the memory.
+    Rows of pixels are taken in chunks that bound the memory.
     """
-    if job.depthwise:
-        return _depthwise_sums(job, input, weights, bias)
-    kernels = weights.reshape(job.out_channels, job.depth)
-    reach = 255 * int(np.abs(kernels.astype(np.int32)).sum(axis=1, dtype=np.int64).max())
-    exact = np.float32 if reach < 1 << 24 else np.float64
-    # one row of zeros behind the image stands for all padding
-    image = np.zeros((input.size // job.in_channels + 1, job.in_channels), exact)
-    image[:-1] = input.reshape(-1, job.in_channels)
-    image[:-1] -= job.in_zero_point
-    matrix = kernels.T.astype(exact)
-    pixels = job.outputs // job.out_channels
-    sums = np.empty((pixels, job.out_channels), np.int32)
-    step = max(1, (1 << 20) // job.depth)
-    for first in range(0, pixels, step):
-        taps = _tap_indices(job, np.arange(first, min(first + step, pixels)))
-        patches = image[taps].reshape(-1, job.depth)
-        sums[first : first + step] = (patches @ matrix).astype(np.int64) + bias
+    images = input.reshape(job.batch, *job.in_size, job.in_channels).astype(np.int16)
+    images -= np.int16(job.in_zero_point)
+    height, width = job.out_size
+    taps = job.kernel[0] * job.kernel[1] * job.in_channels
+    step = max(1, (1 << 20) // (taps * width))
+    sums = []
+    for image in images:
+        for row in range(0, height, step):
+            rows = min(step, height - row)
+            top = row * job.stride[0] - job.pad[0]
+            seen = patches(
+                image[min(max(0, top), len(image)) :],
+                job.kernel,
+                job.stride,
+                (max(0, -top), job.pad[1]),
+                (rows, width),
+                job.dilation,
+            )
+            sums.append(_products(job, seen, weights))
+    return np.concatenate(sums) + bias
+
+
+def _products(job: Job, seen: NDArray[np.int16], weights: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Of patches (pixels, taps * in_channels): int32 (pixels, out_channels)."""
+    if not job.depthwise:
+        return exact_matmul(seen, weights.reshape(job.out_channels, job.depth).T)
+    taps = seen.reshape(len(seen), job.depth, job.in_channels)
+    kernels = weights.reshape(job.depth, job.out_channels).astype(np.int32)
+    repeats = job.out_channels // job.in_channels
+    sums = np.zeros((len(seen), job.out_channels), np.int32)
+    for tap in range(job.depth):
+        values = taps[:, tap]
+        sums += (values.repeat(repeats, axis=1) if repeats > 1 else values) * kernels[tap]
     return sums
-
-
-def _depthwise_sums(
-    job: Job, input: NDArray[np.int8], weights: NDArray[np.int8], bias: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """As `_sums`, one input channel an output channel; tap by tap over all pixels."""
-    image = np.zeros((input.size // job.in_channels + 1, job.in_channels), np.int32)
-    image[:-1] = input.reshape(-1, job.in_channels)
-    image[:-1] -= job.in_zero_point
-    if job.out_channels != job.in_channels:
-        image = image.repeat(job.out_channels // job.in_channels, axis=1)
-    kernels = weights.reshape(-1, job.out_channels).astype(np.int32)
-    pixels = job.outputs // job.out_channels
-    taps = _tap_indices(job, np.arange(pixels)).reshape(pixels, -1)
-    sums = np.tile(bias, (pixels, 1))
-    for tap in range(taps.shape[1]):
-        sums += image[taps[:, tap]] * kernels[tap]
-    return sums
-
-
-def _tap_indices(job: Job, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each output pixel and kernel tap the input pixel; one past the last for padding."""
-    (height, width), (out_height, out_width) = job.in_size, job.out_size
-    image, row, column = (
-        pixels // (out_height * out_width),
-        pixels // out_width % out_height,
-        pixels % out_width,
-    )
-    y = row[:, None] * job.stride[0] + np.arange(job.kernel[0]) * job.dilation[0] - job.pad[0]
-    x = column[:, None] * job.stride[1] + np.arange(job.kernel[1]) * job.dilation[1] - job.pad[1]
-    inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
-    index = (image[:, None, None] * height + y[:, :, None]) * width + x[:, None, :]
-    return np.where(inside, index, job.batch * height * width)

@@ -19,6 +19,8 @@ from covp.machine.job_unit import MemoryPort, Work
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""
+COUNTER = 1 << 24
+"""The unit's address generator counts below it."""
 
 
 class QConv2dBackend(AcceleratorBackend):
@@ -159,7 +161,14 @@ def _sizes(job: QuantizedConv2D) -> list[Limit]:
     }
     pixels = job.batch * job.out_height * job.out_width
     macs = Limit("multiply-accumulates", pixels * job.weights.size, at_most=2**32 - 1)
-    return [*(Limit(name, size, at_most=HALF) for name, size in halves.items()), macs]
+    height = job.in_height + job.padding.top + job.padding.bottom
+    width = job.in_width + job.padding.left + job.padding.right
+    padded = Limit(
+        "elements of a padded image", height * width * job.in_channels, at_most=COUNTER - 1
+    )
+    taps = job.out_width * job.kernel[0] * job.kernel[1] * job.in_channels
+    row = Limit("taps of an output row", taps, at_most=COUNTER - 1)
+    return [padded, row, *(Limit(name, size, at_most=HALF) for name, size in halves.items()), macs]
 
 
 def _largest_sum(job: QuantizedConv2D) -> int:

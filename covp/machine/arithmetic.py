@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from covp.graph.quantization import multiply_by_quantized_multiplier
 
@@ -19,15 +21,30 @@ def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]
     Goes through BLAS in floats that hold every partial sum: below 2**24 in float32, else in
     float64. ``rows`` must be below 2**15 in magnitude, ``columns`` below 2**8.
     """
-    largest = int(np.abs(rows).max(initial=0))
+    largest = max(-int(rows.min(initial=0)), int(rows.max(initial=0)))
     reach = largest * int(np.abs(columns.astype(np.int32)).sum(axis=0, dtype=np.int64).max())
     exact = np.float32 if reach < 1 << 24 else np.float64
-    product = rows.astype(exact) @ columns.astype(exact)
+    # threads cost more than they bring at these sizes, the more where all cores are busy
+    with _blas().limit(limits=1, user_api="blas"):
+        product = rows.astype(exact) @ columns.astype(exact)
+    if reach < 1 << 31:
+        return product.astype(np.int32)
     return product.astype(np.int64).astype(np.int32)
 
 
+@functools.lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 def patches(
-    image: NDArray[Any], kernel: Pair, stride: Pair, pad: Pair, out: Pair, fill: float = 0
+    image: NDArray[Any],
+    kernel: Pair,
+    stride: Pair,
+    pad: Pair,
+    out: Pair,
+    dilation: Pair = (1, 1),
+    fill: float = 0,
 ) -> NDArray[Any]:
     """What each output pixel of a convolution sees, row by row: im2col.
 
@@ -41,7 +58,7 @@ def patches(
         (out height * out width, kernel height * kernel width * channels), of the image's dtype.
     """
     channels = image.shape[2]
-    need = [(out[i] - 1) * stride[i] + kernel[i] for i in (0, 1)]
+    need = [(out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 for i in (0, 1)]
     padded = np.full((need[0], need[1], channels), fill, image.dtype)
     seen = image[: max(0, need[0] - pad[0]), : max(0, need[1] - pad[1])]
     padded[pad[0] : pad[0] + seen.shape[0], pad[1] : pad[1] + seen.shape[1]] = seen
@@ -49,7 +66,13 @@ def patches(
     windows = as_strided(
         padded,
         (*out, *kernel, channels),
-        (down * stride[0], right * stride[1], down, right, deep),
+        (
+            down * stride[0],
+            right * stride[1],
+            down * dilation[0],
+            right * dilation[1],
+            deep,
+        ),
         writeable=False,
     )
     return windows.reshape(out[0] * out[1], -1)
