@@ -27,6 +27,9 @@ STATE_WORDS = 16
 _OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
 _MOST_CYCLES = 10_000
 _MASK = 0xFE00707F
+_MOST_NUMBERS = 4095
+_LOOK_AHEAD = 4096
+"""Bytes of straight-line code that are looked through at once."""
 _ILLEGAL_INSTRUCTION = 2
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PRELUDE = f"""
@@ -136,6 +139,18 @@ class _Unit:
         return address
 
 
+def _leaves(bits: int) -> bool:
+    """Whether control never goes on behind an instruction, or it is none (0).
+
+    JAL and JALR that link nothing, C.J, C.JR and whatever is SYSTEM: ISA chapters 2 and 16.
+    """
+    if bits & 3 == 3:
+        jump = bits & 0x7F in (0x6F, 0x67) and bits >> 7 & 31 == 0
+        return jump or bits & 0x7F == 0x73
+    half = bits & 0xFFFF
+    return half == 0 or half & 0xE003 == 0xA001 or half & 0xF07F == 0x8002
+
+
 class CustomInstructions:
     """The custom instructions of one emulated core.
 
@@ -163,6 +178,7 @@ class CustomInstructions:
         self._core, self._engine, self._counter = core, engine, counter
         self._memories, self._rules = memories, tuple(rules)
         self._units: dict[str, _Unit] = {}
+        self._by_match: dict[int, tuple[_Unit, CustomInstruction]] = {}
         self._numbers: dict[int, int] = {}
         self._places: list[int] = []
         self._bits: dict[int, int] = {}
@@ -224,23 +240,20 @@ class CustomInstructions:
         return self._units[name]
 
     def _find(self, bits: int) -> tuple[_Unit, CustomInstruction] | None:
-        for unit in self._units.values():
-            for instruction in unit.instructions:
-                if bits & _MASK == instruction.match:
-                    return unit, instruction
-        return None
+        return self._by_match.get(bits & _MASK)
 
     def _changed(self, unit: _Unit) -> None:
         """A unit came or went: what is patched does something else, or is refused."""
+        self._by_match = {
+            instruction.match: (there, instruction)
+            for there in self._units.values()
+            for instruction in there.instructions
+        }
         matches = {instruction.match for instruction in unit.instructions}
         for bits in self._numbers:
             if bits & _MASK in matches:
                 self._attach(bits)
-        known = [
-            Rule(4, _MASK, instruction.match, instruction.cycles)
-            for there in self._units.values()
-            for instruction in there.instructions
-        ]
+        known = [Rule(4, _MASK, match, i.cycles) for match, (_, i) in self._by_match.items()]
         gone = {bits & _MASK for bits in self._numbers if self._find(bits) is None}
         refused = [Rule(4, _MASK, match, flags=SPECIAL) for match in sorted(gone)]
         self._counter.change_rules((*known, *refused, *self._rules))
@@ -261,17 +274,37 @@ class CustomInstructions:
         """
         if exception != _ILLEGAL_INSTRUCTION or not self._units:
             return False
-        bits = self._counter.opcode(address)
-        if self._find(bits) is None:
+        if self._find(self._counter.opcode(address)) is None:
             return False
+        end = self._patch_from(address)
+        self._engine.ctl_remove_cache(address, end)
+        return True
+
+    def _patch_from(self, address: int) -> int:
+        """Patch the instruction and those behind it that straight-line code reaches; its end.
+
+        Being refused one by one would cost an exception each. What lies behind a jump may be data.
+        """
+        start = address
+        while address < start + _LOOK_AHEAD:
+            bits = self._counter.opcode(address)
+            if self._find(bits) is not None:
+                full = len(self._numbers) == _MOST_NUMBERS and bits not in self._numbers
+                if full and address != start:
+                    break  # it may never be executed
+                self._patch(address, bits)
+            elif _leaves(bits):
+                break
+            address += 4 if bits & 3 == 3 else 2
+        return address
+
+    def _patch(self, address: int, bits: int) -> None:
         if bits not in self._numbers:
             self._numbers[bits] = self._attach(bits)
         if address not in self._bits:
             bisect.insort(self._places, address)
         self._bits[address] = bits
         self._store(address, self._counter.patch(self._numbers[bits]))
-        self._engine.ctl_remove_cache(address, address + 4)
-        return True
 
     def original(self, address: int, data: bytes) -> bytes:
         """Bytes read from memory, as the program wrote them."""
