@@ -18,8 +18,10 @@ _OVERHEAD = 32  # of a packet, beside its data
 _SMALL_PACKET = 400
 _HALT_SECONDS = 5.0
 _FLASH_SECONDS = 60.0
+_LONGEST_TEXT = 1 << 20
 _MARK = 0x5A5AA5A4
-_FLASH = re.compile(r'<memory\s+type="flash"\s+start="(\w+)"\s+length="(\w+)"')
+_NUMBER = "(0x[0-9a-fA-F]+|[1-9][0-9]*|0)"
+_FLASH = re.compile(rf'<memory\s+type="flash"\s+start="{_NUMBER}"\s+length="{_NUMBER}"')
 
 
 class GdbDevice(DebuggerDevice):
@@ -89,7 +91,7 @@ class GdbDevice(DebuggerDevice):
         if "QStartNoAckMode+" in features and self._ask("QStartNoAckMode") == b"OK":
             self.link.leave_acknowledgements()
         self.is_qemu = bool(self._ask("qqemu.sstepbits"))
-        self._stop_reply(self._ask("?"), "the first stop")
+        self._stop_reply(self._ask("?", "the first stop"), "the first stop")
         self._registers = self._describe("qXfer:features:read+" in features)
         self._flash = self._flash_map() if "qXfer:memory-map:read+" in features else []
         self._binary = self._ask(f"X{self.platform.ram.start:x},0:") == b"OK"
@@ -97,23 +99,29 @@ class GdbDevice(DebuggerDevice):
     def _describe(self, offered: bool) -> dict[str, RemoteRegister]:
         if offered:
             text = self._transfer("features", "target.xml")
-            found = parse_description(text, lambda name: self._transfer("features", name))
+            try:
+                found = parse_description(text, lambda name: self._transfer("features", name))
+            except ValueError as error:
+                raise DeviceError(
+                    f"{self.transport}: reading features target.xml failed: {error}"
+                ) from None
             if "pc" in found:
                 return found
         return default_registers(self.platform.core.architecture)
 
     def _flash_map(self) -> list[tuple[int, int]]:
         text = self._transfer("memory-map", "")
-        return [(int(a, 0), int(a, 0) + int(n, 0)) for a, n in _FLASH.findall(text)]
+        found = [(int(start, 0), int(size, 0)) for start, size in _FLASH.findall(text)]
+        return [(start, start + size) for start, size in found]
 
     def _transfer(self, kind: str, annex: str) -> str:
         parts = b""
         while True:
             size = self._packet_size - _OVERHEAD
             reply = self._ask(f"qXfer:{kind}:read:{annex}:{len(parts):x},{size:x}")
-            if reply[:1] not in (b"m", b"l"):
-                raise self._refused(f"reading {kind} {annex}", reply)
             parts += reply[1:]
+            if reply[:1] not in (b"m", b"l") or reply == b"m" or len(parts) > _LONGEST_TEXT:
+                raise self._refused(f"reading {kind} {annex}", reply)
             if reply[:1] == b"l":
                 return parts.decode("utf-8", "replace")
 
@@ -217,8 +225,9 @@ class GdbDevice(DebuggerDevice):
         self.link.send("c", "resuming")
 
     def _wait_halted(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
         while True:
-            reply = self.link.receive(seconds, "waiting for the core to halt")
+            reply = self.link.receive(deadline - time.monotonic(), "waiting for the core to halt")
             if reply is None:
                 return False
             if not reply.startswith(b"O"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 _TAG = re.compile(r"<(?:xi:include|reg)\b[^>]*>")
 _ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
 _DEPTH = 4
+_LARGEST = 256  # bytes; vector registers are the longest there are
 
 _ARM = [*(f"r{n}" for n in range(13)), "sp", "lr", "pc"]
 _RISCV = [
@@ -41,6 +42,9 @@ def parse_description(
     Args:
         text: the XML of target.xml.
         read_annex: gives the text of an included file.
+
+    Raises:
+        ValueError: a number or a size of a register that makes no sense.
     """
     found: dict[str, RemoteRegister] = {}
     for tag in _TAG.findall(text):
@@ -48,6 +52,8 @@ def parse_description(
         if tag.startswith("<reg"):
             after = int(attributes.get("regnum", after + 1))
             size = -(-int(attributes.get("bitsize", 32)) // 8)
+            if not 0 < size <= _LARGEST or after < 0:
+                raise ValueError(f"a register {after} of {size} bytes")
             found[_canonical(attributes.get("name", "").lower())] = RemoteRegister(after, size)
         elif depth < _DEPTH and "href" in attributes:
             inner = parse_description(read_annex(attributes["href"]), read_annex, depth + 1, after)

@@ -71,8 +71,8 @@ class QemuDevice(GdbDevice):
             said = process.stderr.read().decode(errors="replace")
             fatal = next((line for line in said.splitlines() if "fatal" in line), "")
             raise DeviceError(
-                f"{self.transport}: QEMU has ended: {fatal or 'no reason given'}; open the session "
-                "again"
+                f"{self.transport}: QEMU has ended while the core ran: "
+                f"{fatal or 'no reason given'}; open the session again"
             ) from None
 
     def __del__(self) -> None:

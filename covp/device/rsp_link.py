@@ -42,9 +42,11 @@ class RspLink:
             DeviceError: no reply in time, a broken connection or nonsense; names the step.
         """
         self.send(data, step)
+        deadline = time.monotonic() + seconds
         while True:
-            reply = self.receive(seconds, step)
+            reply = self.receive(deadline - time.monotonic(), step)
             if reply is None:
+                self.close()  # a reply that comes late would be taken for the next one's
                 raise DeviceError(f"{self.transport}: no answer to {step} within {seconds:g} s")
             if not (reply.startswith(b"O") and reply != b"OK"):
                 return reply
@@ -54,6 +56,7 @@ class RspLink:
         raw = data.encode() if isinstance(data, str) else data
         self._latest = encode(raw)
         self._packets.clear()
+        self._damaged = 0
         self._send(self._latest, step)
 
     def interrupt(self) -> None:
@@ -89,21 +92,28 @@ class RspLink:
                 self._acknowledge(b"+", step)
                 self._packets.append(item.data)
             elif isinstance(item, Damaged):
-                self._damaged += 1
-                if self._damaged > _RESENDS:
-                    raise DeviceError(
-                        f"{self.transport}: damaged answers during {step}: {item.reason}; is there "
-                        "a GDB server on that port?"
-                    )
+                self._note_damage(item.reason, step)
                 self._acknowledge(b"-", step)
             elif item == Signal("-"):
+                self._note_damage("the request is asked for again and again", step)
                 self._send(self._latest, step)
+
+    def _note_damage(self, reason: str, step: str) -> None:
+        self._damaged += 1
+        if self._damaged > _RESENDS:
+            self.close()
+            raise DeviceError(
+                f"{self.transport}: damaged answers during {step}: {reason}; is there a GDB server "
+                "on that port?"
+            )
 
     def _acknowledge(self, sign: bytes, step: str) -> None:
         if self._acknowledges:
             self._send(sign, step)
 
     def _send(self, data: bytes, step: str) -> None:
+        if self._socket.fileno() < 0:
+            raise DeviceError(f"{self.transport}: {step}: the connection is closed; open it again")
         deadline = time.monotonic() + REPLY_SECONDS
         view = memoryview(data)
         while view:

@@ -1,19 +1,14 @@
-"""The GDB client against the real QEMU, and against servers that misbehave."""
+"""The GDB client against the real QEMU."""
 
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import covp
-from covp.device.gdb_remote import GdbDevice
 from covp.device.qemu import QemuDevice
 from covp.device.rsp import Damaged, Decoder, Packet, Signal, encode
 from covp.errors import DeviceError, DeviceFault, PlatformError
@@ -155,160 +150,6 @@ def test_platforms_without_a_machine_are_refused() -> None:
         Session("stm32f746", device="gdb:qemu")
     with pytest.raises(DeviceError, match="HOST:PORT"):
         Session("stm32f746", device="gdb:nonsense")
-
-
-# -- servers that misbehave ---------------------------------------------------------------------
-
-SCRIPT = {
-    b"qSupported": b"PacketSize=400",
-    b"?": b"S05",
-    b"g": b"00" * 4 * 16 + b"00" * 4 * 9 + b"00000001",
-    b"p": b"00000000",
-    b"P": b"OK",
-    b"Z": b"OK",
-    b"z": b"OK",
-    b"qRcmd": b"OK",
-    b"M": b"OK",
-    b"m": b"00000000",
-}
-
-
-@contextmanager
-def fake_server(misbehave: Callable[[socket.socket, bytes], bool]) -> Iterator[int]:
-    """A server that answers by `SCRIPT`, unless ``misbehave`` says that it dealt with a packet."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    ending = threading.Event()
-
-    def serve() -> None:
-        while not ending.is_set():
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            decoder = Decoder()
-            with client:
-                client.settimeout(20)
-                while data := _receive(client):
-                    for item in decoder.feed(data):
-                        if not isinstance(item, Packet):
-                            continue
-                        client.sendall(b"+")
-                        if misbehave(client, item.data):
-                            continue
-                        found = [v for k, v in SCRIPT.items() if item.data.startswith(k)]
-                        client.sendall(encode(found[0] if found else b""))
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    yield listener.getsockname()[1]
-    ending.set()
-    listener.close()
-
-
-def _receive(client: socket.socket) -> bytes:
-    try:
-        return client.recv(4096)
-    except OSError:
-        return b""
-
-
-def dies(client: socket.socket, data: bytes) -> bool:
-    if data.startswith(b"m"):
-        client.shutdown(socket.SHUT_RDWR)
-        return True
-    return False
-
-
-def cuts(client: socket.socket, data: bytes) -> bool:
-    if data.startswith(b"m"):
-        client.sendall(b"$0000")
-        client.shutdown(socket.SHUT_WR)
-        return True
-    return False
-
-
-def babbles(client: socket.socket, data: bytes) -> bool:
-    if data.startswith(b"m"):
-        client.sendall(b"$00#zz" * 5)
-        return True
-    return False
-
-
-def is_short(client: socket.socket, data: bytes) -> bool:
-    if data.startswith(b"m"):
-        client.sendall(encode(b"00"))
-        return True
-    return False
-
-
-def refuses(client: socket.socket, data: bytes) -> bool:
-    if data.startswith(b"m"):
-        client.sendall(encode(b"E01"))
-        return True
-    return False
-
-
-@pytest.mark.parametrize(
-    ("misbehave", "says"),
-    [
-        (dies, "connection was closed during reading 4 bytes at 0x20000000"),
-        (cuts, "connection was closed during reading 4 bytes"),
-        (babbles, "damaged answers during reading 4 bytes"),
-        (is_short, "reading 4 bytes at 0x20000000 failed"),
-        (refuses, "reading 4 bytes at 0x20000000 failed"),
-    ],
-)
-def test_what_a_server_may_do_wrong(
-    misbehave: Callable[[socket.socket, bytes], bool], says: str
-) -> None:
-    with fake_server(misbehave) as port:
-        device = GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
-        with pytest.raises(DeviceError, match=rf"gdb:127\.0\.0\.1:{port}: .*{says}"):
-            device.read(0x20000000, 4)
-        device.reopen()
-        device.close()
-
-
-def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GdbDevice._ask, "__defaults__", ("", 0.3))
-    with fake_server(lambda client, data: data.startswith(b"m")) as port:
-        device = GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
-        start = time.monotonic()
-        with pytest.raises(DeviceError, match=r"no answer to reading 4 bytes.* within 0\.3 s"):
-            device.read(0x20000000, 4)
-        assert time.monotonic() - start < 5
-        device.close()
-
-
-def test_written_memory_that_holds_something_else() -> None:
-    with fake_server(lambda client, data: False) as port:
-        device = GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
-        with pytest.raises(DeviceError, match=r"verify failed.*0x20000001 holds 0x00, not 0x01"):
-            device.write(0x20000000, b"\0\1\2\3")
-        device.close()
-
-
-def test_a_breakpoint_that_is_never_reached() -> None:
-    """The target halts somewhere else, by itself."""
-
-    def halts(client: socket.socket, data: bytes) -> bool:
-        if data == b"c":
-            client.sendall(encode(b"T05"))
-            return True
-        return False
-
-    with fake_server(halts) as port:
-        device = GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
-        with pytest.raises(DeviceFault, match=r"unexpected halt, pc 0x00000000: .*0x08000010"):
-            device.execute(0x08000000, 0x08000010)
-        device.close()
-
-
-def test_nothing_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    with pytest.raises(DeviceError, match=rf"gdb:127\.0\.0\.1:{port}: cannot connect"):
-        GdbDevice.at(load_platform("stm32f746"), f"127.0.0.1:{port}")
 
 
 # -- framing ------------------------------------------------------------------------------------
