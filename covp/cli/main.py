@@ -18,6 +18,7 @@ COMMANDS = (
     "export",
     "gdbserver",
     "models",
+    "new",
     "openocd",
     "platforms",
     "run",

@@ -1,0 +1,66 @@
+"""``covp new``: what a project of one's own starts from."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import tempfile
+from pathlib import Path
+
+import click
+
+from covp.errors import UsageError
+
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+
+
+@click.group()
+def new() -> None:
+    """Write the skeleton of something of your own."""
+
+
+@new.command()
+@click.argument("name")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder to make; by default NAME.",
+)
+def accelerator(name: str, output: Path | None) -> None:
+    """Write a working accelerator NAME: register map, model, tests, a pyproject."""
+    if not _NAME.match(name) or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} cannot be a name: lower case letters, digits and _, as in mac8")
+    target = output or Path(name)
+    if target.exists():
+        raise UsageError(f"{target} exists already; choose another folder with -o")
+    words = {"@name@": name, "@Class@": "".join(part.capitalize() for part in name.split("_"))}
+    write_template(_TEMPLATES / "accelerator", target, words)
+    click.echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
+
+
+def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
+    """Copy a folder of ``*.in`` files with words replaced in names and texts; all or nothing.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(word, value)
+        return text
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".covp-new-") as folder:
+            made = Path(folder) / "made"
+            made.mkdir()
+            for file in template.iterdir():
+                if file.name.endswith(".in"):
+                    text = filled(file.read_text(encoding="utf-8"))
+                    (made / filled(file.name.removesuffix(".in"))).write_text(text, "utf-8")
+            made.rename(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None

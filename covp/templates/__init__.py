@@ -1,0 +1,1 @@
+"""What `covp new` starts from."""
