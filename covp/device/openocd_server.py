@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from typing import IO
 
+from covp.device.child_process import ends_with_parent
 from covp.errors import DeviceError, PlatformError
 from covp.platform_file import Platform
 
@@ -50,6 +52,7 @@ class OpenOcdServer:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
+            preexec_fn=ends_with_parent(signal.SIGTERM),
         )
         try:
             self.port = self._wait_for_port()

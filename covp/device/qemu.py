@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from covp.device.child_process import ends_with_parent
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.gdb_remote import GdbDevice
 from covp.errors import DeviceError, PlatformError
@@ -20,7 +19,6 @@ from covp.platform_file import Platform, Qemu
 _START_SECONDS = 20.0
 _PACKAGES = {"arm": "qemu-system-arm", "riscv": "qemu-system-misc"}
 _BINARIES = {"arm": "qemu-system-arm", "riscv": "qemu-system-riscv32"}
-_PR_SET_PDEATHSIG = 1
 
 
 class QemuDevice(GdbDevice):
@@ -86,7 +84,7 @@ class QemuDevice(GdbDevice):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            preexec_fn=ends_with_parent(signal.SIGKILL),
         )
         deadline = time.monotonic() + _START_SECONDS
         while True:
@@ -128,7 +126,3 @@ def qemu_command(platform: Platform) -> list[str]:
     cpu = ["-cpu", machine.cpu] if machine.cpu else []
     quiet = ["-display", "none", "-serial", "null", "-monitor", "none", "-S", "-nodefaults"]
     return [binary, "-M", machine.machine, *cpu, *quiet, *machine.options]
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

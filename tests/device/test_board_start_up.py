@@ -1,0 +1,109 @@
+"""What a platform file does to its board in front of a run, seen through the real OpenOCD."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from covp.debug.ports import debug_port
+from covp.debug.server import DebugServer
+from covp.debug.target import DebugTarget
+from covp.device.tcl_port import TclPort
+from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceError
+from covp.platform_file import Region, load_platform
+
+from .openocd_board import start_openocd, virtual_board
+
+# STM32F746 and STM32L4R5: FLASH_ACR's address, and what it should hold in front of a run
+FLASH_ACR = {"stm32f746": (0x40023C00, 0x307), "stm32l4r5": (0x40022000, 0x705)}
+CCR = 0xE000ED14
+IC = 1 << 17
+
+
+@contextmanager
+def with_memory_at(name: str, address: int) -> Iterator[tuple[VirtualDevice, TclPort]]:
+    """A virtual board whose flash interface is memory that remembers the last write."""
+    if shutil.which("openocd") is None:
+        pytest.skip("openocd is not installed: apt install openocd")
+    platform = load_platform(name)
+    page = Region("registers", "ram", address & -0x1000, 0x1000)
+    platform = msgspec.structs.replace(platform, memory=(*platform.memory, page))
+    with VirtualDevice(platform) as core, DebugTarget(core) as target:
+        probe = DebugServer(debug_port("stlink", target))
+        with probe, start_openocd(core, probe.port) as openocd:
+            port = TclPort("127.0.0.1", openocd.port)
+            try:
+                yield core, port
+            finally:
+                port.close()
+
+
+def word(core: VirtualDevice, address: int) -> int:
+    return int.from_bytes(core.read(address, 4), "little")
+
+
+@pytest.mark.parametrize("name", FLASH_ACR)
+def test_wait_states_of_full_speed(name: str) -> None:
+    address, expected = FLASH_ACR[name]
+    with with_memory_at(name, address) as (core, port):
+        ram = core.platform.ram.start
+        core.write(ram, b"\xfe\xe7")  # b .
+        port.output("reset halt")
+        port.output(f"resume 0x{ram:x}")
+        port.output("halt")
+        assert word(core, address) == expected
+
+
+def test_the_instruction_cache_is_on_after_each_reset() -> None:
+    with with_memory_at("stm32f746", FLASH_ACR["stm32f746"][0]) as (core, port):
+        for _ in range(2):
+            port.output(f"mww 0x{CCR:x} 0")
+            port.output("reset halt")
+            assert int(port.value(f"read_memory 0x{CCR:x} 32 1"), 0) & IC
+
+
+def test_a_board_without_flash_interface_resets_without_complaint() -> None:
+    with virtual_board("stm32f746") as board:
+        board.device().close()
+        assert "Error" not in board.openocd.log.partition("covp: init done")[2]
+
+
+def test_openocd_ends_with_the_command_that_started_it() -> None:
+    if sys.platform != "linux":
+        pytest.skip("prctl is Linux's")
+    entry = "from covp.cli.main import main; main()"
+    with virtual_board("stm32f746") as board:
+        board.openocd.close()
+        backend = f"hla_stlink_backend tcp {board.probe.port}"
+        words = ["openocd", "start", "-p", "stm32f746", "--port", "0", "-c", backend]
+        command = subprocess.Popen(
+            [sys.executable, "-u", "-c", entry, *words], stdout=subprocess.PIPE, text=True
+        )
+        assert command.stdout is not None
+        with command.stdout as said:
+            assert "reached the board" in said.readline()
+            port = int(said.readline().rpartition(":")[2])
+        assert answers(port)
+        command.send_signal(signal.SIGKILL)
+        command.wait(10)
+        deadline = time.monotonic() + 10
+        while answers(port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def answers(port: int) -> bool:
+    try:
+        TclPort("127.0.0.1", port).close()
+    except DeviceError:
+        return False
+    return True
