@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,43 +22,12 @@ from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError
 from covp.platform_file import load_platform
-from tests.conftest import assemble
 
 from .openocd_bench import OpenOcd, openocd
+from .sum_program import Program, places, sum_program
 
 RAM, FLASH = 0x20000000, 0x08000000
-CODE, DATA, RESULT = RAM + 0x4000, RAM + 0x8000, RAM + 0xA000
-
-# Sums the words at DATA, count in r1, and counts its own rounds at RESULT + 4.
-SUM = f"""
-start:
-    ldr r0, ={DATA}
-    ldr r3, ={RESULT}
-    movs r2, #0
-loop:
-    ldr r4, [r0]
-    adds r0, #4
-    adds r2, r2, r4
-    subs r1, #1
-    bne loop
-store:
-    str r2, [r3]
-done:
-    nop
-forever:
-    ldr r4, [r3, #4]
-    adds r4, #1
-    str r4, [r3, #4]
-    b forever
-bad:
-    movw r4, #0
-    movt r4, #0x7000
-    ldr r4, [r4]
-soft:
-    nop
-    bkpt #0
-    .ltorg
-"""
+CODE, DATA, RESULT = places(RAM)
 
 
 @dataclass
@@ -103,32 +70,9 @@ def halted(f7: tuple[Port, OpenOcd]) -> OpenOcd:
     return f7[1]
 
 
-@dataclass
-class Program:
-    """Code for RAM, and where its labels are."""
-
-    image: Path
-    labels: dict[str, int]
-
-    def load(self, ocd: OpenOcd) -> None:
-        ocd(f"load_image {self.image} {CODE}")
-
-    def run(self, ocd: OpenOcd, label: str, **registers: int) -> None:
-        for name, value in {"xPSR": 0x01000000, **registers}.items():
-            ocd(f"set_reg {{{name} {value}}}")
-        ocd(f"resume {self.labels[label]}")
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    elf, _ = assemble("stm32f746", SUM, CODE)
-    with elf.open("rb") as stream:
-        content = ELFFile(stream)
-        code, table = (content.get_section_by_name(name) for name in (".text", ".symtab"))
-        assert isinstance(table, SymbolTableSection) and code is not None
-        image = tmp_path_factory.mktemp("stlink") / "sum.bin"
-        image.write_bytes(code.data())
-        return Program(image, {s.name: s["st_value"] & ~1 for s in table.iter_symbols()})
+    return sum_program("stm32f746", tmp_path_factory.mktemp("stlink"))
 
 
 def test_it_is_taken_for_the_board(f7: tuple[Port, OpenOcd], halted: OpenOcd) -> None:
