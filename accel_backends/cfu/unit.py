@@ -6,7 +6,7 @@ All are custom-0 instructions (opcode 0x0b); funct3 says what, funct7 the accumu
 |---|---|---|
 | 0 | set i | accumulator i = rs1 |
 | 1 | dot i | accumulator i += the four int8 of rs1 times those of rs2, summed |
-| 2 | lanes i | accumulator i + j += int8 j of rs1 times int8 j of rs2, for j = 0 to 3; i mod 4 = 0 |
+| 2 | lanes i | accumulator i + j += int8 j of rs1 times that of rs2, j = 0 to 3; i mod 4 = 0 |
 | 3 | requantize i | rd = accumulator i, scaled as TFLM does |
 
 requantize: rs1 is the multiplier; rs2 holds, from the lowest byte, the shift (positive to the

@@ -89,8 +89,8 @@ class Gemm(Accelerator):
         number("OUTPUT_ZERO_POINT", -128, 127),
         number("LOW", -128, 127, "Lowest result."),
         number("HIGH", -128, 127, "Highest result."),
-        number("FIRST_ROW", 0, _HALF, "First output row of the strip."),
-        number("ROWS", 1, _HALF, "Output rows of the strip."),
+        number("FIRST_ROW", 0, _HALF, "First output row of the strip.", varies=True),
+        number("ROWS", 1, _HALF, "Output rows of the strip.", varies=True),
     )
 
     def accepts(self, layer: QuantizedConv2D) -> Iterable[Limit]:
@@ -104,7 +104,7 @@ class Gemm(Accelerator):
         yield Limit("bytes of sums for an output row", sums, at_most=self._of("accumulators"))
 
     def registers(self, layer: QuantizedConv2D) -> Mapping[str, Any]:
-        """The whole layer as one strip; the driver sets OUTPUT, FIRST_ROW and ROWS of each."""
+        """The whole layer as one strip; the driver cuts it."""
         return {
             "WEIGHTS": layer.weights,
             "BIAS": layer.bias,
@@ -134,8 +134,11 @@ class Gemm(Accelerator):
         layer = self.layer(match)
         step = super().lower(match)
         assert isinstance(step, CCall)
-        shape = (layer.batch, layer.out_height, self.strip_rows(layer))
-        return CCall(step.function, step.header, (*step.arguments, *shape))
+        image, source, target, *_ = step.arguments
+        input_bytes = layer.in_height * layer.in_width * layer.in_channels
+        row_bytes = layer.out_width * layer.out_channels
+        shape = (layer.batch, input_bytes, row_bytes, layer.out_height, self.strip_rows(layer))
+        return CCall(step.function, step.header, (image, source, target, *shape))
 
     def strip_rows(self, layer: QuantizedConv2D) -> int:
         """The most output rows whose input and sums fit."""

@@ -7,8 +7,6 @@
 
 #include "gemm_registers.h"
 
-#define IMAGE_WORDS ((GEMM_ROWS_OFFSET - GEMM_WEIGHTS_OFFSET) / 4 + 1)
-
 /* A function of its own, so that the fault's symbol tells what happened; the status with its error
    code is in the first argument's register. */
 static __attribute__((noinline, noreturn)) void gemm_job_refused(uint32_t status)
@@ -44,20 +42,15 @@ static void wait(void)
 }
 
 void gemm_run(const uintptr_t *image, const void *input, void *output, uint32_t batch,
-              uint32_t out_rows, uint32_t strip_rows)
+              uint32_t input_bytes, uint32_t row_bytes, uint32_t out_rows, uint32_t strip_rows)
 {
-    volatile uint32_t *registers = &GEMM_WEIGHTS;
-#pragma GCC unroll 32
-    for (uint32_t i = 0; i < IMAGE_WORDS; i++)
-        registers[i] = (uint32_t)image[i];
-    uint32_t in_bytes = GEMM_IN_HEIGHT * GEMM_IN_WIDTH * GEMM_IN_CHANNELS;
-    uint32_t row_bytes = GEMM_OUT_WIDTH * GEMM_OUT_CHANNELS;
     uint32_t from = (uint32_t)(uintptr_t)input, to = (uint32_t)(uintptr_t)output;
     int running = 0;
     for (; batch > 0; batch--) {
         GEMM_INPUT = from;
         for (uint32_t row = 0; row < out_rows; row += strip_rows) {
             uint32_t rows = out_rows - row < strip_rows ? out_rows - row : strip_rows;
+            GEMM_DESCRIPTOR = (uint32_t)(uintptr_t)image;
             GEMM_FIRST_ROW = row;
             GEMM_ROWS = rows;
             GEMM_OUTPUT = to;
@@ -67,7 +60,7 @@ void gemm_run(const uintptr_t *image, const void *input, void *output, uint32_t 
             start();
             running = 1;
         }
-        from += in_bytes;
+        from += input_bytes;
     }
     wait();
     covp_fence();

@@ -177,7 +177,8 @@ class Accelerator(AcceleratorBackend):
             else:
                 words.append((part.name, Constant(part.name.lower(), self._table(part, value))))
         image = Words("image", tuple(words))
-        arguments: list[Argument] = [image, *self.tensors(match), match.outputs[0]]
+        varying = [number.word(values[number.name]) for number in self.job.varying]
+        arguments: list[Argument] = [image, *self.tensors(match), match.outputs[0], *varying]
         return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))
 
     def driver(self, base: int) -> Mapping[str, str]:
@@ -196,7 +197,7 @@ class Accelerator(AcceleratorBackend):
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
 
     def _check_names(self, values: Mapping[str, Any]) -> None:
-        wanted = {part.name for part in self.job.image}
+        wanted = {part.name for part in (*self.job.image, *self.job.varying)}
         if set(values) != wanted:
             wrong = sorted(wanted ^ set(values))
             raise AcceleratorError(

@@ -16,8 +16,9 @@ def driver_files(
 ) -> dict[str, str]:
     """The driver's files.
 
-    ``NAME_run(image, tensors..., result)`` does one job and waits for it. ``image`` are the values
-    of the registers of ``job.image``, in that order. A job that the unit refuses stops the core in
+    ``NAME_run(image, tensors..., result, numbers that vary...)`` does one job and waits for it.
+    ``image`` are the values of the registers of ``job.image``, in that order; the unit fetches
+    them. A job that the unit refuses stops the core in
     ``NAME_job_refused``, with STATUS in the first argument's register.
 
     Args:
@@ -36,7 +37,8 @@ def driver_files(
 
 def _prototype(name: str, job: Job) -> str:
     tensors = [f"const void *{tensor.name.lower()}" for tensor in job.tensors]
-    parts = ["const uintptr_t *image", *tensors, f"void *{job.result.name.lower()}"]
+    varying = [f"uint32_t {number.name.lower()}" for number in job.varying]
+    parts = ["const uintptr_t *image", *tensors, f"void *{job.result.name.lower()}", *varying]
     return f"void {name}_run({', '.join(parts)})"
 
 
@@ -66,18 +68,10 @@ _WAIT = {
 
 
 def _source(name: str, prefix: str, job: Job, sleep: bool) -> str:
+    names = [part.name for part in (*job.tensors, job.result)]
+    names += [number.name for number in job.varying]
     bind = "\n".join(
-        f"    {prefix}_{operand.name} = (uint32_t)(uintptr_t){operand.name.lower()};"
-        for operand in (*job.tensors, job.result)
-    )
-    first = job.image[0].name if job.image else None
-    copy = (
-        f"    volatile uint32_t *registers = &{prefix}_{first};\n"
-        "#pragma GCC unroll 64\n"
-        f"    for (uint32_t i = 0; i < {len(job.image)}; i++)\n"
-        "        registers[i] = (uint32_t)image[i];\n"
-        if first
-        else "    (void)image;\n"
+        f"    {prefix}_{name} = (uint32_t)(uintptr_t){name.lower()};" for name in names
     )
     arm = (
         f"    covp_wake_by_line({prefix}_IRQ);\n    {prefix}_INTERRUPT = "
@@ -103,7 +97,8 @@ static __attribute__((noinline, noreturn)) void {name}_job_refused(uint32_t stat
 
 {_prototype(name, job)}
 {{
-{copy}{bind}
+    {prefix}_DESCRIPTOR = (uint32_t)(uintptr_t)image;
+{bind}
 {arm}    covp_fence();
     {prefix}_CTRL = {prefix}_CTRL_START_MASK;
 {_WAIT[sleep].replace("{P}", prefix)}    covp_fence();

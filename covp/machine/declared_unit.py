@@ -51,6 +51,7 @@ class DeclaredUnit(JobUnit):
     def accept(self) -> AcceptedJob:
         """See `JobUnit`."""
         job = self._author.job
+        fetched = self._fetch(job)
         values = job.values(self.values)
         for declared in job.numbers:
             value = getattr(values, declared.name)
@@ -63,9 +64,23 @@ class DeclaredUnit(JobUnit):
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
         computed = self._computed(job.result, values)
-        moved = sum(size for _, _, size in places)
+        moved = fetched + sum(size for _, _, size in places)
         work = self._author.work(values, moved, self._port)
         return AcceptedJob(work, places[-1][1], computed)
+
+    def _fetch(self, job: Job) -> int:
+        """Take the image that DESCRIPTOR points to, once; its bytes."""
+        address, self.values["DESCRIPTOR"] = self.values["DESCRIPTOR"], 0
+        if not address:
+            return 0
+        if address % 4:
+            raise JobError("alignment")
+        try:
+            words = np.frombuffer(self.bus.read(address, 4 * len(job.image)), "<u4").tolist()
+        except DeviceFault:
+            raise JobError("address") from None
+        self.values.update(zip((part.name for part in job.image), words, strict=True))
+        return 4 * len(words)
 
     def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
         """(operand, address, bytes) of all, the result last; checked."""

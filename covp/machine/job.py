@@ -21,6 +21,49 @@ FIRST_OFFSET = 0x10
 """Registers in front of it are those of every unit, see `covp.machine.job_unit`."""
 
 
+def _protocol() -> tuple[Register, ...]:
+    """The registers that every unit with jobs has; their meaning is in `covp.machine.job_unit`."""
+    busy = Field("BUSY", 0, access="ro", doc="A job is running.")
+    done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
+    error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not.")
+    return (
+        Register(
+            "CTRL",
+            0x00,
+            fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
+            doc="Control; a job works on the registers as they are when it starts.",
+        ),
+        Register(
+            "STATUS",
+            0x04,
+            access="ro",
+            on_read="poll",
+            fields=[busy, done, error],
+            doc="What the unit is doing.",
+        ),
+        Register(
+            "INTERRUPT",
+            0x08,
+            on_write="acknowledge",
+            fields=[
+                Field("ENABLE", 0, doc="Raise the interrupt line when a job is over."),
+                Field("PENDING", 1, access="w1c", doc="The line is up."),
+            ],
+            doc="The interrupt line.",
+        ),
+    )
+
+
+PROTOCOL = _protocol()
+"""CTRL, STATUS and INTERRUPT at the offsets 0, 4 and 8."""
+_DESCRIPTOR = Register(
+    "DESCRIPTOR",
+    0x0C,
+    doc="Address of the values of the registers from 0x10 on as far as they are constant; the next "
+    "start fetches them and leaves 0 here. 0: there is none.",
+)
+
+
 class JobValues(SimpleNamespace):
     """A job's values by name: numbers, and operands as flat arrays once they are loaded."""
 
@@ -61,6 +104,7 @@ class Number:
         minimum, maximum: allowed, both included; the unit refuses others with the error "range".
         real: it is a float32; else an integer, in two's complement.
         doc: one sentence.
+        varies: the driver sets it anew for each job of a layer; it is not part of the image.
     """
 
     name: str
@@ -68,6 +112,7 @@ class Number:
     maximum: float
     real: bool = False
     doc: str = ""
+    varies: bool = False
 
     def word(self, value: float) -> int:
         """The register's 32 bits."""
@@ -101,9 +146,11 @@ def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
     return Operand(name, np.dtype(dtype), elements, "result", doc)
 
 
-def number(name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "") -> Number:
+def number(
+    name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "", *, varies: bool = False
+) -> Number:
     """An integer register; one whose minimum is negative holds two's complement."""
-    return Number(name, minimum, maximum, doc=doc)
+    return Number(name, minimum, maximum, doc=doc, varies=varies)
 
 
 def real(name: str, doc: str = "") -> Number:
@@ -132,13 +179,16 @@ class Job:
         if len(results) != 1:
             raise ValueError(f"a job has one result, not {len(results)}")
         self.result = results[0]
-        self.image: tuple[Operand | Number, ...] = (*self.tables, *self.numbers)
-        """The registers whose values are known at compile time: one block of addresses."""
+        constant = (number for number in self.numbers if not number.varies)
+        self.image: tuple[Operand | Number, ...] = (*self.tables, *constant)
+        """The registers whose values are known at compile time: what DESCRIPTOR points to."""
+        self.varying = tuple(number for number in self.numbers if number.varies)
         self.registers = self._register_map()
 
     def _register_map(self) -> RegisterMap:
-        registers = list(_protocol())
-        for position, part in enumerate((*self.image, *self.tensors, self.result)):
+        registers = [*PROTOCOL, _DESCRIPTOR]
+        parts = (*self.image, *self.tensors, self.result, *self.varying)
+        for position, part in enumerate(parts):
             if isinstance(part, Operand):
                 what = f"Address of {part.dtype.name} data. {part.doc}".strip()
             else:
@@ -150,40 +200,3 @@ class Job:
     def values(self, words: Mapping[str, int]) -> JobValues:
         """The numbers out of the registers."""
         return JobValues(**{n.name: n.value(words[n.name]) for n in self.numbers})
-
-
-def _protocol() -> tuple[Register, ...]:
-    """The registers that every unit with jobs has; their meaning is in `covp.machine.job_unit`."""
-    busy = Field("BUSY", 0, access="ro", doc="A job is running.")
-    done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
-    error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not.")
-    return (
-        Register(
-            "CTRL",
-            0x00,
-            fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
-            doc="Control; a job works on the registers as they are when it starts.",
-        ),
-        Register(
-            "STATUS",
-            0x04,
-            access="ro",
-            on_read="poll",
-            fields=[busy, done, error],
-            doc="What the unit is doing.",
-        ),
-        Register(
-            "INTERRUPT",
-            0x08,
-            on_write="acknowledge",
-            fields=[
-                Field("ENABLE", 0, doc="Raise the interrupt line when a job is over."),
-                Field("PENDING", 1, access="w1c", doc="The line is up."),
-            ],
-            doc="The interrupt line.",
-        ),
-    )
-
-
-PROTOCOL = _protocol()
-"""CTRL, STATUS and INTERRUPT at the offsets 0, 4 and 8."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import covp
 from covp.accel_backends.cfu.unit import ACCUMULATORS, DOT, LANES, REQUANTIZE, SET, CfuModel
 from covp.accelerator.registry import find_backend
+from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.reference import run_reference
@@ -56,7 +57,9 @@ def interpreter() -> str:
 @pytest.fixture(scope="module")
 def unit():
     with Session("riscv32") as session:
-        session.device.add_instructions("cfu", find_backend("cfu").make_peripheral().instructions)
+        device = session.device
+        assert isinstance(device, VirtualDevice)
+        device.add_instructions("cfu", find_backend("cfu").make_peripheral().instructions)
         yield session, session.load_c(interpreter())
 
 
@@ -122,7 +125,8 @@ def test_slow_instructions_cost_what_they_say():
         with covp.Session("riscv32") as session:
             module = session.load(covp.compile(case.graph(), "riscv32", [spec]))
             module.run(*case.inputs())
-            cycles.append(session.profile().cycles)
+            cycles.append(session.profile().cycles or 0)
+            assert isinstance(session.device, VirtualDevice)
             uses.append(session.device.instruction_uses(spec))
     dots = sum(count for name, count in uses[1].items() if name.startswith("dot"))
     assert uses[0] == uses[1] and dots > 0
@@ -139,5 +143,6 @@ def test_unloading_takes_the_instructions_away():
         module = session.load(covp.compile(CASES[0].graph(), "riscv32", ["cfu"]))
         module.run(*CASES[0].inputs())
         module.unload()
+        assert isinstance(session.device, VirtualDevice)
         with pytest.raises(covp.DeviceError, match="no unit 'cfu'"):
             session.device.instruction_uses("cfu")

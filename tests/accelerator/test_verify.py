@@ -100,14 +100,14 @@ class RoundsWrong(Fc):
 
 
 class ForgetsARegister(Fc):
-    """Its driver leaves the zero point alone."""
+    """Its driver leaves INPUT alone."""
 
     def driver(self, base: int) -> Mapping[str, str]:
-        """Without INPUT_ZERO_POINT."""
+        """Without INPUT."""
         files = dict(super().driver(base))
-        loop = "        registers[i] = (uint32_t)image[i];\n"
-        assert loop in files["fc.c"]
-        files["fc.c"] = files["fc.c"].replace(loop, f"        if (i != 7)\n    {loop}")
+        line = "    FC_INPUT = (uint32_t)(uintptr_t)input;\n"
+        assert line in files["fc.c"]
+        files["fc.c"] = files["fc.c"].replace(line, "    (void)input;\n")
         return files
 
 
@@ -177,9 +177,12 @@ def test_a_wrong_bit_is_found_and_shrunk_to_a_test_that_runs() -> None:
         space["test_the_smallest_failing_layer"]()
 
 
-@pytest.mark.parametrize("wrong", [ForgetsARegister, DoesNotWait])
-def test_a_driver_s_mistake_is_a_wrong_result(wrong: Callable[[], Accelerator]) -> None:
-    assert "differ from the reference" in str(_failure(wrong).failure)
+def test_a_driver_that_does_not_wait_is_a_wrong_result() -> None:
+    assert "differ from the reference" in str(_failure(DoesNotWait).failure)
+
+
+def test_a_job_that_the_unit_refuses_is_a_fault_in_the_driver() -> None:
+    assert "fc_job_refused" in str(_failure(ForgetsARegister).failure)
 
 
 def test_a_write_behind_the_output_is_damage() -> None:
