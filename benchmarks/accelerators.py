@@ -1,0 +1,141 @@
+"""The MLPerf Tiny models on a RISC-V core alone and with each accelerator of this repository.
+
+    python benchmarks/accelerators.py [--models resnet kws] [--markdown] [--runs 5]
+
+Instructions of one inference are exact; cycles are estimates of synthetic timing models (the
+accelerators' parameters are their defaults, see `covp accelerators`); the share of the model's
+multiply-accumulates that the accelerator did; the shortest of a few simulations in this process,
+and the same of the core alone. int8 outputs are compared with the reference to the bit, those of
+the float models (core riscv32f, vanilla) within 1e-5. Exit status 1 where outputs differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+import covp
+from covp.evaluation import random_inputs, recorded_schedules
+
+MODELS = ("resnet", "kws", "vww", "toycar")
+PAPER = "qconv2d:requantize=false,depthwise=false,max_stride=1"
+INT8 = {
+    "core alone": (),
+    "qconv2d, the paper's split": (PAPER,),
+    "qconv2d": ("qconv2d",),
+    "gemm 8x8": ("gemm",),
+    "gemm 16x16": ("gemm:size=16",),
+    "gemm 8x8 + vector": ("gemm", "vector"),
+    "cfu": ("cfu",),
+}
+FLOAT = {"core alone": (), "vanilla": ("vanilla",)}
+PAPER_COVERAGE = {"resnet": 0.79, "vww": 0.83, "kws": 0.77}
+"""CODAI'23, table 2: share of the MACs that its qconv2d accelerator did."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model under one accelerator; seconds of simulation are the shortest."""
+
+    model: str
+    accelerator: str
+    instructions: int
+    cycles: int
+    coverage: float
+    seconds: float
+    exact: bool
+
+
+def measure(model: str, platform_name: str, label: str, accelerators: tuple[str, ...],
+            runs: int) -> Row | None:  # fmt: skip
+    """One row; None where the accelerators get no layer of the model."""
+    platform = covp.load_platform(platform_name)
+    graph = covp.load_model(model)
+    schedules = recorded_schedules(platform, "zig")
+    program = covp.compile(graph, platform, accelerators, allow_unused=True, schedules=schedules)
+    if accelerators and all(layer.target == "cpu" for layer in program.layers):
+        return None
+    inputs = random_inputs(graph, 0)
+    seconds = []
+    with covp.Session(platform) as session:
+        module = session.load(program)
+        for _ in range(runs):
+            start = time.perf_counter()
+            output = module.run(*inputs)
+            seconds.append(time.perf_counter() - start)
+        profile = session.profile()
+    assert program.reference is not None
+    wanted = program.reference(inputs)[0]
+    if wanted.dtype == np.float32:
+        exact = bool(np.abs(output - wanted).max() <= 1e-5 * np.abs(wanted).max())
+    else:
+        exact = bool(np.array_equal(output, wanted))
+    total = sum(layer.macs for layer in program.layers)
+    offloaded = sum(layer.macs for layer in program.layers if layer.target != "cpu")
+    assert profile.instructions is not None and profile.cycles is not None
+    return Row(model, label, profile.instructions, profile.cycles, offloaded / total,
+               min(seconds), exact)  # fmt: skip
+
+
+def show(row: Row, alone: Row, markdown: bool) -> None:
+    """Print a row beside the core alone."""
+    cells = [
+        row.model,
+        row.accelerator,
+        f"{row.instructions:,}",
+        f"{row.cycles:,}",
+        f"{alone.cycles / row.cycles:.1f}x",
+        f"{row.coverage:.0%}",
+        f"{row.seconds * 1e3:.1f} ms",
+        f"{row.seconds / alone.seconds:.2f}",
+        "exact" if row.exact else "DIFFER",
+    ]
+    if markdown:
+        print(f"| {' | '.join(cells)} |")
+    else:
+        widths = (13, 27, 12, 12, 8, 6, 9, 6, 7)
+        print("".join(c.ljust(w) if i < 2 else c.rjust(w)
+                      for i, (c, w) in enumerate(zip(cells, widths, strict=True))))  # fmt: skip
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    head = ["model", "accelerator", "instructions", "est. cycles", "speedup", "MACs", "simulated",
+            "/ core", "bits"]  # fmt: skip
+    if options.markdown:
+        print(f"| {' | '.join(head)} |\n|---|---|{'---:|' * 7}")
+    else:
+        print("{:13}{:27}{:>12}{:>12}{:>8}{:>6}{:>9}{:>6}{:>7}".format(*head))
+    good = True
+    for model in options.models:
+        for name, platform, kinds in (
+            (model, "riscv32", INT8),
+            (f"{model}_float", "riscv32f", FLOAT),
+        ):
+            alone: Row | None = None
+            for label, accelerators in kinds.items():
+                row = measure(name, platform, label, accelerators, options.runs)
+                if row is None:
+                    continue
+                alone = alone or row
+                show(row, alone, options.markdown)
+                good = good and row.exact
+                if accelerators == (PAPER,) and model in PAPER_COVERAGE:
+                    share = PAPER_COVERAGE[model]
+                    note = f"the paper: {share:.0%} of the MACs"
+                    good = good and row.coverage >= share - 0.005
+                    print(f"{'':13}{note}" if not options.markdown else f"| | {note} |||||||")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
