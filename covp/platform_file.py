@@ -6,6 +6,7 @@ accelerators. Every mistake is refused with the file, the key and the reason.
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -137,6 +138,7 @@ class Platform(
         return parse_size(self.stack)
 
 
+@functools.lru_cache(maxsize=256)
 def parse_size(size: int | str) -> int:
     """Bytes of 4096, "320K", "1M", "64 KiB".
 

@@ -13,16 +13,20 @@ from threadpoolctl import ThreadpoolController
 from covp.graph.quantization import multiply_by_quantized_multiplier
 
 Pair = tuple[int, int]
+_WORTH_A_LOOK = 32
+"""From so many rows on float32 saves more than finding out that it is exact costs."""
 
 
 def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:
     """int32 product of integer matrices (m, k) and (k, n), wrapping as 32-bit adders do.
 
     Goes through BLAS in floats that hold every partial sum: below 2**24 in float32, else in
-    float64. ``rows`` must be below 2**15 in magnitude, ``columns`` below 2**8.
+    float64. ``rows`` must be below 2**15 in magnitude, ``columns`` int8.
     """
     largest = max(-int(rows.min(initial=0)), int(rows.max(initial=0)))
-    reach = largest * int(np.abs(columns.astype(np.int32)).sum(axis=0, dtype=np.int64).max())
+    reach = largest * 128 * len(columns)
+    if reach >= 1 << 24 and len(rows) > _WORTH_A_LOOK:
+        reach = largest * int(np.abs(columns.astype(np.int16)).sum(axis=0, dtype=np.int64).max())
     exact = np.float32 if reach < 1 << 24 else np.float64
     # threads cost more than they bring at these sizes, the more where all cores are busy
     with _blas().limit(limits=1, user_api="blas"):
