@@ -215,7 +215,7 @@ class DebugControl:
 
     def _resume(self) -> None:
         self._ran = True
-        self._target.resume()
+        self._target.resume(over=False)
 
     def _reset(self) -> None:
         self._target.reset(halt=True)

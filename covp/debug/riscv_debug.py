@@ -137,7 +137,7 @@ class DebugModule:
         if self._dcsr & _STEP:
             self.target.step()
         else:
-            self.target.resume()
+            self.target.resume(over=False)
 
     def _status(self) -> int:
         status = 2 | 1 << 5 | 1 << 7  # version 0.13, halt on reset, authenticated

@@ -102,10 +102,11 @@ class DebugTarget:
             while not self.wait(_LOOK):
                 self.device.request_halt()
 
-    def resume(self, watch: bool = False) -> None:
-        """Let the core run from its pc; a breakpoint there does not count.
+    def resume(self, watch: bool = False, over: bool = True) -> None:
+        """Let the core run from its pc.
 
         ``watch``: a watched access of the first instruction does count.
+        ``over``: a breakpoint at the pc does not count. It does for a core's own comparators.
         """
         with self._changed:
             if self._closing:
@@ -113,7 +114,7 @@ class DebugTarget:
             if self._running:
                 return
             self._halting = False
-            self._resumed, self._watch_first = True, watch
+            self._resumed, self._watch_first = over, watch
             self._running = True
             self._changed.notify_all()
 

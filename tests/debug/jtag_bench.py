@@ -1,0 +1,34 @@
+"""A virtual JTAG port at a virtual device, and the real OpenOCD at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import covp.debug
+from covp.debug.ports import debug_port
+from covp.debug.server import DebugServer
+from covp.debug.target import DebugTarget
+from covp.device.virtual import VirtualDevice
+from covp.platform_file import load_platform
+
+from .openocd_bench import OpenOcd, openocd
+
+RISCV_CONFIG = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
+
+
+@contextmanager
+def jtag_openocd(platform: str) -> Iterator[tuple[DebugTarget, OpenOcd]]:
+    """OpenOCD over remote_bitbang, with target/stm32f7x.cfg or the file for any RISC-V."""
+    with VirtualDevice(load_platform(platform)) as device, DebugTarget(device) as target:
+        with DebugServer(debug_port("jtag", target)) as server:
+            if target.architecture == "arm":
+                adapter = f"adapter driver remote_bitbang; remote_bitbang port {server.port}"
+                first = f"{adapter}; remote_bitbang host 127.0.0.1; transport select jtag"
+                config = "target/stm32f7x.cfg"
+            else:
+                first, config = f"set PORT {server.port}", str(RISCV_CONFIG)
+            with openocd("-c", first, "-f", config) as ocd:
+                yield target, ocd
+        assert not server.failures
