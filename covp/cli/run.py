@@ -69,6 +69,8 @@ def run(
         by_layer=profile and device != "virtual",
         require_offload=require_offload,
     )
+    for warning in result.program.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         document = result.record()
         if explain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from covp.errors import AcceleratorError, CovpError, ModelError, PlatformError, 
 from covp.frontend import load_model
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
+from covp.graph.pattern import Pattern
 from covp.graph.reference import run_reference
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -118,6 +119,25 @@ def _demand_architecture(backend: AcceleratorBackend, platform: Platform) -> Non
         )
 
 
+def _unmatched(
+    graph: Graph, split: Partition, backends: Sequence[AcceleratorBackend]
+) -> Iterator[str]:
+    """Patterns that fit nothing although the model has their operators: mistakes, mostly."""
+    for backend in backends:
+        for pattern in backend.patterns:
+            roots = [op for op in graph.ops if op.kind in _root_kinds(pattern)]
+            if roots and not any(pattern.match(graph, op) for op in roots):
+                yield (
+                    f"accelerator {backend.name}: pattern {pattern.name} matches nothing, though "
+                    f"the model has {len(roots)} {roots[0].kind}"
+                )
+
+
+def _root_kinds(pattern: Pattern) -> set[str]:
+    """Operator kinds that a match can end with."""
+    return {option.kind for option in pattern.node.options() if hasattr(option, "kind")}
+
+
 def _demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
     """An accelerator that was asked for and gets no layer is a mistake, not a silent fallback."""
     for backend in backends:
@@ -155,9 +175,11 @@ def _assemble(
     sources |= {f"{layer.function}.c": layer.source for layer in layers}
     sources[f"{name}.c"] = _run_source(name, memory, layers, backends)
     places = accelerator_places(platform, len(backends))
+    drivers = []
     for backend, (base, irq) in zip(backends, places, strict=True):
-        sources |= {f"{backend.name}_place.h": place_header(backend.name, base, irq)}
-        sources |= _driver(backend, base)
+        driver = _driver(backend, base)
+        sources |= {f"{backend.name}_place.h": place_header(backend.name, base, irq), **driver}
+        drivers.append(tuple(driver))
     return Program(
         name=name,
         platform=platform,
@@ -169,11 +191,12 @@ def _assemble(
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
         accelerators=tuple(
-            AcceleratorInstance(backend.spec, backend.make_peripheral, base, irq)
-            for backend, (base, irq) in zip(backends, places, strict=True)
+            AcceleratorInstance(backend.spec, backend.make_peripheral, base, irq, files)
+            for backend, (base, irq), files in zip(backends, places, drivers, strict=True)
         ),
         reference=lambda inputs: run_reference(graph, inputs),
         refusals=tuple(split.refusals),
+        warnings=tuple(_unmatched(lowered, split, backends)),
         # kernels read bytes a word at a time
         flags=("-fno-strict-aliasing",),
     )

@@ -76,12 +76,14 @@ class AcceleratorInstance:
         make: gives a new peripheral model, attached to the device at ``base``.
         base: bus address of its registers.
         irq: its interrupt line; None where the platform has none for it.
+        files: of its driver, names in the program's sources.
     """
 
     name: str
     make: Callable[[], Any]
     base: int
     irq: int | None = None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,7 @@ class Program:
         accelerators: what has to be on the bus.
         reference: inputs to outputs with TFLM's arithmetic, in numpy; the oracle of `matches`.
         refusals: what each accelerator left to the core, and why.
+        warnings: what the user should know; a line each.
         flags: extra compiler options.
     """
 
@@ -115,4 +118,5 @@ class Program:
     accelerators: tuple[AcceleratorInstance, ...] = ()
     reference: Reference | None = None
     refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
     flags: tuple[str, ...] = field(default=())

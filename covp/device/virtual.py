@@ -428,6 +428,8 @@ class VirtualDevice:
             raise self._located(fault) from fault.__cause__
 
     def _located(self, fault: DeviceFault) -> DeviceFault:
+        if fault.kind == "timeout" and self._mmio.polling:
+            fault.detail += f", polling {self._mmio.polling}"
         fault.symbol, fault.source = self._symbols.locate(fault.pc)
         fault.registers = self.registers()
         return fault

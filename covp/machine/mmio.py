@@ -16,6 +16,10 @@ from covp.machine.peripheral import Peripheral
 
 PAGE = 0x1000
 _ACCESSES_BETWEEN_LOOKS = 4096
+_ENDLESS = 1 << 19
+"""Reads of one register in a row, all alike and with no event to come, that nothing will end."""
+_POLLING = 64
+"""Such reads from which a program is said to be polling."""
 
 
 class PeripheralBus:
@@ -44,6 +48,8 @@ class PeripheralBus:
         self._access_points: set[int] = set()
         self._last_access = (0, 0)
         self._accesses = 0
+        self._polled: tuple[Peripheral, int, int] | None = None
+        self._polls = 0
 
     def attach(self, peripheral: Peripheral, base: int, name: str, line: InterruptLine) -> None:
         """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
@@ -109,6 +115,7 @@ class PeripheralBus:
                 return 0
             value = peripheral.read_register(offset, size)
             self._look()
+            self._count_poll(peripheral, offset, value)
             return value
         except BaseException as error:
             self._fail(error, page + offset)
@@ -121,12 +128,37 @@ class PeripheralBus:
             if peripheral.needs_exact_time(offset, True) and not self._is_located():
                 return
             peripheral.write_register(offset, size, value & 0xFFFFFFFF)
+            self._polls = 0
             self._look()
             if self.interrupts_now():
                 self._stored = True
                 self._engine.emu_stop()
         except BaseException as error:
             self._fail(error, page + offset)
+
+    @property
+    def polling(self) -> str:
+        """The register that the program reads again and again, as "peripheral.REGISTER", or ""."""
+        if self._polled is None or self._polls < _POLLING:
+            return ""
+        peripheral, offset, _ = self._polled
+        register = peripheral.registers.at(offset)
+        return f"{peripheral.name}.{register.name if register else hex(offset)}"
+
+    def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
+        """Raises DeviceFault: it will never read anything else."""
+        polled = (peripheral, offset, value)
+        self._polls = self._polls + 1 if polled == self._polled else 0
+        self._polled = polled
+        hopeless = self._polls >= _ENDLESS and self._clock.next_event is None
+        # a debugger's run has no deadline, and somebody who may change things from outside
+        if hopeless and self.deadline < float("inf"):
+            raise DeviceFault(
+                "endless poll",
+                pc=0,
+                detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
+                "nothing is under way that would change it",
+            )
 
     def _is_located(self) -> bool:
         """Whether the accessing instruction starts the running block, so that the time is exact.

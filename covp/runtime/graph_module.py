@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from covp.codegen.program import Program, ProgramTensor
 from covp.device.virtual import VirtualDevice
-from covp.errors import UsageError
+from covp.errors import AcceleratorError, DeviceFault, UsageError
 from covp.machine.job_unit import JobRecord, JobUnit
 from covp.runtime.abi import Task
 from covp.runtime.image import RETURN
@@ -62,11 +62,28 @@ class GraphModule(Module):
         for tensor, array in zip(self.program.inputs, arrays, strict=True):
             session._io.write(self._arena + tensor.offset, array.tobytes())
         self._count_layers()
-        profile = self._measure(self._infer())
+        try:
+            stops = self._infer()
+        except (AcceleratorError, DeviceFault) as error:
+            raise self._in_layer(error) from error.__cause__
+        profile = self._measure(stops)
         outputs = [self._read(tensor) for tensor in self.program.outputs]
         self._profile = replace(profile, transfers=session._io.transfers.since(before))
         session._last_run = self
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def _in_layer(self, error: AcceleratorError | DeviceFault) -> AcceleratorError | DeviceFault:
+        """The error with the layer that was running, where the device knows."""
+        if not isinstance(self.session.device, VirtualDevice):
+            return error
+        layer = self.session.device.clock.phase()[0] - _FIRST_LAYER
+        if not 0 <= layer < len(self.program.layers):
+            return error
+        where = f"in layer {self.program.layers[layer].name} ({self.program.layers[layer].target})"
+        if isinstance(error, DeviceFault):
+            error.detail = f"{error.detail}; {where}" if error.detail else where
+            return error
+        return AcceleratorError(f"{error}, {where}")
 
     def _infer(self) -> Sequence[Stop]:
         """From inputs in the arena to outputs there; what each execution says of its cost."""

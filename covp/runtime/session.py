@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.device.base import LowLevelDevice
 from covp.device.virtual import VirtualDevice
-from covp.errors import UsageError
+from covp.errors import ToolchainError, UsageError
 from covp.machine.custom_instructions import InstructionUnit
 from covp.platform_file import Platform, load_platform
 from covp.runtime.devices import open_device
@@ -173,7 +173,10 @@ class Session:
             Source(n, text) for n, text in program.sources.items() if n.endswith((".c", ".S"))
         ]
         headers = {n: text for n, text in program.sources.items() if n.endswith(".h")}
-        objects = self.toolchain.compile(sources, headers, flags=("-g1", *program.flags))
+        try:
+            objects = self.toolchain.compile(sources, headers, flags=("-g1", *program.flags))
+        except ToolchainError as error:
+            raise _of_driver(error, program) from None
         keep = [program.run_function, program.arena_symbol]
         keep += [layer.function for layer in program.layers] if hosted else []
         image = self._place(objects, program.name, keep)
@@ -301,3 +304,12 @@ class Session:
     def _check_open(self) -> None:
         if not self._open:
             raise UsageError("the session is closed")
+
+
+def _of_driver(error: ToolchainError, program: Program) -> ToolchainError:
+    """The compiler's message, with the accelerator whose driver it is about."""
+    file = str(error).partition(":")[0]
+    for accelerator in program.accelerators:
+        if file in accelerator.files:
+            return ToolchainError(f"driver of accelerator {accelerator.name}: {error}")
+    return error
