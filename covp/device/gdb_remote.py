@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Callable
 
 from covp.device.debugger import DEFAULT_TIMEOUT, DebuggerDevice
+from covp.device.gdb_flash import FlashArea, parse_memory_map
 from covp.device.gdb_target import RemoteRegister, default_registers, parse_description
 from covp.device.rsp_link import REPLY_SECONDS, RspLink, connect, split_address
 from covp.errors import DeviceError
@@ -20,8 +20,6 @@ _HALT_SECONDS = 5.0
 _FLASH_SECONDS = 60.0
 _LONGEST_TEXT = 1 << 20
 _MARK = 0x5A5AA5A4
-_NUMBER = "(0x[0-9a-fA-F]+|[1-9][0-9]*|0)"
-_FLASH = re.compile(rf'<memory\s+type="flash"\s+start="{_NUMBER}"\s+length="{_NUMBER}"')
 
 
 class GdbDevice(DebuggerDevice):
@@ -93,7 +91,8 @@ class GdbDevice(DebuggerDevice):
         self.is_qemu = bool(self._ask("qqemu.sstepbits"))
         self._stop_reply(self._ask("?", "the first stop"), "the first stop")
         self._registers = self._describe("qXfer:features:read+" in features)
-        self._flash = self._flash_map() if "qXfer:memory-map:read+" in features else []
+        offers_map = "qXfer:memory-map:read+" in features
+        self._flash = parse_memory_map(self._transfer("memory-map", "")) if offers_map else []
         self._binary = self._ask(f"X{self.platform.ram.start:x},0:") == b"OK"
 
     def _describe(self, offered: bool) -> dict[str, RemoteRegister]:
@@ -108,11 +107,6 @@ class GdbDevice(DebuggerDevice):
             if "pc" in found:
                 return found
         return default_registers(self.platform.core.architecture)
-
-    def _flash_map(self) -> list[tuple[int, int]]:
-        text = self._transfer("memory-map", "")
-        found = [(int(start, 0), int(size, 0)) for start, size in _FLASH.findall(text)]
-        return [(start, start + size) for start, size in found]
 
     def _transfer(self, kind: str, annex: str) -> str:
         parts = b""
@@ -152,12 +146,23 @@ class GdbDevice(DebuggerDevice):
                 self._expect_ok(b"M" + place.encode() + part.hex().encode(), what)
 
     def _write_flash(self, region: Region, address: int, data: bytes) -> None:
-        """By vFlash packets where the server says that it is flash; whole sectors are kept."""
-        if not any(start <= address < end for start, end in self._flash):
+        """By vFlash packets where the server says that it is flash.
+
+        OpenOCD erases whole blocks only; their other content is kept.
+        """
+        first, last = self._flash_at(address), self._flash_at(address + len(data) - 1)
+        if first is None or last is None:
             self._write_memory(address, data)
             return
         if self._read_memory(address, len(data)) == data:
             return  # no wear for nothing
+        start, end = first.block_of(address)[0], last.block_of(address + len(data) - 1)[1]
+        before = self._read_memory(start, address - start)
+        behind = self._read_memory(address + len(data), end - address - len(data))
+        self._program(start, before + data + behind)
+
+    def _program(self, address: int, data: bytes) -> None:
+        """Erase and write whole blocks."""
         what = f"programming {len(data)} bytes of flash at 0x{address:08x}"
         place = f"vFlashErase:{address:x},{len(data):x}"
         self._expect_ok(place.encode(), what, _FLASH_SECONDS)
@@ -166,6 +171,10 @@ class GdbDevice(DebuggerDevice):
             head = f"vFlashWrite:{address + start:x}:".encode()
             self._expect_ok(head + data[start : start + step], what, _FLASH_SECONDS)
         self._expect_ok(b"vFlashDone", what, _FLASH_SECONDS)
+        self._cycles.forget()  # OpenOCD resets the board in front and behind
+
+    def _flash_at(self, address: int) -> FlashArea | None:
+        return next((area for area in self._flash if area.start <= address < area.end), None)
 
     def _read_registers(self) -> dict[str, int]:
         names = [n for n in register_ids(self.platform.core.architecture) if n in self._registers]

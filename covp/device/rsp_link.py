@@ -11,6 +11,7 @@ from covp.device.rsp import Damaged, Decoder, Packet, Signal, encode
 from covp.errors import DeviceError
 
 REPLY_SECONDS = 10.0
+_CLOSE_SECONDS = 0.5
 _RESENDS = 3
 
 
@@ -32,7 +33,16 @@ class RspLink:
         self._damaged = 0
 
     def close(self) -> None:
-        """End the connection; a second call does nothing."""
+        """End the connection; a second call does nothing.
+
+        OpenOCD has one client: it refuses the next until it has noticed that this one is gone.
+        """
+        with contextlib.suppress(OSError, ValueError):
+            self._socket.shutdown(socket.SHUT_WR)
+            deadline = time.monotonic() + _CLOSE_SECONDS
+            while (left := deadline - time.monotonic()) > 0:
+                if select.select([self._socket], [], [], left)[0] and not self._socket.recv(4096):
+                    break
         self._socket.close()
 
     def request(self, data: bytes | str, step: str, seconds: float = REPLY_SECONDS) -> bytes:

@@ -64,7 +64,7 @@ def test_wait_states_of_full_speed(name: str) -> None:
 
 
 def test_the_instruction_cache_is_on_after_each_reset() -> None:
-    with with_memory_at("stm32f746", FLASH_ACR["stm32f746"][0]) as (core, port):
+    with with_memory_at("stm32f746", FLASH_ACR["stm32f746"][0]) as (_, port):
         for _ in range(2):
             port.output(f"mww 0x{CCR:x} 0")
             port.output("reset halt")
