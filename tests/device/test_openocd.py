@@ -25,16 +25,10 @@ int64_t wide(int32_t a, int64_t b) { return a + b; }
 void fill(int32_t *p, int32_t n) { for (int32_t i = 0; i < n; i++) p[i] = i * i; }
 """
 # 3 instructions a round, nothing that a cache or a branch predictor changes
-LOOP = """
-start:
-    movs r0, #200
-again:
-    nop
-    subs r0, #1
-    bne again
-end:
-    b end
-"""
+LOOPS = {
+    "cortex_m": "start: movs r0, #200\nagain: nop\n subs r0, #1\n bne again\nend: b end",
+    "riscv": "start: li a0, 200\nagain: nop\n addi a0, a0, -1\n bnez a0, again\nend: j end",
+}
 
 
 @pytest.fixture(scope="module")
@@ -120,20 +114,22 @@ def test_the_same_bits_as_on_the_virtual_device(
     assert cycles[0] < cycles[1] < cycles[0] + 2000
 
 
-def test_cycles_are_what_the_counter_says(cortex_m: Board) -> None:
-    platform = cortex_m.core.platform
-    start = platform.ram.start + 0x100
-    alone = load("stm32f746", LOOP, start)
+@pytest.mark.parametrize("name", LOOPS)
+def test_cycles_are_what_the_counter_says(request: pytest.FixtureRequest, name: str) -> None:
+    """DWT_CYCCNT or mcycle, against the same loop on a virtual device without a debugger."""
+    board = board_of(request, name)
+    start = board.core.platform.ram.start + 0x100
+    alone = load(board.core.platform.name, LOOPS[name], start)
     expected = alone.run()
     end = alone.labels["end"]
-    device = cortex_m.device()
-    device.write(start, alone.device.read(start, end + 2 - start))
+    device = board.device()
+    device.write(start, alone.device.read(start, end + 4 - start))
     alone.device.close()
-    before = cortex_m.core.instructions
+    before = board.core.instructions
     stop = device.execute(start, end)
     device.close()
     assert stop.instructions is None
-    assert cortex_m.core.instructions - before == expected.instructions == 1 + 3 * 200
+    assert board.core.instructions - before == expected.instructions == 1 + 3 * 200
     assert stop.cycles == expected.cycles
 
 
