@@ -26,6 +26,7 @@ from covp.tune.records import Objective
 )
 @options.device
 @options.toolchain
+@options.operators
 @options.seed
 @options.optimize
 @options.tuned

@@ -22,6 +22,7 @@ from covp.tune.records import Objective
 @options.platform
 @options.accelerators
 @options.toolchain
+@options.operators
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
 @options.optimize

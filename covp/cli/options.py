@@ -39,3 +39,22 @@ optimize = click.option(
     help="Which of the tuned schedules to take.",
 )
 tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")
+
+
+def _load_operators(
+    context: click.Context, option: click.Parameter, files: tuple[str, ...]
+) -> None:
+    from covp.graph.user_operators import load_operator_file
+
+    for file in files:
+        load_operator_file(file)
+
+
+operators = click.option(
+    "--operators",
+    multiple=True,
+    metavar="FILE.py",
+    callback=_load_operators,
+    expose_value=False,
+    help="Registers operators that covp does not know.",
+)

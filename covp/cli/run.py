@@ -19,6 +19,7 @@ from covp.tune.records import Objective
 @options.accelerators
 @options.device
 @options.toolchain
+@options.operators
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
 @click.option(

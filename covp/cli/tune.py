@@ -24,6 +24,7 @@ from covp.tune.tuner import tune as search
 @options.platform
 @options.device
 @options.toolchain
+@options.operators
 @click.option("--trials", type=click.IntRange(1), help="New trials a layer; default: 64.")
 @click.option("--seconds", type=click.FloatRange(0), help="Time for all layers together.")
 @click.option(

@@ -11,6 +11,7 @@ from covp.codegen.schedule import Schedule
 from covp.cores import Core
 from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op, Tensor
+from covp.graph.user_operators import find_user_operator
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class KernelRequest:
 
 Emitter = Callable[[KernelRequest], LayerCode]
 Schedules = Callable[[KernelRequest], list[Schedule]]
+USER = "user's"
+"""The kind under which the emitter of users' operators is registered."""
 _EMITTERS: dict[tuple[str, str], Emitter] = {}
 _SCHEDULES: dict[tuple[str, str], Schedules] = {}
 
@@ -139,6 +142,8 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     op = request.op
     dtype: Any = op.input(0).dtype
     emitter = _EMITTERS.get((op.kind, dtype.name))
+    if emitter is None and find_user_operator(op.kind) is not None:
+        emitter = _EMITTERS[USER, dtype.name]
     if emitter is None:
         known = sorted({d for k, d in _EMITTERS if k == op.kind})
         hint = f"it exists for {', '.join(known)}" if known else "the operator has none"

@@ -13,9 +13,10 @@ import tflite
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.frontend.tflite_options import CONVERTERS
+from covp.frontend.tflite_options import CONVERTERS, Converter
 from covp.graph.graph import Graph, Op, Quantization, Tensor
 from covp.graph.ops import definition
+from covp.graph.user_operators import find_user_operator
 
 _IDENTIFIER = b"TFL3"
 _DTYPES = {
@@ -186,11 +187,7 @@ class _Reader:
 
     def _op(self, index: int) -> Op:
         raw = self.subgraph.Operators(index)
-        kind = self._kind(raw)
-        convert = CONVERTERS.get(kind)
-        if convert is None:
-            known = ", ".join(sorted(CONVERTERS))
-            raise ModelError(f"operator {index} is {kind}, which is not supported; known: {known}")
+        kind, convert = self._converter(raw, index)
         inputs: list[Tensor | None] = []
         for i in self._range(raw.InputsLength()):
             at = int(raw.Inputs(i))
@@ -199,12 +196,33 @@ class _Reader:
         op = Op(kind, f"{kind.lower()}_{index}", inputs, outputs, None, index)
         _widen_weights(op)
         try:
-            options = raw.BuiltinOptions()
+            options = self._options(raw)
             op.attributes = convert(op, options)
             _check(op)
         except ModelError as error:
             raise ModelError(f"operator {index} ({kind}): {error}") from None
         return op
+
+    def _converter(self, raw: Any, index: int) -> tuple[str, Converter]:
+        """Kind and converter: covp's own, or a user's."""
+        kind = self._kind(raw)
+        if kind in CONVERTERS:
+            return kind, CONVERTERS[kind]
+        operator = find_user_operator(kind.removeprefix("custom "))
+        if operator is None:
+            known = ", ".join(sorted(CONVERTERS))
+            raise ModelError(
+                f"operator {index} is {kind}, which is not supported; known: {known} "
+                "(others can be added from outside, see --operators)"
+            )
+        return operator.kind, operator.convert or (lambda op, options: None)
+
+    def _options(self, raw: Any) -> Any:
+        """The options table; of custom operators their bytes."""
+        if not self._kind(raw).startswith("custom "):
+            return raw.BuiltinOptions()
+        content = raw.CustomOptionsAsNumpy()
+        return b"" if isinstance(content, int) else content.tobytes()
 
     def _kind(self, raw: Any) -> str:
         code = self.model.OperatorCodes(raw.OpcodeIndex())

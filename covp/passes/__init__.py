@@ -8,6 +8,7 @@ from covp.graph.graph import Graph
 from covp.passes.constant_folding import fold_constants
 from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
+from covp.passes.expand_operators import expand_operators
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
@@ -16,6 +17,7 @@ from covp.passes.unread_channels import remove_unread_channels
 Pass = Callable[[Graph], None]
 
 PASSES: tuple[Pass, ...] = (
+    expand_operators,
     fold_constants,
     remove_no_ops,
     fuse_pads,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -36,7 +36,7 @@ class Odd(AcceleratorBackend):
     """A backend that tests change for the worse."""
 
     name = "odd"
-    patterns = (Pattern("fc", op("FULLY_CONNECTED")),)
+    patterns: ClassVar[tuple[Pattern, ...]] = (Pattern("fc", op("FULLY_CONNECTED")),)
     peripheral = Unit
     body = "*(volatile uint32_t *)0x70000000 = 1;"
 

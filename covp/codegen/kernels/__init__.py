@@ -14,4 +14,5 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     resize,
     softmax,
     unary_table,
+    user_operator,
 )

@@ -1,0 +1,155 @@
+"""Operators from outside: what covp does not know by itself, registered by a user or a package.
+
+A file given to ``covp run --operators FILE.py``, or a module behind an entry point in the group
+``covp.operators``, calls `register_operator`; see examples/hard_swish.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from covp.errors import CovpError, ModelError, UsageError
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, no_macs
+
+ENTRY_POINTS = "covp.operators"
+
+
+def same_shape(op: Op) -> list[Shape]:
+    """The shape rule of operators that work element by element."""
+    return [op.input(0).shape]
+
+
+@dataclass(frozen=True)
+class UserOperator:
+    """An operator kind, and how it is computed on the core: by ``compose``, ``body`` or a table.
+
+    Attributes:
+        kind: TFLite's builtin name ("HARD_SWISH"), or the custom operator's name.
+        reference: the inputs' values (None for one left out) to the outputs'; the oracle of all
+            that is computed elsewhere.
+        infer_shapes: the outputs' shapes; raises ModelError where the inputs do not fit.
+        convert: the operator and its options in the model file (a flatbuffer table, for custom
+            operators bytes) to `Op.attributes`.
+        compose: operators that covp knows, in order, which compute the same; the last ones write
+            ``op.outputs``. None: this operator is not composed.
+        body: C statements of a kernel. It reads ``input`` (or ``input0``, ``input1``...) and
+            writes ``output``, typed pointers to dense arrays. Without it, int8 operators of one
+            input are looked up in a table made by ``reference``.
+        definitions: C text in front of the kernel's function.
+        macs: multiply-accumulates of the operator.
+    """
+
+    kind: str
+    reference: Callable[[Op, Sequence[Array | None]], list[Array]]
+    infer_shapes: Callable[[Op], list[Shape]] = same_shape
+    convert: Callable[[Op, Any], Any] | None = None
+    compose: Callable[[Op], Sequence[Op] | None] | None = None
+    body: Callable[[Op], str] | None = None
+    definitions: Callable[[Op], str] | None = None
+    macs: Callable[[Op], int] = no_macs
+
+
+_OPERATORS: dict[str, UserOperator] = {}
+_loaded = False
+
+
+def register_operator(operator: UserOperator) -> UserOperator:
+    """Make an operator known; one of the same name from the same place replaces the earlier.
+
+    Raises:
+        UsageError: covp knows an operator of that name by itself.
+    """
+    if operator.kind in OPS and operator.kind not in _OPERATORS:
+        raise UsageError(f"operator {operator.kind}: covp has one of its own")
+    _OPERATORS[operator.kind] = operator
+    OPS[operator.kind] = OpDefinition(operator.infer_shapes, operator.reference, operator.macs)
+    return operator
+
+
+def unregister_operator(kind: str) -> None:
+    """Forget an operator. Raises KeyError."""
+    del _OPERATORS[kind]
+    del OPS[kind]
+
+
+def find_user_operator(kind: str) -> UserOperator | None:
+    """A registered operator, those of installed packages included."""
+    if kind not in _OPERATORS and kind not in OPS:
+        _load_installed()
+    return _OPERATORS.get(kind)
+
+
+def composition(op: Op) -> list[Op] | None:
+    """What a user's operator is composed of, checked; None where it is not.
+
+    Raises:
+        ModelError: ``compose`` broke its contract.
+    """
+    operator = _OPERATORS.get(op.kind)
+    if operator is None or operator.compose is None:
+        return None
+    try:
+        found = operator.compose(op)
+    except CovpError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{op.name}: compose() of {op.kind} raised {type(error).__name__}: {error}"
+        ) from error
+    if found is None:
+        return None
+    ops = list(found)
+    written = [tensor for part in ops for tensor in part.outputs]
+    if not all(any(out is tensor for tensor in written) for out in op.outputs):
+        raise ModelError(f"{op.name}: compose() of {op.kind} leaves its output unwritten")
+    return ops
+
+
+def load_operator_file(path: str | Path) -> None:
+    """Run a Python file that registers operators.
+
+    Raises:
+        UsageError: there is no such file, or it registers nothing.
+        ModelError: it raises.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"--operators {path}: no such file")
+    before = dict(_OPERATORS)
+    name = f"covp_operators_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except CovpError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    if before == _OPERATORS:
+        raise UsageError(f"--operators {path}: it calls register_operator for nothing new")
+
+
+def _load_installed() -> None:
+    """Import what installed packages name in the entry point group, once."""
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found = entry.load()
+        except Exception as error:
+            raise ModelError(
+                f"operators of {entry.value} cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
+        if isinstance(found, UserOperator):
+            register_operator(found)

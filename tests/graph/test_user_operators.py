@@ -1,0 +1,155 @@
+"""Operators from outside the tree: read, computed on cores and on an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import covp
+from covp.cli.main import main
+from covp.errors import ModelError, UsageError
+from covp.frontend.tflite import read_tflite
+from covp.graph import user_operators
+from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.reference import run_reference
+from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
+from covp.zoo.tflite_writer import write_tflite
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "hard_swish.py"
+
+
+@pytest.fixture
+def hard_swish() -> Iterator[None]:
+    user_operators.load_operator_file(EXAMPLE)
+    yield
+    unregister_operator("HARD_SWISH")
+
+
+def graph(dtype: Any, input_scale: float, output_scale: float, zero_points: Any) -> Graph:
+    def tensor(name: str, scale: float, zero_point: int) -> Tensor:
+        quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
+        return Tensor(name, (1, 256), np.dtype(dtype), quantization if dtype == np.int8 else None)
+
+    x, y = tensor("x", input_scale, zero_points[0]), tensor("y", output_scale, zero_points[1])
+    return Graph("swish", [x], [y], [Op("HARD_SWISH", "hard_swish_0", [x], [y])])
+
+
+SCALES = [
+    (0.05, 0.04, (3, -110)),
+    (0.02, 0.02, (0, 0)),
+    (0.1, 0.1, (-128, -128)),
+    (0.003, 0.002, (17, -5)),
+    (0.3, 0.05, (100, -121)),
+]
+
+
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.usefixtures("hard_swish")
+def test_the_example_s_reference_is_litert_s(litert: Any, scales: Any) -> None:
+    data = write_tflite(graph(np.int8, *scales))
+    x = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    (wanted,) = litert(data, [x])
+    (found,) = run_reference(read_tflite(data, "swish"), [x])
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("accelerators", [[], [f"{EXAMPLE}:Lookup"]], ids=["core", "lookup"])
+@pytest.mark.usefixtures("hard_swish")
+def test_int8_on_the_core_and_on_its_accelerator(accelerators: list[str]) -> None:
+    model = read_tflite(write_tflite(graph(np.int8, *SCALES[0])), "swish")
+    x = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    program = covp.compile(model, "riscv32", accelerators)
+    assert [layer.target for layer in program.layers] == ["lookup" if accelerators else "cpu"]
+    with covp.Session("riscv32") as session:
+        module = session.load(program)
+        np.testing.assert_array_equal(module.run(x), run_reference(model, [x])[0])
+
+
+@pytest.mark.usefixtures("hard_swish")
+def test_float_is_composed(litert: Any) -> None:
+    data = write_tflite(graph(np.float32, 0, 0, (0, 0)))
+    x = np.linspace(-8, 8, 256, dtype=np.float32).reshape(1, 256)
+    program = covp.compile(read_tflite(data, "swish"), "riscv32f")
+    assert [layer.op for layer in program.layers] == ["ADD", "MUL", "MUL"]
+    with covp.Session("riscv32f") as session:
+        out = session.load(program).run(x)
+    np.testing.assert_allclose(out, litert(data, [x])[0], rtol=1e-5, atol=1e-6)
+
+
+def test_without_it_the_model_is_refused_with_a_way_out() -> None:
+    with pytest.raises(ModelError, match=r"HARD_SWISH, which is not supported.*--operators"):
+        read_tflite(write_tflite(graph(np.int8, *SCALES[0])), "swish")
+
+
+def test_the_command_line_takes_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "swish.tflite"
+    user_operators.load_operator_file(EXAMPLE)
+    file.write_bytes(write_tflite(graph(np.int8, *SCALES[0])))
+    unregister_operator("HARD_SWISH")
+    with pytest.raises(SystemExit) as done:
+        main(["run", str(file), "-p", "riscv32", "--operators", str(EXAMPLE), "-a", str(EXAMPLE)])
+    unregister_operator("HARD_SWISH")
+    assert done.value.code == 0, capsys.readouterr().err
+    assert "lookup received 1 jobs" in capsys.readouterr().out
+
+
+def own(**more: Any) -> UserOperator:
+    def square(op: Op, values: Any) -> list[Any]:
+        return [values[0] * values[0]]
+
+    return UserOperator("SQUARE", square, **more)
+
+
+@pytest.fixture
+def float_square() -> Iterator[Graph]:
+    x, y = (Tensor(name, (3, 5), np.dtype(np.float32)) for name in "xy")
+    yield Graph("square", [x], [y], [Op("SQUARE", "square_0", [x], [y])])
+    unregister_operator("SQUARE")
+
+
+def test_own_c(float_square: Graph) -> None:
+    def body(op: Op) -> str:
+        return f"for (int i = 0; i < {op.output.size}; i++)\n    output[i] = square(input[i]);"
+
+    register_operator(own(body=body, definitions=lambda op: (
+        "static float square(float x) { return x * x; }")))  # fmt: skip
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    with covp.Session("stm32f746") as session:
+        module = session.load(covp.compile(float_square, "stm32f746"))
+        np.testing.assert_array_equal(module.run(x), x * x)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "neither compose"),
+        ({"body": lambda op: 7}, "must return C text"),
+        ({"body": lambda op: 1 // 0}, "ZeroDivisionError"),
+        ({"compose": lambda op: 1 // 0}, "ZeroDivisionError"),
+        ({"compose": lambda op: []}, "leaves its output unwritten"),
+    ],
+)
+def test_mistakes_name_the_operator(float_square: Graph, more: Any, message: str) -> None:
+    register_operator(own(**more))
+    with pytest.raises(ModelError, match=rf"square_0: .*SQUARE.*{message}"):
+        covp.compile(float_square, "riscv32f")
+
+
+def test_files_that_register_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "nothing.py"
+    file.write_text("x = 1\n")
+    with pytest.raises(UsageError, match="calls register_operator for nothing"):
+        user_operators.load_operator_file(file)
+    file.write_text("1 / 0\n")
+    with pytest.raises(ModelError, match="ZeroDivisionError"):
+        user_operators.load_operator_file(file)
+    with pytest.raises(UsageError, match="no such file"):
+        user_operators.load_operator_file(tmp_path / "none.py")
+    with pytest.raises(UsageError, match="covp has one of its own"):
+        register_operator(UserOperator("ADD", lambda op, values: []))

@@ -1,0 +1,112 @@
+"""Transposes that undo each other go, the others sink; the values stay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.graph.attributes import Elementwise, Transpose
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.reference import run_reference
+from covp.passes.copy import copy_graph
+from covp.passes.transposes import remove_transposes
+from covp.verify import ConvCase
+
+FORTH, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+class Builder:
+    """A graph of float operators on NHWC and NCHW tensors."""
+
+    def __init__(self) -> None:
+        self.x = self.tensor((1, 4, 5, 3))
+        self.ops: list[Op] = []
+
+    def tensor(self, shape: tuple[int, ...]) -> Tensor:
+        return Tensor(f"t{id(object())}_{np.random.random()}", shape, np.dtype(np.float32))
+
+    def add(self, kind: str, *inputs: Tensor, attributes: object = None) -> Tensor:
+        shape = inputs[0].shape
+        if isinstance(attributes, Transpose):
+            shape = tuple(shape[axis] for axis in attributes.permutation)
+        out = self.tensor(shape)
+        self.ops.append(Op(kind, f"op{len(self.ops)}", list(inputs), [out], attributes))
+        return out
+
+    def move(self, x: Tensor, order: tuple[int, ...]) -> Tensor:
+        return self.add("TRANSPOSE", x, attributes=Transpose(order))
+
+    def graph(self, *outputs: Tensor) -> Graph:
+        return Graph("g", [self.x], list(outputs), self.ops)
+
+
+def transposes_left(graph: Graph) -> int:
+    """After the pass, whose values are checked."""
+    changed = copy_graph(graph)
+    remove_transposes(changed)
+    x = np.random.default_rng(0).standard_normal(graph.inputs[0].shape).astype(np.float32)
+    for got, wanted in zip(run_reference(changed, [x]), run_reference(graph, [x]), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    return sum(op.kind == "TRANSPOSE" for op in changed.ops)
+
+
+def test_a_pair_cancels_and_another_order_does_not() -> None:
+    b = Builder()
+    y = b.add("RELU", b.move(b.move(b.x, FORTH), BACK))
+    assert transposes_left(b.graph(y)) == 0
+    b = Builder()
+    y = b.add("RELU", b.move(b.move(b.x, FORTH), FORTH))
+    assert transposes_left(b.graph(y)) == 2
+
+
+def test_a_transposed_output_of_the_graph_stays() -> None:
+    b = Builder()
+    assert transposes_left(b.graph(b.move(b.move(b.x, FORTH), BACK))) == 2
+
+
+def test_what_others_read_stays() -> None:
+    b = Builder()
+    inner = b.move(b.x, FORTH)
+    y = b.add("RELU", b.move(inner, BACK))
+    assert transposes_left(b.graph(y, b.add("TANH", inner))) == 1
+
+
+def test_a_skip_connection_keeps_the_inner_layout() -> None:
+    """conv, conv, add, conv in NCHW, as a residual block: one transpose in, one out."""
+    b = Builder()
+
+    def unit(x: Tensor) -> Tensor:
+        return b.move(b.add("LOGISTIC", b.move(x, FORTH)), BACK)
+
+    first = unit(b.x)
+    second = unit(first)
+    total = b.add("ADD", first, second, attributes=Elementwise("relu"))
+    y = b.add("TANH", unit(total))
+    # LOGISTIC stands for a convolution, but may be transposed itself: all of them go
+    assert transposes_left(b.graph(y)) <= 2
+
+
+def test_a_sum_of_which_one_side_is_transposed_is_left_alone() -> None:
+    b = Builder()
+    b.x = b.tensor((1, 4, 4, 4))
+    y = b.add("ADD", b.move(b.x, FORTH), b.add("TANH", b.x), attributes=Elementwise())
+    assert transposes_left(b.graph(b.add("RELU", y))) == 1
+
+
+def test_vanilla_puts_two_transposes_around_a_chain() -> None:
+    from covp.accelerator.registry import find_backend
+    from covp.codegen.compile import split_graph
+
+    first = ConvCase(dtype="float32", size=(5, 6), channels=(3, 4), kernel=(3, 3), same=True)
+    graph = first.graph()
+    for number in range(2):
+        more = ConvCase(dtype="float32", size=(5, 6), channels=(4, 4), kernel=(3, 3), same=True)
+        op = more.graph().ops[0]
+        op.inputs[0] = graph.outputs[0]
+        op.name = f"layer_{number}"
+        op.output.name = f"y{number}"
+        graph.ops.append(op)
+        graph.outputs = [op.output]
+    lowered, split = split_graph(graph, [find_backend("vanilla")])
+    kinds = [op.kind for op in lowered.ops]
+    assert kinds.count("TRANSPOSE") == 2
+    assert [p.backend is not None for p in split.placements] == [False, True, True, True, False]
