@@ -74,6 +74,7 @@ class OpenOcdDevice(DebuggerDevice):
         self._start()
 
     def _start(self) -> None:
+        self._port.value("version")  # soon answered, by OpenOCD only
         self._reset_halt()
         self._port.output("rbp all")  # a client that broke off may have left one
         self._cycles.forget()

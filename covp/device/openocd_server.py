@@ -100,7 +100,8 @@ class OpenOcdServer:
                 raise DeviceError(f"OpenOCD does not start: {self._reason()}")
             if time.monotonic() > deadline:
                 raise DeviceError(
-                    f"OpenOCD is not ready after {_START_SECONDS:g} s: {self._reason()}"
+                    f"OpenOCD is not ready after {_START_SECONDS:g} s; is another one at that "
+                    f"probe? {self._reason()}"
                 )
             time.sleep(0.01)
 
@@ -108,7 +109,7 @@ class OpenOcdServer:
         found = _TROUBLE.findall(self.log)
         text = found[0].removeprefix("Error: ") if found else self.log[-200:]
         reason = " ".join(text.split()) or "it says nothing"
-        if "open failed" in reason:
+        if "open failed" in reason or "No J-Link device found" in reason:
             reason += "; no debug probe was found: is the board plugged in, may this user open it?"
         return reason
 

@@ -95,7 +95,7 @@ class TclPort:
         while _END not in self._rest:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise self._dead(step, f"no answer within {seconds:g} s")
+                raise self._dead(step, f"no answer within {seconds:g} s; is that its Tcl port?")
             # short looks, so that Ctrl-C is noticed
             if not select.select([connected], [], [], min(left, 0.2))[0]:
                 continue
