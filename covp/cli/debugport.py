@@ -9,6 +9,7 @@ import click
 
 import covp.debug
 from covp.cli import options
+from covp.cli.ctrl_c import until_ctrl_c
 from covp.debug.ports import PROTOCOLS, debug_port
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
@@ -16,6 +17,7 @@ from covp.device.virtual import VirtualDevice
 from covp.platform_file import Platform, load_platform
 
 _PORTS = {"stlink": 7184, "jtag": 9824}
+_JTAG_TARGETS = {"stm32f746": "target/stm32f7x.cfg", "stm32l4r5": "target/stm32l4x.cfg"}
 
 
 @click.command()
@@ -35,10 +37,11 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
     name = protocol or ("stlink" if chosen.core.architecture == "arm" else "jtag")
     with VirtualDevice(chosen) as device, DebugTarget(device) as target:
         handler = debug_port(name, target)
-        with DebugServer(handler, host, _PORTS[name] if port is None else port) as server:
+        at = _PORTS[name] if port is None else port
+        with DebugServer(handler, host, at) as server, until_ctrl_c():
             click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
             click.echo(f"  {openocd_line(chosen, name, server.port)}")
-            _wait_for_ctrl_c()
+            threading.Event().wait()
 
 
 def openocd_line(platform: Platform, protocol: str, port: int) -> str:
@@ -55,11 +58,5 @@ def openocd_line(platform: Platform, protocol: str, port: int) -> str:
     adapter = f"adapter driver remote_bitbang; remote_bitbang port {port}"
     return (
         f'openocd -c "{adapter}; remote_bitbang host 127.0.0.1; transport select jtag" '
-        "-f target/stm32f7x.cfg"
+        f"-f {_JTAG_TARGETS.get(platform.name, 'target/YOURS.cfg')}"
     )
-
-
-def _wait_for_ctrl_c() -> None:
-    # a wait without end would not notice Ctrl-C on every platform
-    while True:
-        threading.Event().wait(3600)

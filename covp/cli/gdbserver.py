@@ -10,6 +10,7 @@ import click
 
 from covp.cache import write_atomically
 from covp.cli import options
+from covp.cli.ctrl_c import until_ctrl_c
 from covp.codegen.compile import compile
 from covp.codegen.program import Program
 from covp.debug.gdb_stub import GdbStub
@@ -77,10 +78,10 @@ def gdbserver(
             if entry is not None:
                 target.write_register("pc", entry)  # as GDB's load does
             stub = GdbStub(target, lambda line: click.echo(line, err=True))
-            with DebugServer(stub.serve, host, port) as server:
+            with DebugServer(stub.serve, host, port) as server, until_ctrl_c():
                 at = f"[{host}]" if ":" in host else host
                 _greet(chosen, f"{at}:{server.port}", elf, program)
-                _wait_for_ctrl_c()
+                threading.Event().wait()
 
 
 def _firmware(
@@ -122,10 +123,3 @@ def _greet(platform: Platform, address: str, elf: Path | None, program: Program 
         layers = ", ".join(layer.function for layer in program.layers)
         click.echo(f"break in main, covp_exit, or a layer: {layers}")
         click.echo("in covp_exit, covp_exit_status is the number of wrong output bytes")
-
-
-def _wait_for_ctrl_c() -> None:
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        click.echo("stopped", err=True)

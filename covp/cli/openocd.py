@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from covp.cli import options
+from covp.cli.ctrl_c import until_ctrl_c
 from covp.device.openocd import DEFAULT_PORT
 from covp.device.openocd_server import OpenOcdServer
 from covp.platform_file import load_platform
@@ -37,7 +38,7 @@ def openocd() -> None:
 def start(platform: str, port: int, configs: tuple[str, ...], commands: tuple[str, ...]) -> None:
     """Start OpenOCD with the platform's board file and keep it running until Ctrl-C."""
     chosen = load_platform(platform)
-    with OpenOcdServer(chosen, port, configs, commands) as server:
+    with OpenOcdServer(chosen, port, configs, commands) as server, until_ctrl_c():
         click.echo("OpenOCD has reached the board; run models on it with")
         click.echo(f"  covp run kws -p {platform} --device openocd:127.0.0.1:{server.port}")
         server.wait()

@@ -14,8 +14,9 @@ from covp.debug.stlink import StLink
 from covp.debug.target import DebugTarget
 from covp.errors import UsageError, near_misses
 
-# The second port in the chain of the STM32F7, RM0385 section 40.6.1: its boundary scan.
-_BOUNDARY_SCANS = {"stm32f746": BypassTap(5, 0x06449041, 1)}
+# The second port in the chain, its boundary scan: RM0385 section 40.6.1, RM0432 section 57.6.1.
+_BOUNDARY_SCANS = {"stm32f746": 0x06449041, "stm32l4r5": 0x06470041}
+_SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 
 
 def stlink(target: DebugTarget) -> Callable[[socket.socket], None]:
@@ -34,7 +35,7 @@ def jtag(target: DebugTarget) -> Callable[[socket.socket], None]:
     scan = _BOUNDARY_SCANS.get(target.device.platform.name)
     taps: list[Tap] = [JtagDp(core, core.ids.jtag_id, core.ids.ap_id)]
     if scan is not None:
-        taps.append(scan)
+        taps.append(BypassTap(_SCAN_IR_LENGTH, scan, _SCAN_IDCODE))
     return RemoteBitbang(TapChain(taps), core.control.reset).serve
 
 
