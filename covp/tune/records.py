@@ -22,7 +22,7 @@ from covp.graph.graph import Op, Tensor
 
 Objective = Literal["speed", "balanced", "size"]
 Cost = Literal["instructions", "cycles", "time"]
-VERSION = 2
+VERSION = 3
 """Of the kernels: a change of what a schedule means makes old trials worthless."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}

@@ -23,7 +23,7 @@ from covp.errors import UsageError
 from covp.graph.resolved import QuantizedConv2D, resolve
 
 _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
-_PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7), "unroll": (1, 2, 4), "peeled": (0, 1)}
+_PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peeled": (0, 1)}
 _WINOGRAD = Space(
     "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
 )
@@ -124,8 +124,8 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
             problem,
             schedule["pairs"],
             schedule["unroll"],
-            weight_bits=schedule.knobs.get("weights", 8),
-            peeled=bool(schedule.knobs.get("peeled", 0)),
+            weight_bits=schedule["weights"],
+            peeled=bool(schedule["peeled"]),
         )
         return replace(code.layer(), schedule=str(schedule))
     if schedule.tile == "winograd":
