@@ -102,7 +102,10 @@ class Accelerator(AcceleratorBackend):
         """
 
     def accepts(self, layer: Any) -> Iterable[Limit]:
-        """What is required of a layer beyond the ranges of the job's numbers."""
+        """What is required of a layer beyond the ranges of the job's numbers.
+
+        A generator is asked no further than to the first limit that does not hold.
+        """
         return ()
 
     def check(self, job: JobValues) -> str | None:
@@ -137,9 +140,11 @@ class Accelerator(AcceleratorBackend):
             layer = self.layer(match)
         except ModelError as error:
             return str(error)
-        own = list(self.accepts(layer))
-        if not all(limit.holds for limit in own):
-            return own
+        own: list[Limit] = []
+        for limit in self.accepts(layer):
+            own.append(limit)
+            if not limit.holds:
+                return own
         values = self.registers(layer)
         self._check_names(values)
         return own + [

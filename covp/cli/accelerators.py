@@ -1,19 +1,34 @@
-"""``covp accelerators``: what can be named with --accel."""
+"""``covp accelerators``: what can be named with --accel, and the register maps."""
 
 from __future__ import annotations
 
 import click
 
-from covp.accelerator.registry import list_backends
+from covp.accelerator.registry import find_backend, list_backends
 from covp.cli import options
 from covp.cli.output import print_json
 
 
 @click.command()
+@click.argument("accelerator", required=False, metavar="[ACCEL]")
+@click.option(
+    "--registers",
+    type=click.Choice(["markdown", "header", "svd"]),
+    help="Print ACCEL's register map: a table, the driver's C header, or CMSIS-SVD.",
+)
+@click.option("-p", "--platform", default="riscv32", show_default=True, help="For the addresses.")
 @options.as_json
-def accelerators(as_json: bool) -> None:
+def accelerators(
+    accelerator: str | None, registers: str | None, platform: str, as_json: bool
+) -> None:
     """List the accelerators that can be named with --accel, with their parameters."""
-    known = list_backends()
+    if registers is not None:
+        if accelerator is None:
+            raise click.UsageError("--registers needs the name of an accelerator")
+        click.echo(_register_map(accelerator, registers, platform), nl=False)
+        return
+    name = find_backend(accelerator).name if accelerator is not None else None
+    known = [info for info in list_backends() if name in (None, info.name)]
     if as_json:
         print_json(
             [
@@ -34,3 +49,23 @@ def accelerators(as_json: bool) -> None:
         click.echo(f"{info.name} ({info.origin}): {info.description}")
         for p in info.parameters:
             click.echo(f"    {p.name}={p.text(p.default)}  {p.description}")
+
+
+def _register_map(spec: str, form: str, platform_name: str) -> str:
+    """The registers of an accelerator in its first place on a platform."""
+    from covp.codegen.compile import accelerator_places
+    from covp.machine.peripheral import Peripheral
+    from covp.machine.svd import svd
+    from covp.platform_file import load_platform
+
+    backend = find_backend(spec)
+    model = backend.make_peripheral()
+    if not isinstance(model, Peripheral):
+        raise click.UsageError(f"{backend.name} has no registers: it is not on the bus")
+    platform = load_platform(platform_name)
+    ((base, _),) = accelerator_places(platform, 1)
+    if form == "svd":
+        return svd(platform, {backend.name: (base, model)})
+    if form == "header":
+        return model.registers.c_header(backend.name.upper(), base)
+    return model.registers.markdown()
