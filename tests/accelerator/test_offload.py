@@ -115,3 +115,18 @@ def test_a_platform_without_a_slot_is_named_with_the_missing_key() -> None:
     platform = replace(load_platform("riscv32"), accelerators=None)
     with pytest.raises(PlatformError, match=r"accelerators\.base"):
         covp.compile(network(), platform, accelerators=["qconv2d"])
+
+
+@pytest.mark.parametrize("wait", ["poll", "sleep"])
+@pytest.mark.parametrize("platform", ["riscv32", "stm32f746", "cortex-m0plus"])
+def test_a_longer_job_moves_the_core_s_cycle_count_by_just_that(wait: str, platform: str) -> None:
+    graph = network()
+    x = np.random.default_rng(0).integers(-128, 128, (1, 8, 6, 3)).astype(np.int8)
+    cycles = []
+    for startup in (5000, 5001, 6000, 105_000):
+        spec = f"qconv2d:startup_cycles={startup},wait={wait}"
+        with covp.Session(platform) as session:
+            session.load(covp.compile(graph, platform, [spec])).run(x)
+            cycles.append(session.profile().cycles or 0)
+    # three jobs
+    assert [after - cycles[0] for after in cycles[1:]] == [3, 3000, 300_000]
