@@ -36,7 +36,7 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
     chosen = load_platform(platform)
     name = protocol or ("stlink" if chosen.core.architecture == "arm" else "jtag")
     with VirtualDevice(chosen) as device, DebugTarget(device) as target:
-        handler = debug_port(name, target)
+        handler = debug_port(name, target, lambda line: click.echo(line, err=True))
         at = _PORTS[name] if port is None else port
         with DebugServer(handler, host, at) as server, until_ctrl_c():
             click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")

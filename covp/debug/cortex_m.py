@@ -7,7 +7,7 @@ from typing import Protocol
 
 from covp.debug.cortex_m_comparators import BreakpointUnit, WatchpointUnit
 from covp.debug.cortex_m_control import SCS, DebugControl
-from covp.debug.cortex_m_ids import DBGMCU, CoreIds, chip_words, core_ids
+from covp.debug.cortex_m_ids import DBGMCU, CoreIds, chip_words, core_ids, flash_register
 from covp.debug.target import DebugTarget
 from covp.errors import DeviceError
 
@@ -37,7 +37,7 @@ class CortexMDebug:
 
     Args:
         target: the core; not to be closed before this is out of use.
-        log: told what a program's fault was.
+        log: told what a program's fault was, and what of the chip a debugger misses.
 
     Attributes:
         target: as given.
@@ -61,11 +61,14 @@ class CortexMDebug:
         }
         for address, word in chip_words(target.device.platform).items():
             self._units[address & -_PAGE] = _ChipWords(address % _PAGE, word)
+        self._log = log
+        self._flash = flash_register(target.device.platform)
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError where a bus access would fail."""
         self.control.look()
         if not self._touches(address, size):
+            self._note_programming(address)
             return self.target.read_memory(address, size)
         data = bytearray()
         for word in range(address & ~3, address + size, 4):
@@ -84,6 +87,15 @@ class CortexMDebug:
     def reset(self) -> None:
         """A system reset, as by a pulse on the reset line."""
         self.control.reset()
+
+    def _note_programming(self, address: int) -> None:
+        """Why OpenOCD's flash commands fail: said once."""
+        if address == self._flash:
+            self._log(
+                f"no flash controller is modelled (register 0x{address:08x}): write flash as memory, "
+                "with load_image; OpenOCD's program and flash write_image fail"
+            )
+            self._flash = None
 
     def _touches(self, address: int, size: int) -> bool:
         return any(page in self._units for page in range(address & -_PAGE, address + size, _PAGE))

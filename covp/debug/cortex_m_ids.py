@@ -132,3 +132,13 @@ def chip_words(platform: Platform) -> dict[int, int]:
     if size_address:
         words[size_address & ~3] = (platform.flash.bytes // 1024) << 8 * (size_address & 3)
     return words
+
+
+# The first register that OpenOCD's flash driver asks for to program: FLASH_CR (RM0385 section
+# 3.7.5), FLASH_OPTR (RM0432 section 3.7.8).
+_FLASH_REGISTERS = {"stm32f746": 0x40023C10, "stm32l4r5": 0x40022020}
+
+
+def flash_register(platform: Platform) -> int | None:
+    """A register that is not modelled, and asked for by whoever is to program the flash."""
+    return _FLASH_REGISTERS.get(platform.name)

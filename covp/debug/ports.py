@@ -14,24 +14,26 @@ from covp.debug.stlink import StLink
 from covp.debug.target import DebugTarget
 from covp.errors import UsageError, near_misses
 
+Log = Callable[[str], None]
+
 # The second port in the chain, its boundary scan: RM0385 section 40.6.1, RM0432 section 57.6.1.
 _BOUNDARY_SCANS = {"stm32f746": 0x06449041, "stm32l4r5": 0x06470041}
 _SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 
 
-def stlink(target: DebugTarget) -> Callable[[socket.socket], None]:
+def stlink(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
     """ST's TCP protocol in front of a Cortex-M. Raises UsageError for other cores."""
     if target.architecture != "arm":
         raise UsageError("an ST-Link reaches Cortex-M only; take --protocol jtag")
-    return StLink(CortexMDebug(target)).serve
+    return StLink(CortexMDebug(target, log)).serve
 
 
-def jtag(target: DebugTarget) -> Callable[[socket.socket], None]:
+def jtag(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
     """remote_bitbang in front of a DAP (Cortex-M) or a debug module (RISC-V)."""
     if target.architecture != "arm":
         module = DebugModule(target)
         return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve
-    core = CortexMDebug(target)
+    core = CortexMDebug(target, log)
     scan = _BOUNDARY_SCANS.get(target.device.platform.name)
     taps: list[Tap] = [JtagDp(core, core.ids.jtag_id, core.ids.ap_id)]
     if scan is not None:
@@ -39,14 +41,19 @@ def jtag(target: DebugTarget) -> Callable[[socket.socket], None]:
     return RemoteBitbang(TapChain(taps), core.control.reset).serve
 
 
-PROTOCOLS: dict[str, Callable[[DebugTarget], Callable[[socket.socket], None]]] = {
+PROTOCOLS: dict[str, Callable[[DebugTarget, Log], Callable[[socket.socket], None]]] = {
     "stlink": stlink,
     "jtag": jtag,
 }
 
 
-def debug_port(name: str, target: DebugTarget) -> Callable[[socket.socket], None]:
-    """The handler of a `DebugServer`. Raises UsageError: no such protocol, or not for this core."""
+def debug_port(
+    name: str, target: DebugTarget, log: Log = lambda line: None
+) -> Callable[[socket.socket], None]:
+    """The handler of a `DebugServer`; ``log`` is told what the debugger itself cannot know.
+
+    Raises UsageError: no such protocol, or not for this core.
+    """
     if name not in PROTOCOLS:
         raise UsageError(f"unknown protocol {name!r}: {near_misses(name, PROTOCOLS)}")
-    return PROTOCOLS[name](target)
+    return PROTOCOLS[name](target, log)
