@@ -92,8 +92,8 @@ class CortexMDebug:
         """Why OpenOCD's flash commands fail: said once."""
         if address == self._flash:
             self._log(
-                f"no flash controller is modelled (register 0x{address:08x}): write flash as memory, "
-                "with load_image; OpenOCD's program and flash write_image fail"
+                f"no flash controller is modelled (register 0x{address:08x}): write flash as "
+                "memory, with load_image; OpenOCD's program and flash write_image fail"
             )
             self._flash = None
 
