@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -110,6 +112,7 @@ def test_layers_have_the_bits_of_the_reference(case):
     graph = case.graph()
     program = covp.compile(graph, "riscv32", accelerators=["cfu"])
     assert [layer.target for layer in program.layers] == ["cfu"]
+    program = replace(program, flags=(*program.flags, "-Wall", "-Wextra", "-Werror"))
     with covp.Session("riscv32") as session:
         module = session.load(program)
         for _ in range(2):

@@ -221,8 +221,10 @@ class Requantizer:
     def _unit_function(self) -> str:
         assert self.instruction is not None
         result = self.instruction.expression.format(acc="acc", multiplier="multiplier", how="how")
+        # not used where the sums lie in the unit's accumulators
         return (
-            "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t how)\n"
+            "static inline __attribute__((unused)) int32_t "
+            "requantize(int32_t acc, int32_t multiplier, int32_t how)\n"
             f"{{\n    return {result};\n}}\n"
         )
 
