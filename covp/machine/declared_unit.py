@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,11 @@ class DeclaredUnit(JobUnit):
         self.result_register = behaviour.job.result.name
         self._author, self._port = behaviour, port
         super().__init__()
+
+    @property
+    def description(self) -> str:
+        """The author's."""
+        return (inspect.getdoc(type(self._author)) or "").partition("\n")[0]
 
     def accept(self) -> AcceptedJob:
         """See `JobUnit`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,11 @@ class Peripheral:
         self.values: dict[str, int] = {}
         self.interrupt = InterruptLine()
         Peripheral.reset(self)
+
+    @property
+    def description(self) -> str:
+        """One line on what it is."""
+        return (inspect.getdoc(type(self)) or "").partition("\n")[0]
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:
         """Called by the device; a model that needs more than that overrides it."""

@@ -53,7 +53,7 @@ def svd(platform: Platform, peripherals: Mapping[str, tuple[int, Peripheral]]) -
 def _add_peripheral(parent: Element, name: str, base: int, model: Peripheral) -> None:
     peripheral = SubElement(parent, "peripheral")
     _add(peripheral, "name", _identifier(name))
-    _add(peripheral, "description", _first_line(model))
+    _add(peripheral, "description", model.description)
     _add(peripheral, "baseAddress", f"0x{base:08x}")
     block = SubElement(peripheral, "addressBlock")
     _add(block, "offset", "0x0")
@@ -106,7 +106,3 @@ def _identifier(name: str) -> str:
     """A name as the schema allows it, which is a C identifier."""
     text = _NO_IDENTIFIER.sub("_", name)
     return f"_{text}" if text[:1].isdigit() else text
-
-
-def _first_line(model: Peripheral) -> str:
-    return (type(model).__doc__ or "").strip().partition("\n")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
 from covp.codegen.calls import lower_placement
 from covp.codegen.compile import accelerator_places, place_header, split_graph
+from covp.codegen.compile import compile as compile_program
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.machine.custom_instructions import InstructionUnit
 from covp.machine.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -90,11 +92,10 @@ class Bench:
         image = session._place(objects, f"driver of {name}", global_names(objects))
         self.driver = session._add(Module(session, image, name))
 
-    @property
-    def job_unit(self) -> Peripheral:
-        """The hardware model."""
+    def reset(self) -> None:
+        """Forget a job that went wrong."""
         assert isinstance(self.unit, Peripheral)
-        return self.unit
+        self.unit.reset()
 
     def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
         """One pass over a graph."""
@@ -245,3 +246,46 @@ class _Layer:
         target = self._word(step.output)
         self._store()
         io.write(target, result.tobytes())
+
+
+class ProgramBench:
+    """As `Bench`, for units inside the core: every layer is a program, compiled and loaded."""
+
+    def __init__(
+        self, backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
+    ) -> None:
+        self.backend = backend
+        self.platform = load_platform(platform)
+        self.unit: Any = None
+        self.session = Session(self.platform, toolchain=toolchain)
+
+    def __enter__(self) -> ProgramBench:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.session.close()
+
+    def reset(self) -> None:
+        """Nothing of an earlier layer is left."""
+
+    def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+        """One pass over a graph."""
+        program = compile_program(graph, self.platform, [self.backend], allow_unused=True)
+        if all(layer.target == "cpu" for layer in program.layers):
+            return Outcome(None, [], [])
+        program = replace(program, flags=(*program.flags, *FLAGS))
+        module = self.session.load(program)
+        try:
+            result = module.run(*inputs)
+        finally:
+            module.unload()
+        return Outcome(result if isinstance(result, list) else [result], [], [])
+
+
+def open_bench(
+    backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
+) -> Bench | ProgramBench:
+    """The bench that fits an accelerator: on the bus or in the core."""
+    if isinstance(backend.make_peripheral(), InstructionUnit):
+        return ProgramBench(backend, platform, toolchain)
+    return Bench(backend, platform, toolchain)

@@ -19,7 +19,7 @@ from covp.graph.reference import run_reference
 from covp.machine.job_unit import JobUnit
 from covp.platform_file import Platform
 from covp.verify.abuse import abuse
-from covp.verify.bench import Bench
+from covp.verify.bench import Bench, ProgramBench, open_bench
 from covp.verify.cases import STRATEGIES, Case
 
 _FLOAT_TOLERANCE = 1e-5
@@ -57,12 +57,12 @@ def check(spec: str, case: Case, platform: str = "riscv32", toolchain: str = "zi
         WrongResult: its outputs or the memory around them are not as they have to be.
         CovpError: whatever else goes wrong, a fault of the driver included.
     """
-    with Bench(find_backend(spec), platform, toolchain) as bench:
+    with open_bench(find_backend(spec), platform, toolchain) as bench:
         if not run_case(bench, case):
             raise UsageError(f"accelerator {spec} does not take this layer: {case!r}")
 
 
-def run_case(bench: Bench, case: Case) -> bool:
+def run_case(bench: Bench | ProgramBench, case: Case) -> bool:
     """Run one layer and compare; whether the accelerator took it. Raises WrongResult."""
     graph, inputs = case.graph(), case.inputs()
     outcome = bench.run(graph, inputs, case.gap)
@@ -110,7 +110,7 @@ def verify(
     tried: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     sample: list[Case] = []
-    with Bench(backend, platform, toolchain) as bench:
+    with open_bench(backend, platform, toolchain) as bench:
         for kind, strategy in cases.items():
             progress(kind)
             failing, error = _search(bench, strategy, examples, seed, tried, accepted, sample)
@@ -126,7 +126,7 @@ def verify(
                 f"{', '.join(cases)}; its limits are too narrow for what is drawn"
             )
         abuses = 0
-        if isinstance(bench.unit, JobUnit):
+        if isinstance(bench, Bench) and isinstance(bench.unit, JobUnit):
             progress("registers")
             abuses, failure = abuse(bench, sample[-1])
             if failure is not None:
@@ -150,7 +150,7 @@ def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]
 
 
 def _search(
-    bench: Bench,
+    bench: Bench | ProgramBench,
     strategy: st.SearchStrategy[Any],
     examples: int,
     seed: int,
@@ -177,7 +177,7 @@ def _search(
             took = run_case(bench, case)
         except CovpError as error:
             failing.append((case, error))
-            bench.job_unit.reset()
+            bench.reset()
             raise
         if not failing:
             tried[case.kind] += 1

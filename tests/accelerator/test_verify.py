@@ -34,6 +34,13 @@ def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> N
     assert verdict.abuses >= 10
 
 
+def test_a_unit_inside_the_core_is_tried_with_whole_programs() -> None:
+    verdict = verify("cfu", "riscv32", examples=8)
+    assert verdict.failure is None, verdict.test
+    assert sum(verdict.accepted.values()) > 0
+    assert verdict.abuses == 0
+
+
 class Fc(Accelerator):
     """Fully connected layers to int32 sums... in int8, without bias, for these tests."""
 

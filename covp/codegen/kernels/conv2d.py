@@ -341,7 +341,7 @@ class Conv2DCode:
         (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
         row, width = p.in_width * c, kw * c
         inner = [f"const int8_t *row = input + (top + y * {dh}) * {row} + left * {c};"]
-        if dw == 1 or kw == 1:
+        if (dw == 1 or kw == 1) and kw <= p.in_width:
             inner += [
                 f"if (left >= 0 && left <= {p.in_width - kw}) {{",
                 f"    copy(patch, row, {width});",
