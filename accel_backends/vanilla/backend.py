@@ -126,6 +126,27 @@ class Vanilla(Accelerator):
         )
         yield Limit("padding", "same" if same and centred else "other", one_of=("same",))
 
+    def cases(self) -> Mapping[str, Any]:
+        """Layers that it takes: few of all convolutions are of its kind."""
+        from hypothesis import strategies as st
+
+        from covp.verify import ConvCase
+
+        odd = st.sampled_from([1, 2, 3, 5])
+        layers = st.builds(
+            ConvCase,
+            dtype=st.just("float32"),
+            size=st.tuples(st.integers(1, 12), st.integers(1, 12)),
+            channels=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+            kernel=st.tuples(odd, odd),
+            same=st.just(True),
+            bias=st.booleans(),
+            activation=st.sampled_from(["none", "relu", "relu6"]),
+            seed=st.integers(0, 2**16),
+            gap=st.integers(0, 7),
+        )
+        return {"CONV_2D": layers}
+
     def registers(self, layer: FloatConv2D) -> Mapping[str, Any]:
         """Weights go from OHWI to OIHW."""
         return {

@@ -107,6 +107,13 @@ class AcceleratorBackend(ABC):
         """
         return None
 
+    def cases(self) -> Mapping[str, Any]:
+        """For `covp verify`: operator name to a hypothesis strategy of `covp.verify.Case`.
+
+        Empty: those of `covp.verify.cases.STRATEGIES` for the operators of the patterns.
+        """
+        return {}
+
     def peripheral_class(self) -> type[Any]:
         """The class of the hardware model.
 

@@ -286,7 +286,7 @@ _small = st.integers(1, 3)
 _pairs = st.tuples(_small, _small)
 _sizes = st.tuples(st.integers(1, 9), st.integers(1, 9))
 _channels = st.tuples(st.integers(1, 20), st.integers(1, 20))
-_even_channels = st.sampled_from([(4, 4), (8, 8), (12, 12), (16, 16), (8, 16), (4, 20)])
+_same_channels = st.sampled_from([4, 8, 12, 16, 1, 3, 6]).map(lambda n: (n, n))
 _stored = st.integers(-128, 127)
 _activations = st.sampled_from(["none", "relu", "relu6"])
 _seeds = st.integers(0, 2**16)
@@ -294,13 +294,14 @@ _gaps = st.integers(0, 7)
 
 
 def _conv(kind: str) -> Strategy:
+    depthwise = st.one_of(_same_channels, _same_channels, _channels)
     return st.builds(
         ConvCase,
         kind=st.just(kind),
         dtype=st.sampled_from(["int8", "int8", "int8", "float32"]),
         batch=st.integers(1, 2),
         size=_sizes,
-        channels=st.one_of(_channels, _even_channels),
+        channels=depthwise if kind == "DEPTHWISE_CONV_2D" else _channels,
         kernel=_pairs,
         stride=_pairs,
         dilation=st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (2, 2)]),

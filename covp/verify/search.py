@@ -136,7 +136,7 @@ def verify(
 
 def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]]:
     """Operator kind to what draws layers of it: the backend's own, or those of `STRATEGIES`."""
-    own: dict[str, st.SearchStrategy[Any]] | None = getattr(backend, "cases", lambda: None)()
+    own = dict(backend.cases())
     if own:
         return own
     kinds: set[str] = set().union(*(pattern.node.kinds() for pattern in backend.patterns))
