@@ -64,7 +64,7 @@ typedef struct Block {
     uint16_t size;
     uint16_t instructions, cycles;
     uint8_t taken, flags;
-    uint16_t custom;     /* number of the custom instruction at its end, or 0 */
+    uint16_t custom;     /* custom instructions that it ends with */
 } Block;
 
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
@@ -98,7 +98,7 @@ typedef struct {
     uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
     uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
     uint32_t allowed;     /* a special instruction that may be carried out, by itself */
-    uint32_t pending;     /* number of the custom instruction that ends the running block, or 0 */
+    uint32_t pending;     /* custom instructions that the running block ends with */
     const Rule *rules;
     uint64_t rule_count;
     uint32_t *registers;  /* the emulator's own x0..x31, or NULL where they were not found */
@@ -232,7 +232,7 @@ static bool decode(Machine *m, Block *b) {
             before = cycles < rule->cycles && rule->unit ? NULL : rule;
             if (rule->flags & RULE_SPECIAL) b->flags |= BLOCK_SPECIAL;
             b->taken = (uint8_t)rule->taken;
-            b->custom = (uint16_t)custom_at(m, p, end);
+            b->custom = custom_at(m, p, end) ? (uint16_t)(b->custom + 1) : 0;
             b->instructions++;
             b->cycles = (uint16_t)(b->cycles + cycles);
         }
@@ -420,13 +420,8 @@ static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) 
     return (uint32_t)value;
 }
 
-/* The core has arrived at an address: carry out the custom instruction in front of it, unless the
- * block that it ends was left earlier.
- */
-static void carry_out_pending(Machine *m, uc_engine *uc, uint32_t address) {
-    Custom *c = &m->customs[m->pending];
-    m->pending = 0;
-    if (address != m->fall_through) return;
+static void carry_out(Machine *m, uc_engine *uc, Custom *c) {
+    if (!c->function) return;
     uint32_t a = read_register(m, uc, c->bits >> 15 & 31), b = read_register(m, uc, c->bits >> 20 & 31);
     uint32_t rd = c->bits >> 7 & 31;
     uint64_t result = c->function(a, b, c->state);
@@ -434,6 +429,17 @@ static void carry_out_pending(Machine *m, uc_engine *uc, uint32_t address) {
     if (!rd) return;
     if (LIKELY(m->registers != NULL)) m->registers[rd] = (uint32_t)result;
     else m->reg_write(uc, (int)(m->first_register + rd), &result);
+}
+
+/* The core has arrived at an address: carry out the custom instructions in front of it, unless the
+ * block that they end was left earlier.
+ */
+static void carry_out_pending(Machine *m, uc_engine *uc, uint32_t address) {
+    uint32_t count = m->pending;
+    m->pending = 0;
+    if (address != m->fall_through) return;
+    const uint8_t *p = host_bytes(m, address - 4 * count, 4 * count);
+    for (; p && count; count--, p += 4) carry_out(m, uc, &m->customs[custom_at(m, p, p + 4)]);
 }
 
 EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
@@ -667,6 +673,7 @@ EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, CustomFunction fun
         if (number == PATCH_NUMBERS) return 0;
         Custom *customs = realloc(m->customs, (number + 1) * sizeof *customs);
         if (!customs) return 0;
+        if (number == 1) customs[0] = (Custom){0};
         m->customs = customs;
         m->custom_count = number + 1;
     }
@@ -678,8 +685,10 @@ EXPORT uint64_t machine_custom_uses(const Machine *m, uint32_t number) {
     return m->customs[number].uses;
 }
 
-/* The bits that replace a custom instruction in memory. */
-EXPORT uint32_t machine_patch(uint32_t number) { return patch_of(number); }
+/* The bits that replace a custom instruction in memory; ``quiet`` where another one is behind it. */
+EXPORT uint32_t machine_patch(uint32_t number, int quiet) {
+    return quiet ? quiet_of(number) : patch_of(number);
+}
 
 /* The rules have changed. */
 EXPORT void machine_decode_all(Machine *m) {

@@ -228,7 +228,7 @@ class Counter:
         self._library.machine_left_at(self._machine, pc)
 
     def settle(self, pc: int) -> None:
-        """The run ended at ``pc``: carry out the custom instruction that lies in front of it."""
+        """The run ended at ``pc``: carry out the custom instructions that lie in front of it."""
         self._library.machine_settle(self._machine, self._engine, pc)
 
     def set_custom(self, bits: int, function: int | None, state: int | None) -> int:
@@ -252,9 +252,12 @@ class Counter:
             )
         return number
 
-    def patch(self, number: int) -> int:
-        """The bits that stand in memory for a custom instruction."""
-        return int(self._library.machine_patch(number))
+    def patch(self, number: int, quiet: bool = False) -> int:
+        """The bits that stand in memory for a custom instruction.
+
+        ``quiet``: of one that writes no register and has another one behind it.
+        """
+        return int(self._library.machine_patch(number, quiet))
 
     def custom_uses(self, number: int) -> int:
         """How often a custom instruction was carried out since `set_custom`."""
@@ -359,7 +362,7 @@ def _library() -> ctypes.CDLL:
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, pointer, pointer)),
         ("machine_custom_uses", u64, (machine, u32)),
-        ("machine_patch", u32, (u32,)),
+        ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
     ):
         function = getattr(library, name)

@@ -28,6 +28,8 @@ _OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
 _MOST_CYCLES = 10_000
 _MASK = 0xFE00707F
 _MOST_NUMBERS = 4095
+_LONGEST_RUN, _MOST_QUIET_CYCLES = 32, 100
+"""What is counted for a block of them stays below 16 bits."""
 _LOOK_AHEAD = 4096
 """Bytes of straight-line code that are looked through at once."""
 _ILLEGAL_INSTRUCTION = 2
@@ -154,10 +156,12 @@ def _leaves(bits: int) -> bool:
 class CustomInstructions:
     """The custom instructions of one emulated core.
 
-    An instruction stays as it is in memory until it is executed for the first time. Then the
-    emulator refuses it, and `meet` replaces it by a branch that is never taken, which the counter
-    knows how to carry out (custom.h). `original` gives the bytes as the program wrote them; only
-    the emulated program itself, and bus masters, see the branch. A copy they make of it works.
+    An instruction stays as it is in memory until it, or straight-line code in front of it, is
+    executed for the first time. Then the emulator refuses it, and `meet` replaces it by what the
+    counter knows how to carry out (custom.h). `original` gives the bytes as the program wrote
+    them; only the emulated program itself, and bus masters, see the patch. A copy they make of
+    whole functions works. A program that stores over one of several in a row loses those in front
+    of it in that row; `restore` takes care of it where the host writes.
 
     Args:
         core: says whether there can be any.
@@ -285,26 +289,39 @@ class CustomInstructions:
 
         Being refused one by one would cost an exception each. What lies behind a jump may be data.
         """
-        start = address
+        start, run = address, 0
         while address < start + _LOOK_AHEAD:
             bits = self._counter.opcode(address)
             if self._find(bits) is not None:
                 full = len(self._numbers) == _MOST_NUMBERS and bits not in self._numbers
                 if full and address != start:
                     break  # it may never be executed
-                self._patch(address, bits)
-            elif _leaves(bits):
-                break
+                run += 1
+                quiet = run % _LONGEST_RUN != 0 and self._may_be_quiet(address, bits)
+                self._patch(address, bits, quiet)
+            else:
+                run = 0
+                if _leaves(bits):
+                    break
             address += 4 if bits & 3 == 3 else 2
         return address
 
-    def _patch(self, address: int, bits: int) -> None:
+    def _may_be_quiet(self, address: int, bits: int) -> bool:
+        """Whether an instruction writes no register and has another one behind it."""
+        found, behind = self._find(bits), self._counter.opcode(address + 4)
+        assert found is not None
+        if bits >> 7 & 31 or found[1].cycles > _MOST_QUIET_CYCLES or self._find(behind) is None:
+            return False
+        # that one has to be patched as well
+        return behind in self._numbers or len(self._numbers) + 1 < _MOST_NUMBERS
+
+    def _patch(self, address: int, bits: int, quiet: bool) -> None:
         if bits not in self._numbers:
             self._numbers[bits] = self._attach(bits)
         if address not in self._bits:
             bisect.insort(self._places, address)
         self._bits[address] = bits
-        self._store(address, self._counter.patch(self._numbers[bits]))
+        self._store(address, self._counter.patch(self._numbers[bits], quiet))
 
     def original(self, address: int, data: bytes) -> bytes:
         """Bytes read from memory, as the program wrote them."""
@@ -317,7 +334,12 @@ class CustomInstructions:
         return data
 
     def restore(self, address: int, size: int) -> None:
-        """Take the patches out of memory that is about to be written."""
+        """Take the patches out of memory that is about to be written.
+
+        Those directly in front go too: they may rely on one behind them.
+        """
+        while address - 4 in self._bits:
+            address, size = address - 4, size + 4
         for place in self._patched(address, size):
             self._store(place, self._bits.pop(place))
             self._places.remove(place)
@@ -328,8 +350,9 @@ class CustomInstructions:
         return [place for place in self._places[first:last] if self._is_patched(place)]
 
     def _is_patched(self, place: int) -> bool:
-        patch = self._counter.patch(self._numbers[self._bits[place]])
-        return bytes(self._word(place)) == patch.to_bytes(4, "little")
+        number, word = self._numbers[self._bits[place]], bytes(self._word(place))
+        patches = (self._counter.patch(number, quiet) for quiet in (False, True))
+        return any(word == patch.to_bytes(4, "little") for patch in patches)
 
     def _store(self, address: int, bits: int) -> None:
         self._word(address)[:] = memoryview(bits.to_bytes(4, "little"))
