@@ -74,17 +74,22 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                 const uint32_t *here = (const uint32_t *)rows + g;
                 uint32_t *to = out + g;
                 int32_t x = d->out_width;
-                for (; x >= 2; x -= 2) {
+                for (; x >= 4; x -= 4) {
                     const uint32_t *weight = w;
                     START(0, table);
                     START(4, table);
+                    START(8, table);
+                    START(12, table);
                     int32_t slot = (top + d->pad_top) % d->kernel_height;
                     for (int32_t ky = 0; ky < d->kernel_height; ky++) {
                         const uint32_t *at = here + slot * row_words;
                         for (int32_t kx = 0; kx < taps; kx++) {
-                            uint32_t v = *weight++;
-                            cfu_lanes(0, at[0], v);
-                            cfu_lanes(4, at[step], v);
+                            uint32_t v = *weight++, a = at[0], b = at[step];
+                            uint32_t c = at[2 * step], e = at[3 * step];
+                            cfu_lanes(0, a, v);
+                            cfu_lanes(4, b, v);
+                            cfu_lanes(8, c, v);
+                            cfu_lanes(12, e, v);
                             at += groups;
                         }
                         if (++slot == d->kernel_height)
@@ -92,10 +97,12 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                     }
                     to[0] = RESULT(0, table);
                     to[groups] = RESULT(4, table);
-                    to += 2 * groups;
-                    here += 2 * step;
+                    to[2 * groups] = RESULT(8, table);
+                    to[3 * groups] = RESULT(12, table);
+                    to += 4 * groups;
+                    here += 4 * step;
                 }
-                if (x) {
+                for (; x > 0; x--) {
                     const uint32_t *weight = w;
                     START(0, table);
                     int32_t slot = (top + d->pad_top) % d->kernel_height;
@@ -107,6 +114,8 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                             slot = 0;
                     }
                     *to = RESULT(0, table);
+                    to += groups;
+                    here += step;
                 }
                 w += d->kernel_height * taps;
                 table += 12;

@@ -215,10 +215,15 @@ class Gemm:
         """Four k: a word of each channel's weights and a word of each pixel, bytes as they lie."""
         loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["uint32_t " + ", ".join(loads) + ";"]
+        patches = [f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];" for p in range(pixels)]
+        if self.block.dot.accumulators:
+            # a unit's instructions in a row: no load waits between them
+            lines += patches
+            return lines + [
+                add for p in range(pixels) for add in self._add(p, channels, "w", f"x{p}")
+            ]
         for p in range(pixels):
-            lines.append(f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];")
-            lines += self._add(p, channels, "w", f"x{p}")
-            lines += self._keep(p, channels)
+            lines += [patches[p], *self._add(p, channels, "w", f"x{p}"), *self._keep(p, channels)]
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
