@@ -9,7 +9,8 @@ Three ways to split a layer between accelerator and core are shown:
 
     qconv2d                                   the accelerator requantizes
     qconv2d:requantize=false                  it returns int32 sums, the core requantizes
-    qconv2d:requantize=false,depthwise=false,max_stride=1   as the paper: the same split, stride 1 only
+    qconv2d:requantize=false,depthwise=false,max_stride=1
+                                              as the paper: the same split, stride 1, one group
 
 The paper's core runs TVM's kernels (5.73e7, 4.12e7, 1.43e7 instructions); the saving is against a
 core alone that needs far fewer, so a given amount of work left on the core weighs more here.
@@ -30,7 +31,11 @@ import numpy as np
 import covp
 
 PLATFORM = "riscv32"
-SPLITS = ("qconv2d", "qconv2d:requantize=false", "qconv2d:requantize=false,depthwise=false,max_stride=1")
+SPLITS = (
+    "qconv2d",
+    "qconv2d:requantize=false",
+    "qconv2d:requantize=false,depthwise=false,max_stride=1",
+)
 RUNS = 5
 
 

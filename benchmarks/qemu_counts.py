@@ -23,7 +23,12 @@ from covp.evaluation import random_inputs
 from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
 
-CASES = (("toycar", "mps2-an386"), ("toycar", "mps2-an500"), ("toycar", "qemu-riscv32"))
+CASES = (
+    ("toycar", "mps2-an386"),
+    ("toycar", "mps2-an500"),
+    ("toycar", "mps3-an547"),
+    ("toycar", "qemu-riscv32"),
+)
 _ONE_BY_ONE = (8, 1)  # the version from which on an accelerator's property replaces -singlestep
 
 

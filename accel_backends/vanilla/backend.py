@@ -23,7 +23,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import FloatConv2D, typed
-from covp.machine.arithmetic import patches
+from covp.machine.arithmetic import matmul, patches
 from covp.passes.copy import copy_graph
 from covp.passes.transposes import remove_transposes, transpose
 
@@ -170,7 +170,7 @@ class Vanilla(Accelerator):
         seen = patches(np.ascontiguousarray(image), kernel, (1, 1), pad, size)
         weights = job.WEIGHTS.reshape(job.OUT_CHANNELS, job.IN_CHANNELS, *kernel)
         columns = weights.transpose(0, 2, 3, 1).reshape(job.OUT_CHANNELS, -1)
-        sums = columns @ seen.T + job.BIAS[:, None]
+        sums = matmul(columns, seen.T) + job.BIAS[:, None]
         return np.asarray(np.clip(sums, job.LOW, job.HIGH), np.float32)
 
     def macs(self, job: Any) -> int:

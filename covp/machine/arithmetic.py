@@ -28,12 +28,19 @@ def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]
     if reach >= 1 << 24 and len(rows) > _WORTH_A_LOOK:
         reach = largest * int(np.abs(columns.astype(np.int16)).sum(axis=0, dtype=np.int64).max())
     exact = np.float32 if reach < 1 << 24 else np.float64
-    # threads cost more than they bring at these sizes, the more where all cores are busy
-    with _blas().limit(limits=1, user_api="blas"):
-        product = rows.astype(exact) @ columns.astype(exact)
+    product = matmul(rows.astype(exact), columns.astype(exact))
     if reach < 1 << 31:
         return product.astype(np.int32)
     return product.astype(np.int64).astype(np.int32)
+
+
+def matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
+    """The product of float matrices, on one thread.
+
+    More cost more than they bring at these sizes, the more where all cores are busy.
+    """
+    with _blas().limit(limits=1, user_api="blas"):
+        return np.asarray(rows @ columns)
 
 
 @functools.lru_cache(maxsize=1)

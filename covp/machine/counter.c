@@ -172,7 +172,9 @@ static uint32_t half(const uint8_t *p) { return p[0] | (uint32_t)p[1] << 8; }
 /* The number of the custom instruction that is patched out at p, or 0. */
 static uint32_t custom_at(const Machine *m, const uint8_t *p, const uint8_t *end) {
     if (!m->custom_count || p + 4 > end) return 0;
-    uint32_t number = patch_number(half(p) | half(p + 2) << 16);
+    uint32_t bits;
+    memcpy(&bits, p, sizeof bits); /* hosts are little-endian as the cores are */
+    uint32_t number = patch_number(bits);
     return number < m->custom_count ? number : 0;
 }
 
@@ -422,13 +424,12 @@ static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) 
 
 static void carry_out(Machine *m, uc_engine *uc, Custom *c) {
     if (!c->function) return;
-    uint32_t a = read_register(m, uc, c->bits >> 15 & 31), b = read_register(m, uc, c->bits >> 20 & 31);
-    uint32_t rd = c->bits >> 7 & 31;
+    uint32_t a = read_register(m, uc, c->rs1), b = read_register(m, uc, c->rs2);
     uint64_t result = c->function(a, b, c->state);
     c->uses++;
-    if (!rd) return;
-    if (LIKELY(m->registers != NULL)) m->registers[rd] = (uint32_t)result;
-    else m->reg_write(uc, (int)(m->first_register + rd), &result);
+    if (!c->rd) return;
+    if (LIKELY(m->registers != NULL)) m->registers[c->rd] = (uint32_t)result;
+    else m->reg_write(uc, (int)(m->first_register + c->rd), &result);
 }
 
 /* The core has arrived at an address: carry out the custom instructions in front of it, unless the
@@ -439,7 +440,17 @@ static void carry_out_pending(Machine *m, uc_engine *uc, uint32_t address) {
     m->pending = 0;
     if (address != m->fall_through) return;
     const uint8_t *p = host_bytes(m, address - 4 * count, 4 * count);
-    for (; p && count; count--, p += 4) carry_out(m, uc, &m->customs[custom_at(m, p, p + 4)]);
+    if (!p) return;
+    Custom *customs = m->customs;
+    const uint32_t *registers = m->registers;
+    for (; count > 1 && registers; count--, p += 4) {
+        /* all but the last write no register */
+        Custom *c = &customs[custom_at(m, p, p + 4)];
+        if (!LIKELY(c->function && !c->rd)) break;
+        c->function(registers[c->rs1], registers[c->rs2], c->state);
+        c->uses++;
+    }
+    for (; count; count--, p += 4) carry_out(m, uc, &customs[custom_at(m, p, p + 4)]);
 }
 
 EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
@@ -677,7 +688,8 @@ EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, CustomFunction fun
         m->customs = customs;
         m->custom_count = number + 1;
     }
-    m->customs[number] = (Custom){0, function, state, bits};
+    m->customs[number] = (Custom){0, function, state, bits, bits >> 7 & 31, bits >> 15 & 31,
+                                  bits >> 20 & 31};
     return number;
 }
 

@@ -26,6 +26,7 @@ typedef struct {
     CustomFunction function; /* NULL: the instruction is gone */
     CfuState *state;
     uint32_t bits;
+    uint8_t rd, rs1, rs2; /* out of bits */
 } Custom;
 
 enum { PATCH_MASK = 0x01fff07f, PATCH = 0x00006063, PATCH_NUMBERS = 1 << 12 };

@@ -152,7 +152,8 @@ def test_equal_to_the_models(fast, steps, values, turns, limit):
     words.append(0xFFF38393)  # addi t2, t2, -1
     words.append(0x00039063 | (back >> 12) << 31 | (back >> 5 & 0x3F) << 25
                  | (back >> 1 & 15) << 8 | (back >> 11 & 1) << 7)  # fmt: skip
-    registers, state, uses = {0: 0, **dict(zip((5, 10, 11, 31), values, strict=True))}, [0] * 16, {}
+    registers, state = {0: 0, **dict(zip((5, 10, 11, 31), values, strict=True))}, [0] * 16
+    uses: dict[str, int] = {}
     for _ in range(turns):
         for one, rd, rs1, rs2 in steps:
             result = model(one, registers[rs1], registers[rs2], state)
