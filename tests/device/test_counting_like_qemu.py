@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "qemu_counts.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["mps2-an386", "mps2-an500", "qemu-riscv32"])
+@pytest.mark.parametrize("platform", ["mps2-an386", "mps2-an500", "mps3-an547", "qemu-riscv32"])
 @pytest.mark.parametrize("model", ["toycar", "kws"])
 def test_an_inference_takes_as_many_instructions(platform: str, model: str) -> None:
     specification = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)

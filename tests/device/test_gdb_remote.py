@@ -19,6 +19,7 @@ from covp.runtime.session import Session
 QEMU = {
     "mps2-an386": "qemu-system-arm",
     "mps2-an500": "qemu-system-arm",
+    "mps3-an547": "qemu-system-arm",
     "qemu-riscv32": "qemu-system-riscv32",
     "hifive1": "qemu-system-riscv32",
 }
@@ -31,7 +32,7 @@ int64_t wide(int32_t a, int64_t b) { return a + b; }
 void fill(int32_t *p, int32_t n) { for (int32_t i = 0; i < n; i++) p[i] = i * i; }
 void spin(void) { for (;;) __asm__ volatile(""); }
 #ifdef __arm__
-void store(void) { *(volatile int *)0x60000000u = 1; }
+void store(void) { *(volatile int *)0x5ff00000u = 1; }
 void illegal(void) { __asm__ volatile(".short 0xde00"); }
 #else
 void store(void) { *(volatile int *)0xe0000000u = 1; }
@@ -46,7 +47,7 @@ def need(platform: str) -> str:
     return platform
 
 
-@pytest.fixture(params=["mps2-an386", "qemu-riscv32"])
+@pytest.fixture(params=["mps2-an386", "mps3-an547", "qemu-riscv32"])
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     with Session(need(request.param), device="gdb:qemu", timeout=30) as opened:
         yield opened
@@ -113,7 +114,7 @@ def test_kws_has_the_same_bits_as_on_the_virtual_device(platform: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["mps2-an386", "mps2-an500", "qemu-riscv32"])
+@pytest.mark.parametrize("platform", ["mps2-an386", "mps2-an500", "mps3-an547", "qemu-riscv32"])
 @pytest.mark.parametrize("model", [*MODELS, "kws_float", "toycar_float"])
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_every_model(platform: str, model: str, toolchain: str) -> None:
