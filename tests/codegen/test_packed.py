@@ -1,0 +1,69 @@
+"""Two activations in one register, where the lower sum just fits its 16 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covp.codegen.kernels.packed import LONGEST_SUM
+from covp.graph.attributes import Conv2D, Padding
+from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.ops import definition
+
+
+def convolution(weights: np.ndarray, pixels: int) -> Op:
+    """1x1, whose outputs keep the sign and size of the sums."""
+
+    def tensor(name: str, shape: tuple[int, ...], scale: float, data: np.ndarray | None) -> Tensor:
+        quantization = Quantization(np.array([scale], np.float32), np.zeros(1, np.int32))
+        return Tensor(name, shape, np.dtype(np.int8), quantization, data)
+
+    outputs, depth = weights.shape
+    filters = weights.reshape(outputs, 1, 1, depth)
+    most = max(1, int(np.abs(weights.astype(int)).sum(axis=1).max()))
+    source, result = (1, 1, pixels, depth), (1, 1, pixels, outputs)
+    return Op(
+        "CONV_2D",
+        "layer",
+        [tensor("x", source, 0.02, None), tensor("w", filters.shape, 0.5, filters), None],
+        [tensor("y", result, 0.01 * most, None)],
+        Conv2D((1, 1), Padding(), activation="none"),
+    )
+
+
+@st.composite
+def weights(draw: st.DrawFn) -> np.ndarray:
+    """Of one sign or mixed, with magnitudes that add up to the bound, or to one more."""
+    depth, outputs = draw(st.integers(5, 40)), draw(st.integers(1, 5))
+    magnitude = draw(st.sampled_from([1, 3, 5, 15, 16, 17, 51, 52, 64, 85, 86, 127]))
+    values = np.full((outputs, depth), magnitude)
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        values *= rng.choice([-1, 1], values.shape)
+        values[:, 0] = LONGEST_SUM % magnitude
+    return values.astype(np.int8)
+
+
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
+@settings(max_examples=15, deadline=None)
+@given(weights=weights(), pixels=st.integers(2, 9), data=st.data())
+def test_extreme_activations(run_layer, platform, toolchain, weights, pixels, data):
+    op = convolution(weights, pixels)
+    low, high = np.full((pixels, 1), -128), np.full((pixels, 1), 127)
+    # the largest sums of either sign that these weights allow, next to each other
+    towards = np.where(weights[0] > 0, low, high), np.where(weights[0] > 0, high, low)
+    x = towards[0]
+    if data.draw(st.booleans()):
+        x = x.copy()
+        x[::2] = towards[1][::2]
+    x = x.astype(np.int8).reshape(op.input(0).shape)
+    wanted = definition(op.kind).reference(op, [x, op.input(1).data, None])[0]
+
+    def choose(points):
+        return data.draw(st.sampled_from([p for p in points if p.tile == "packed"] or points))
+
+    (got,) = run_layer(platform, op, x, toolchain=toolchain, choose=choose)
+    assert np.array_equal(got, wanted)
