@@ -105,29 +105,7 @@ class Gemm(Accelerator):
 
     def registers(self, layer: QuantizedConv2D) -> Mapping[str, Any]:
         """The whole layer as one strip; the driver cuts it."""
-        return {
-            "WEIGHTS": layer.weights,
-            "BIAS": layer.bias,
-            "MULTIPLIER": layer.multiplier,
-            "SHIFT": layer.shift,
-            "IN_HEIGHT": layer.in_height,
-            "IN_WIDTH": layer.in_width,
-            "IN_CHANNELS": layer.in_channels,
-            "OUT_WIDTH": layer.out_width,
-            "OUT_CHANNELS": layer.out_channels,
-            "KERNEL_HEIGHT": layer.kernel[0],
-            "KERNEL_WIDTH": layer.kernel[1],
-            "STRIDE_HEIGHT": layer.stride[0],
-            "STRIDE_WIDTH": layer.stride[1],
-            "PAD_TOP": layer.padding.top,
-            "PAD_LEFT": layer.padding.left,
-            "INPUT_ZERO_POINT": layer.input_zero_point,
-            "OUTPUT_ZERO_POINT": layer.output_zero_point,
-            "LOW": layer.clamp[0],
-            "HIGH": layer.clamp[1],
-            "FIRST_ROW": 0,
-            "ROWS": layer.out_height,
-        }
+        return {**super().registers(layer), "FIRST_ROW": 0, "ROWS": layer.out_height}
 
     def lower(self, match: Match) -> CCall:
         """One call: images and strips are loops of the driver."""

@@ -148,18 +148,12 @@ class Vanilla(Accelerator):
         return {"CONV_2D": layers}
 
     def registers(self, layer: FloatConv2D) -> Mapping[str, Any]:
-        """Weights go from OHWI to OIHW."""
+        """Weights go from OHWI to OIHW; input and output are of one size."""
         return {
+            **super().registers(layer),
             "WEIGHTS": layer.weights.transpose(0, 3, 1, 2),
-            "BIAS": layer.bias,
-            "IN_CHANNELS": layer.in_channels,
-            "OUT_CHANNELS": layer.out_channels,
             "HEIGHT": layer.in_height,
             "WIDTH": layer.in_width,
-            "KERNEL_HEIGHT": layer.kernel[0],
-            "KERNEL_WIDTH": layer.kernel[1],
-            "LOW": layer.clamp[0],
-            "HIGH": layer.clamp[1],
         }
 
     def compute(self, job: Any) -> NDArray[Any]:

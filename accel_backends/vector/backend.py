@@ -49,7 +49,7 @@ def _operands(job: JobValues) -> int:
 
 def _results(job: JobValues) -> int:
     if job.OPERATION in (AVERAGE, MAXIMUM):
-        return int(job.OUT_ROWS * job.OUT_COLUMNS * job.CHANNELS)
+        return int(job.OUT_HEIGHT * job.OUT_WIDTH * job.CHANNELS)
     return _operands(job)
 
 
@@ -83,12 +83,12 @@ class Vector(Accelerator):
         number("ROWS", 1, _HALF, "Rows of the image, or of the softmax; else 1."),
         number("COLUMNS", 1, (1 << 24) - 1, "Columns of the image; else elements of a row."),
         number("CHANNELS", 1, _HALF, "Channels of the image; else 1."),
-        number("OUT_ROWS", 1, _HALF),
-        number("OUT_COLUMNS", 1, _HALF),
-        number("FILTER_ROWS", 1, _HALF),
-        number("FILTER_COLUMNS", 1, _HALF),
-        number("STRIDE_ROWS", 1, _HALF),
-        number("STRIDE_COLUMNS", 1, _HALF),
+        number("OUT_HEIGHT", 1, _HALF),
+        number("OUT_WIDTH", 1, _HALF),
+        number("FILTER_HEIGHT", 1, _HALF),
+        number("FILTER_WIDTH", 1, _HALF),
+        number("STRIDE_HEIGHT", 1, _HALF),
+        number("STRIDE_WIDTH", 1, _HALF),
         number("PAD_TOP", 0, _HALF),
         number("PAD_LEFT", 0, _HALF),
         number("FIRST_ZERO_POINT", -128, 127),
@@ -119,49 +119,14 @@ class Vector(Accelerator):
         values: dict[str, Any] = {number.name: 1 for number in self.job.numbers}
         zero = [name for name in values if name.endswith(("POINT", "PLIER", "SHIFT"))]
         values |= dict.fromkeys([*zero, "PAD_TOP", "PAD_LEFT"], 0)
-        values |= {"TABLE": None, "LOW": -128, "HIGH": 127}
+        values |= {"TABLE": None, "LOW": -128, "HIGH": 127, **super().registers(layer)}
+        if isinstance(layer, QuantizedSoftmax):
+            shape = {"OPERATION": SOFTMAX, "COLUMNS": layer.depth, "TABLE": layer.exponentials}
+            return values | shape | {"OUTPUT_ZERO_POINT": -128}
+        values["OPERATION"] = OPERATIONS.index(layer.kind)
         if isinstance(layer, QuantizedElementwise):
-            return values | self._elementwise(layer)
-        if isinstance(layer, QuantizedPool2D):
-            return values | self._pool(layer)
-        assert isinstance(layer, QuantizedSoftmax)
-        rows = {"ROWS": layer.rows, "COLUMNS": layer.depth, "OUTPUT_ZERO_POINT": -128}
-        return values | {"OPERATION": SOFTMAX, "TABLE": layer.exponentials} | rows
-
-    def _elementwise(self, layer: QuantizedElementwise) -> dict[str, Any]:
-        return {
-            "OPERATION": OPERATIONS.index(layer.kind),
-            "COLUMNS": layer.elements,
-            "FIRST_ZERO_POINT": layer.first_zero_point,
-            "SECOND_ZERO_POINT": layer.second_zero_point,
-            "OUTPUT_ZERO_POINT": layer.output_zero_point,
-            "FIRST_MULTIPLIER": layer.first[0],
-            "FIRST_SHIFT": layer.first[1],
-            "SECOND_MULTIPLIER": layer.second[0],
-            "SECOND_SHIFT": layer.second[1],
-            "OUTPUT_MULTIPLIER": layer.result[0],
-            "OUTPUT_SHIFT": layer.result[1],
-            "LOW": layer.clamp[0],
-            "HIGH": layer.clamp[1],
-        }
-
-    def _pool(self, layer: QuantizedPool2D) -> dict[str, Any]:
-        return {
-            "OPERATION": OPERATIONS.index(layer.kind),
-            "ROWS": layer.in_height,
-            "COLUMNS": layer.in_width,
-            "CHANNELS": layer.channels,
-            "OUT_ROWS": layer.out_height,
-            "OUT_COLUMNS": layer.out_width,
-            "FILTER_ROWS": layer.filter[0],
-            "FILTER_COLUMNS": layer.filter[1],
-            "STRIDE_ROWS": layer.stride[0],
-            "STRIDE_COLUMNS": layer.stride[1],
-            "PAD_TOP": layer.padding.top,
-            "PAD_LEFT": layer.padding.left,
-            "LOW": layer.clamp[0],
-            "HIGH": layer.clamp[1],
-        }
+            return values | {"COLUMNS": layer.elements}
+        return values | {"ROWS": layer.in_height, "COLUMNS": layer.in_width}
 
     def tensors(self, match: Match) -> list[Argument]:
         """The second operand's address is 0 where there is none."""
@@ -195,10 +160,10 @@ class Vector(Accelerator):
         if _operands(job) > int(self.values["buffer"]):
             return "size"
         if job.OPERATION in (AVERAGE, MAXIMUM):
-            for axis, pad in (("ROWS", job.PAD_TOP), ("COLUMNS", job.PAD_LEFT)):
-                size, window = getattr(job, axis), getattr(job, f"FILTER_{axis}")
-                last = (getattr(job, f"OUT_{axis}") - 1) * getattr(job, f"STRIDE_{axis}") - pad
-                if pad >= window or last >= size:
+            down = (job.ROWS, job.FILTER_HEIGHT, job.OUT_HEIGHT, job.STRIDE_HEIGHT, job.PAD_TOP)
+            right = (job.COLUMNS, job.FILTER_WIDTH, job.OUT_WIDTH, job.STRIDE_WIDTH, job.PAD_LEFT)
+            for size, window, out, stride, pad in (down, right):
+                if pad >= window or (out - 1) * stride - pad >= size:
                     return "size"
         return "range" if job.LOW > job.HIGH else None
 
@@ -211,7 +176,7 @@ class Vector(Accelerator):
     def macs(self, job: Any) -> int:
         """One operation an element: of a pooling's windows, and three times over a softmax."""
         if job.OPERATION in (AVERAGE, MAXIMUM):
-            return int(_results(job) * job.FILTER_ROWS * job.FILTER_COLUMNS)
+            return int(_results(job) * job.FILTER_HEIGHT * job.FILTER_WIDTH)
         return _operands(job) * (3 if job.OPERATION == SOFTMAX else 1)
 
 
@@ -245,11 +210,11 @@ def _clamped(values: NDArray[Any], job: Any) -> NDArray[np.int8]:
 def _pool(job: Any) -> NDArray[Any]:
     """Window by window over all channels; what lies outside the image does not count."""
     image = job.FIRST.reshape(job.ROWS, job.COLUMNS, job.CHANNELS).astype(np.int32)
-    out = np.empty((job.OUT_ROWS, job.OUT_COLUMNS, job.CHANNELS), np.int32)
-    for y, x in np.ndindex(job.OUT_ROWS, job.OUT_COLUMNS):
-        top, left = y * job.STRIDE_ROWS - job.PAD_TOP, x * job.STRIDE_COLUMNS - job.PAD_LEFT
+    out = np.empty((job.OUT_HEIGHT, job.OUT_WIDTH, job.CHANNELS), np.int32)
+    for y, x in np.ndindex(job.OUT_HEIGHT, job.OUT_WIDTH):
+        top, left = y * job.STRIDE_HEIGHT - job.PAD_TOP, x * job.STRIDE_WIDTH - job.PAD_LEFT
         window = image[
-            max(0, top) : top + job.FILTER_ROWS, max(0, left) : left + job.FILTER_COLUMNS
+            max(0, top) : top + job.FILTER_HEIGHT, max(0, left) : left + job.FILTER_WIDTH
         ].reshape(-1, job.CHANNELS)
         out[y, x] = window.max(axis=0) if job.OPERATION == MAXIMUM else _rounded_mean(window)
     return _clamped(out, job)

@@ -9,21 +9,18 @@ limits that the compiler respects::
         name = "mac"
         operators = ("FULLY_CONNECTED",)
         job = Job(
-            tensor("INPUT", "int8", lambda job: job.DEPTH),
-            table("WEIGHTS", "int8", lambda job: job.DEPTH * job.OUTPUTS),
-            result("OUTPUT", "int32", lambda job: job.OUTPUTS),
-            number("DEPTH", 1, 1024),
-            number("OUTPUTS", 1, 1024),
+            tensor("INPUT", "int8", lambda job: job.IN_CHANNELS),
+            table("WEIGHTS", "int8", lambda job: job.IN_CHANNELS * job.OUT_CHANNELS),
+            result("OUTPUT", "int32", lambda job: job.OUT_CHANNELS),
+            number("IN_CHANNELS", 1, 1024),
+            number("OUT_CHANNELS", 1, 1024),
         )
 
-        def registers(self, layer):
-            return {"WEIGHTS": layer.weights, "DEPTH": layer.in_channels, ...}
-
         def compute(self, job):
-            return job.WEIGHTS.reshape(job.OUTPUTS, -1).astype(np.int32) @ job.INPUT
+            return job.WEIGHTS.reshape(job.OUT_CHANNELS, -1).astype(np.int32) @ job.INPUT
 
         def macs(self, job):
-            return job.DEPTH * job.OUTPUTS
+            return job.IN_CHANNELS * job.OUT_CHANNELS
 
 Whatever is not enough here can be overridden by the methods of `AcceleratorBackend`.
 """
@@ -44,7 +41,7 @@ from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.pattern import Match, Pattern, op
-from covp.graph.typed import typed
+from covp.graph.typed import named_values, typed
 from covp.machine.declared_unit import DeclaredUnit
 from covp.machine.job import Job, JobValues, Operand
 from covp.machine.job_unit import MemoryPort, Work
@@ -84,13 +81,16 @@ class Accelerator(AcceleratorBackend):
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
 
-    @abstractmethod
     def registers(self, layer: Any) -> Mapping[str, Any]:
         """The values of the job's numbers and tables for a layer; tables as arrays, None for none.
 
-        What comes at run time is not part of it: tensors are the match's inputs in their order
+        By default those that bear a name of `covp.graph.typed.named_values`; add the others. What
+        comes at run time is not part of it: tensors are the match's inputs in their order
         (or those that the pattern gives the register's name, in lower case), the result its output.
         """
+        known = named_values(layer)
+        names = [part.name for part in (*self.job.image, *self.job.varying)]
+        return {name: known[name] for name in names if name in known}
 
     @abstractmethod
     def compute(self, job: Any) -> NDArray[Any]:
@@ -203,11 +203,16 @@ class Accelerator(AcceleratorBackend):
 
     def _check_names(self, values: Mapping[str, Any]) -> None:
         wanted = {part.name for part in (*self.job.image, *self.job.varying)}
-        if set(values) != wanted:
-            wrong = sorted(wanted ^ set(values))
+        missing, unknown = sorted(wanted - set(values)), sorted(set(values) - wanted)
+        if missing:
             raise AcceleratorError(
-                f"accelerator {self.name}: registers() must give a value for each number and table "
-                f"of the job and for nothing else; {', '.join(wrong)} is missing or unknown"
+                f"accelerator {self.name}: registers() gives no value for {', '.join(missing)}; the "
+                "layer states nothing of that name"
+            )
+        if unknown:
+            raise AcceleratorError(
+                f"accelerator {self.name}: registers() gives {', '.join(unknown)}, which the job "
+                "does not have"
             )
 
     def _table(self, operand: Operand, value: Any) -> NDArray[Any]:

@@ -7,8 +7,10 @@ as in `covp.graph.quantization.multiply_by_quantized_multiplier`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +122,40 @@ def typed(op: Op) -> TypedLayer:
         hint = f"only {' or '.join(known)}" if known else "not an operator for accelerators"
         raise ModelError(f"{op.kind} on {' and '.join(sorted(types))}; {hint}")
     return resolver(op)
+
+
+_PAIRS = {
+    "kernel": ("KERNEL_HEIGHT", "KERNEL_WIDTH"),
+    "filter": ("FILTER_HEIGHT", "FILTER_WIDTH"),
+    "stride": ("STRIDE_HEIGHT", "STRIDE_WIDTH"),
+    "dilation": ("DILATION_HEIGHT", "DILATION_WIDTH"),
+    "clamp": ("LOW", "HIGH"),
+    "first": ("FIRST_MULTIPLIER", "FIRST_SHIFT"),
+    "second": ("SECOND_MULTIPLIER", "SECOND_SHIFT"),
+    "result": ("OUTPUT_MULTIPLIER", "OUTPUT_SHIFT"),
+}
+
+
+def named_values(layer: object) -> dict[str, Any]:
+    """What a typed layer states, one name each, as registers are called.
+
+    A field's name in upper case (IN_CHANNELS, WEIGHTS, INPUT_ZERO_POINT); of pairs one each:
+    KERNEL_HEIGHT and _WIDTH, likewise FILTER, STRIDE and DILATION; PAD_TOP, PAD_LEFT, PAD_BOTTOM,
+    PAD_RIGHT; LOW and HIGH of the clamp; FIRST_MULTIPLIER and _SHIFT, likewise SECOND and OUTPUT.
+    Empty for anything that is not a typed layer.
+    """
+    if not isinstance(layer, TypedLayer):
+        return {}
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(layer):
+        value = getattr(layer, field.name)
+        if field.name in _PAIRS:
+            values |= dict(zip(_PAIRS[field.name], value, strict=True))
+        elif isinstance(value, Padding):
+            values |= {f"PAD_{side.upper()}": n for side, n in dataclasses.asdict(value).items()}
+        else:
+            values[field.name.upper()] = value
+    return values
 
 
 def _elementwise(op: Op) -> QuantizedElementwise:

@@ -47,15 +47,15 @@ class Fc(Accelerator):
     name = "fc"
     operators = ("FULLY_CONNECTED",)
     job = Job(
-        tensor("INPUT", "int8", lambda j: j.ROWS * j.DEPTH),
-        table("WEIGHTS", "int8", lambda j: j.OUTPUTS * j.DEPTH),
-        table("BIAS", "int32", lambda j: j.OUTPUTS),
-        table("MULTIPLIER", "int32", lambda j: j.OUTPUTS),
-        table("SHIFT", "int32", lambda j: j.OUTPUTS),
-        result("OUTPUT", "int8", lambda j: j.ROWS * j.OUTPUTS),
-        number("ROWS", 1, 64),
-        number("DEPTH", 1, 1024),
-        number("OUTPUTS", 1, 1024),
+        tensor("INPUT", "int8", lambda j: j.BATCH * j.IN_CHANNELS),
+        table("WEIGHTS", "int8", lambda j: j.OUT_CHANNELS * j.IN_CHANNELS),
+        table("BIAS", "int32", lambda j: j.OUT_CHANNELS),
+        table("MULTIPLIER", "int32", lambda j: j.OUT_CHANNELS),
+        table("SHIFT", "int32", lambda j: j.OUT_CHANNELS),
+        result("OUTPUT", "int8", lambda j: j.BATCH * j.OUT_CHANNELS),
+        number("BATCH", 1, 64),
+        number("IN_CHANNELS", 1, 1024),
+        number("OUT_CHANNELS", 1, 1024),
         number("INPUT_ZERO_POINT", -128, 127),
         number("OUTPUT_ZERO_POINT", -128, 127),
         number("LOW", -128, 127),
@@ -66,28 +66,15 @@ class Fc(Accelerator):
         """Not the float ones."""
         return [Limit("type", type(layer).__name__, one_of=("QuantizedConv2D",))]
 
-    def registers(self, layer: Any) -> Mapping[str, Any]:
-        """All of the layer."""
-        return {
-            "WEIGHTS": layer.weights,
-            "BIAS": layer.bias,
-            "MULTIPLIER": layer.multiplier,
-            "SHIFT": layer.shift,
-            "ROWS": layer.batch,
-            "DEPTH": layer.in_channels,
-            "OUTPUTS": layer.out_channels,
-            "INPUT_ZERO_POINT": layer.input_zero_point,
-            "OUTPUT_ZERO_POINT": layer.output_zero_point,
-            "LOW": layer.clamp[0],
-            "HIGH": layer.clamp[1],
-        }
-
     def compute(self, job: Any) -> NDArray[Any]:
         """Sums in int64, requantized."""
         from covp.machine.arithmetic import requantize
 
-        rows = job.INPUT.reshape(job.ROWS, job.DEPTH).astype(np.int64) - job.INPUT_ZERO_POINT
-        sums = rows @ job.WEIGHTS.reshape(job.OUTPUTS, job.DEPTH).T.astype(np.int64) + job.BIAS
+        rows = job.INPUT.reshape(job.BATCH, job.IN_CHANNELS).astype(np.int64) - job.INPUT_ZERO_POINT
+        sums = (
+            rows @ job.WEIGHTS.reshape(job.OUT_CHANNELS, job.IN_CHANNELS).T.astype(np.int64)
+            + job.BIAS
+        )
         return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
 
 
