@@ -133,6 +133,7 @@ def evaluate(
     allow_unused: bool = False,
     optimize: Objective = "speed",
     tuned: bool = True,
+    max_scratch: int | None = None,
     by_layer: bool = False,
     require_offload: Sequence[str] = (),
 ) -> Evaluation:
@@ -144,6 +145,7 @@ def evaluate(
         allow_unused: an accelerator that gets no layer is not an error.
         optimize: which of the tuned schedules to take.
         tuned: use the tuner's records where there are some.
+        max_scratch: leave out records of schedules with more bytes of working memory.
         by_layer: the host starts the layers one by one, so that a device which only knows the cost
             of an execution tells that of each layer.
         require_offload: operator kinds of which every layer has to be on an accelerator.
@@ -158,7 +160,9 @@ def evaluate(
         platform,
         accelerators,
         allow_unused=allow_unused,
-        schedules=recorded_schedules(platform, toolchain, optimize, device) if tuned else None,
+        schedules=recorded_schedules(platform, toolchain, optimize, device, max_scratch)
+        if tuned
+        else None,
     )
     _demand_offload(graph, program, require_offload)
     values = random_inputs(graph, seed) if inputs is None else list(inputs)
@@ -243,13 +247,23 @@ def missed(result: Evaluation) -> list[Missed]:
 
 
 def recorded_schedules(
-    platform: Platform, toolchain: str, optimize: Objective = "speed", device: str = "virtual"
+    platform: Platform,
+    toolchain: str,
+    optimize: Objective = "speed",
+    device: str = "virtual",
+    max_scratch: int | None = None,
 ) -> ScheduleChoice:
-    """What the tuner's records say for each operator, for `covp.compile`."""
+    """What the tuner's records say for each operator, for `covp.compile`.
+
+    ``max_scratch``: bytes of working memory that a layer's schedule may take. A layer without such
+    a record gets the kernel's own choice, whatever that takes.
+    """
     kind = device.partition(":")[0]
     records = Records.available()
     compiler = get_toolchain(toolchain, platform.core).version
-    return lambda op: records.schedule(op, platform.core.name, compiler, optimize, kind)
+    return lambda op: records.schedule(
+        op, platform.core.name, compiler, optimize, kind, max_scratch
+    )
 
 
 def random_inputs(graph: Graph, seed: int) -> list[Array]:

@@ -29,6 +29,7 @@ from covp.tune.records import Objective
 @options.operators
 @options.seed
 @options.optimize
+@options.max_scratch
 @options.tuned
 @options.as_json
 def compare(
@@ -39,6 +40,7 @@ def compare(
     toolchain: str,
     seed: int,
     optimize: Objective,
+    max_scratch: int | None,
     tuned: bool,
     as_json: bool,
 ) -> int:
@@ -59,6 +61,7 @@ def compare(
                         seed=seed,
                         optimize=optimize,
                         tuned=tuned,
+                        max_scratch=max_scratch,
                         # a model without a layer for it is a row with nothing saved
                         allow_unused=True,
                     )

@@ -26,6 +26,7 @@ from covp.tune.records import Objective
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
 @options.optimize
+@options.max_scratch
 @options.tuned
 @options.as_json
 def export(
@@ -36,13 +37,16 @@ def export(
     output: Path,
     seed: int,
     optimize: Objective,
+    max_scratch: int | None,
     tuned: bool,
     as_json: bool,
 ) -> int:
     """Write MODEL as C with start-up code, linker script, Makefile and a checked main to DIR."""
     board = load_platform(platform)
     graph = load_model(model)
-    schedules = recorded_schedules(board, toolchain, optimize) if tuned else None
+    schedules = (
+        recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch) if tuned else None
+    )
     program = compile(graph, board, accelerators, schedules=schedules)
     inputs = random_inputs(graph, seed)
     assert program.reference is not None

@@ -38,6 +38,12 @@ optimize = click.option(
     show_default=True,
     help="Which of the tuned schedules to take.",
 )
+max_scratch = click.option(
+    "--max-scratch",
+    type=click.IntRange(0),
+    metavar="BYTES",
+    help="Leave out schedules that take more working memory for a layer.",
+)
 tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")
 
 

@@ -39,6 +39,7 @@ from covp.tune.records import Objective
     help="Fail when a layer of this kind (such as CONV_2D) runs on the core.",
 )
 @options.optimize
+@options.max_scratch
 @options.tuned
 @options.as_json
 def run(
@@ -53,6 +54,7 @@ def run(
     explain: bool,
     require_offload: tuple[str, ...],
     optimize: Objective,
+    max_scratch: int | None,
     tuned: bool,
     as_json: bool,
 ) -> int:
@@ -67,6 +69,7 @@ def run(
         seed=seed,
         optimize=optimize,
         tuned=tuned,
+        max_scratch=max_scratch,
         by_layer=profile and device != "virtual",
         require_offload=require_offload,
     )

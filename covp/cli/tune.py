@@ -40,7 +40,7 @@ from covp.tune.tuner import tune as search
     help="Default: instructions; cycles or time where the device counts no instructions.",
 )
 @options.optimize
-@click.option("--max-scratch", type=click.IntRange(0), help="Bytes of working memory a layer.")
+@options.max_scratch
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one a core.")
 @options.seed
 @options.as_json

@@ -112,10 +112,11 @@ class Records:
         objective: Objective = "speed",
         cost: Cost = "instructions",
         device: str = "virtual",
+        max_scratch: int | None = None,
     ) -> Trial | None:
-        """The exact trial with the smallest score; None where there is none."""
-        exact = [trial for trial in self.trials(layer, core, compiler, device) if trial.exact]
-        return min(exact, key=lambda trial: trial.score(objective, cost), default=None)
+        """The best of a layer's trials, see `best_of`; None where there is none."""
+        trials = self.trials(layer, core, compiler, device)
+        return best_of(trials, objective, cost, max_scratch)
 
     def schedule(
         self,
@@ -124,6 +125,7 @@ class Records:
         compiler: str,
         objective: Objective = "speed",
         device: str = "virtual",
+        max_scratch: int | None = None,
     ) -> Schedule | None:
         """The best schedule of an operator, None where nothing is known of it.
 
@@ -133,10 +135,28 @@ class Records:
             return None
         key = layer_key(op)
         for kind in dict.fromkeys((device, "virtual")):
-            found = self.best(key, core, compiler, objective, device=kind)
+            found = self.best(key, core, compiler, objective, device=kind, max_scratch=max_scratch)
             if found is not None:
                 return Schedule.parse(found.schedule)
         return None
+
+
+def best_of(
+    trials: Iterable[Trial],
+    objective: Objective = "speed",
+    cost: Cost = "instructions",
+    max_scratch: int | None = None,
+) -> Trial | None:
+    """The exact trial with the smallest score, among those with that much scratch memory at most.
+
+    None where there is none.
+    """
+    fitting = [
+        trial
+        for trial in trials
+        if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
+    ]
+    return min(fitting, key=lambda trial: trial.score(objective, cost), default=None)
 
 
 def front(trials: Iterable[Trial]) -> list[Trial]:

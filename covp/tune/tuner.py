@@ -22,6 +22,7 @@ from covp.tune.records import (
     Records,
     Trial,
     append_trials,
+    best_of,
     layer_key,
     own_folder,
 )
@@ -49,7 +50,7 @@ class LayerResult:
     Attributes:
         op: the operator.
         default: the trial of the schedule that the kernel takes by itself.
-        best: the best exact trial.
+        best: the best exact trial within the limits of the search.
         trials: all that are known of the layer, old ones included.
         space: number of its valid schedules.
     """
@@ -59,6 +60,7 @@ class LayerResult:
     best: Trial | None
     trials: tuple[Trial, ...]
     space: int
+    max_scratch: int | None = None
 
     @property
     def tried(self) -> int:
@@ -67,8 +69,7 @@ class LayerResult:
 
     def best_for(self, objective: Objective) -> Trial | None:
         """The best exact trial for another objective."""
-        exact = [trial for trial in self.trials if trial.exact]
-        return min(exact, key=lambda trial: trial.score(objective), default=None)
+        return best_of(self.trials, objective, max_scratch=self.max_scratch)
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,14 @@ class _Tuner:
             if str(point) in known:
                 search.learn(point, self._score(known[str(point)]))
         self._search(op, search, known, len(points))
-        best = self._best(op)
-        return LayerResult(op, known.get(str(points[0])), best, tuple(known.values()), len(points))
+        return LayerResult(
+            op,
+            known.get(str(points[0])),
+            self._best(op),
+            tuple(known.values()),
+            len(points),
+            self.options.max_scratch,
+        )
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], space: int) -> None:
         planned = min(self.options.trials or space, space - len(known))
@@ -216,6 +223,7 @@ class _Tuner:
             wanted.objective,
             wanted.cost,
             wanted.device_kind,
+            wanted.max_scratch,
         )
 
     def _late(self) -> bool:

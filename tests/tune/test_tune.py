@@ -13,6 +13,7 @@ from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.errors import CovpError, UsageError
 from covp.evaluation import recorded_schedules
+from covp.graph.graph import Graph
 from covp.passes import run_passes
 from covp.tune.records import VERSION, Records, Trial, append_trials, front, layer_key, read_trials
 from covp.tune.search import make_search
@@ -27,9 +28,11 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def trial(schedule: str, instructions: int, flash: int = 1000, exact: bool = True) -> Trial:
+def trial(
+    schedule: str, instructions: int, flash: int = 1000, exact: bool = True, scratch: int = 0
+) -> Trial:
     return Trial(
-        "layer", "rv32imc", "zig 1", VERSION, schedule, instructions, None, flash, 0, exact
+        "layer", "rv32imc", "zig 1", VERSION, schedule, instructions, None, flash, scratch, exact
     )
 
 
@@ -61,6 +64,35 @@ def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
 
     assert (best("speed"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
     assert records.best("layer", "rv32imc", "gcc 12") is None
+
+
+def test_the_best_keeps_within_its_scratch_memory() -> None:
+    records = Records([])
+    for row in (trial("mac a=1", 100, scratch=64), trial("mac a=2", 90, scratch=65)):
+        records.add(row)
+
+    def best(most: int | None) -> Trial | None:
+        return records.best("layer", "rv32imc", "zig 1", max_scratch=most)
+
+    assert [t.schedule if (t := best(most)) else None for most in (None, 65, 64, 63)] == [
+        "mac a=2",
+        "mac a=2",
+        "mac a=1",
+        None,
+    ]
+
+
+def test_a_search_with_a_limit_of_scratch_memory_finds_what_is_within(own_cache: Path) -> None:
+    (op, *_) = (op for op in run_passes(covp.load_model("kws")).ops if op.kind == "SOFTMAX")
+    graph = Graph("one", [op.input(0)], [op.output], [op])
+    platform = covp.load_platform("riscv32")
+    (free,) = tune(graph, platform, records=Records([]))
+    assert free.best is not None and free.best.scratch_bytes > 0
+    (limited,) = tune(graph, platform, options=Options(max_scratch=0))
+    assert limited.tried == free.tried and limited.best == limited.best_for("speed")
+    assert limited.best is not None and limited.best.scratch_bytes == 0
+    choose = recorded_schedules(platform, "zig", max_scratch=0)
+    assert str(choose(op)) == limited.best.schedule
 
 
 def test_the_front_drops_what_is_beaten_twice() -> None:
