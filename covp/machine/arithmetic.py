@@ -10,8 +10,6 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from covp.graph.quantization import multiply_by_quantized_multiplier
-
 Pair = tuple[int, int]
 _WORTH_A_LOOK = 32
 """From so many rows on float32 saves more than finding out that it is exact costs."""
@@ -97,6 +95,25 @@ def requantize(
     low: int,
     high: int,
 ) -> NDArray[np.int8]:
-    """int8 from int32 sums as TFLite Micro does it; channels last where the factors are arrays."""
-    scaled = multiply_by_quantized_multiplier(sums, multiplier, shift)
-    return np.clip(scaled + zero_point, low, high).astype(np.int8)
+    """int8 from int32 sums as TFLite Micro does it; channels last where the factors are arrays.
+
+    Source: MultiplyByQuantizedMultiplier in tensorflow/lite/kernels/internal/common.h (double
+    rounding), gemmlowp's fixedpoint.h. ``multiplier`` is 0 or in [2**30, 2**31), ``shift`` in
+    -31..30, positive to the left.
+    """
+    left, right = np.maximum(shift, 0), np.maximum(np.negative(shift), 0)
+    values = np.asarray(sums, np.int64)
+    if np.any(left):
+        # the shift drops bits as the 32-bit register does
+        values = (values << left).astype(np.int32).astype(np.int64)
+    # SaturatingRoundingDoublingHighMul; a multiplier is never negative, so that nothing saturates
+    values = values * multiplier
+    values += 1 << 30
+    values >>= 31
+    # RoundingDivideByPOT: ties away from zero
+    negative = (values < 0) & (right > 0)
+    values += (np.int64(1) << right) >> 1
+    values -= negative
+    values >>= right
+    values += zero_point
+    return np.clip(values, low, high, out=values).astype(np.int8)
