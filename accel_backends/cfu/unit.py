@@ -23,12 +23,34 @@ from covp.machine.custom_instructions import CustomInstruction, InstructionUnit
 ACCUMULATORS = 16
 SET, DOT, LANES, REQUANTIZE = range(4)
 
-_BYTES = "int8_t x[4], w[4]; memcpy(x, &a, 4); memcpy(w, &b, 4); uint32_t *acc = state->word + {i};"
+_PLAIN = "int8_t x[4], w[4]; memcpy(x, &a, 4); memcpy(w, &b, 4); uint32_t *acc = state->word + {i};"
+_VECTOR = """__m128i x = _mm_cvtsi32_si128((int)a), w = _mm_cvtsi32_si128((int)b);
+x = _mm_srai_epi16(_mm_unpacklo_epi8(x, x), 8);
+w = _mm_srai_epi16(_mm_unpacklo_epi8(w, w), 8);
+__m128i *acc = (__m128i *)(state->word + {i});"""
+# nearly all that is executed is one of these two
 _NATIVE = {
     SET: "state->word[{i}] = a; return 0;",
-    DOT: _BYTES
-    + "*acc += (uint32_t)(x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3]); return 0;",
-    LANES: _BYTES + "for (int j = 0; j < 4; j++) acc[j] += (uint32_t)(x[j] * w[j]); return 0;",
+    DOT: f"""
+#ifdef __SSE2__
+{_VECTOR}
+__m128i pairs = _mm_madd_epi16(x, w);
+*(uint32_t *)acc += (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(pairs, _mm_srli_si128(pairs, 4)));
+#else
+{_PLAIN}
+*acc += (uint32_t)(x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3]);
+#endif
+return 0;""",
+    LANES: f"""
+#ifdef __SSE2__
+{_VECTOR}
+__m128i products = _mm_unpacklo_epi16(_mm_mullo_epi16(x, w), _mm_mulhi_epi16(x, w));
+_mm_storeu_si128(acc, _mm_add_epi32(_mm_loadu_si128(acc), products));
+#else
+{_PLAIN}
+for (int j = 0; j < 4; j++) acc[j] += (uint32_t)(x[j] * w[j]);
+#endif
+return 0;""",
     # MultiplyByQuantizedMultiplier of tensorflow/lite/kernels/internal/common.h, double rounding
     REQUANTIZE: """
 int8_t how[4]; memcpy(how, &b, 4);

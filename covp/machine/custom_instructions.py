@@ -38,6 +38,9 @@ _PRELUDE = f"""
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
