@@ -50,16 +50,18 @@ def cell(value: object) -> str:
 
 @contextmanager
 def progress(description: str, steps: int | None) -> Iterator[Any]:
-    """Gives ``advance(text)``; a bar on a terminal, nothing in a pipe.
+    """Gives ``advance(text, steps)``; a bar on a terminal, nothing in a pipe.
 
-    ``steps`` is None where their number is not known.
+    ``steps`` is None where their number is not known, or not yet.
     """
     if (steps is not None and steps < 2) or not sys.stderr.isatty():
-        yield lambda text="": None
+        yield lambda text="", steps=None: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=steps)
-        yield lambda text="": bar.update(task, advance=1, description=text or description)
+        yield lambda text="", steps=steps: bar.update(
+            task, total=steps, advance=1, description=text or description
+        )

@@ -84,7 +84,7 @@ def tune(
             nonlocal tried
             tried += 1
             best = f" best {_spent(p.best):,}" if p.best else ""
-            advance(f"{p.layer} {p.tried}/{p.planned}{best}")
+            advance(f"{p.layer} {p.tried}/{p.planned}{best}", p.total)
 
         results = search(graph, board, toolchain, wanted, report)
     seconds_taken = time.monotonic() - start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +35,19 @@ _OWN_PROCESS = ("virtual", "host")
 
 @dataclass(frozen=True)
 class Progress:
-    """After each trial: how far the search is."""
+    """After each trial: how far the search is.
+
+    Attributes:
+        layer: name of the operator.
+        tried, planned: new trials of that layer.
+        total: new trials of all layers, if there is time for them.
+        best: of the layer.
+    """
 
     layer: str
     tried: int
     planned: int
+    total: int
     best: Trial | None
 
 
@@ -78,7 +86,8 @@ class Options:
 
     Attributes:
         trials: new trials for each layer at most; None for the whole space.
-        seconds: host time for all at most; None for no limit.
+        seconds: host time for all at most; None for no limit. Each layer may take an equal share
+            of what is left when its turn comes.
         strategy: order of the trials.
         objective, cost: what is made small.
         max_scratch: bytes of working memory that a schedule may take; None for no limit.
@@ -122,7 +131,7 @@ def tune(
     known = Records.available() if records is None else records
     tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:
-        return [tuner.layer(op) for op in _distinct(run_passes(graph), platform)]
+        return tuner.layers(list(_distinct(run_passes(graph), platform)))
 
 
 def trial_file(platform: Platform, compiler: str) -> Path:
@@ -156,7 +165,9 @@ class _Tuner:
         self.compiler = get_toolchain(toolchain, platform.core).version
         self.file = trial_file(platform, self.compiler)
         self.records = records
-        self.deadline = None if options.seconds is None else time.monotonic() + options.seconds
+        self.end = None if options.seconds is None else time.monotonic() + options.seconds
+        self.layer_end: float | None = None
+        self.total = 0
         self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
         bench = platform, toolchain, options.device
         self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
@@ -167,20 +178,36 @@ class _Tuner:
     def __exit__(self, *error: object) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
 
-    def layer(self, op: Op) -> LayerResult:
-        """Search one layer within the budget."""
-        request = KernelRequest(op, self.platform.core, "layer")
-        points = schedules(request)
-        key = layer_key(op)
-        kind = self.options.device_kind
-        known = {
-            t.schedule: t for t in self.records.trials(key, request.core.name, self.compiler, kind)
-        }
+    def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
+        """Search one layer after the other within the budget."""
+        self.total = sum(self._planned(self._points(op), self._known(op)) for op in ops)
+        results = []
+        for left, op in zip(range(len(ops), 0, -1), ops, strict=True):
+            if self.end is not None:
+                now = time.monotonic()
+                self.layer_end = now + (self.end - now) / left
+            results.append(self._layer(op))
+        return results
+
+    def _points(self, op: Op) -> list[Schedule]:
+        return schedules(KernelRequest(op, self.platform.core, "layer"))
+
+    def _known(self, op: Op) -> dict[str, Trial]:
+        core, kind = self.platform.core.name, self.options.device_kind
+        trials = self.records.trials(layer_key(op), core, self.compiler, kind)
+        return {trial.schedule: trial for trial in trials}
+
+    def _planned(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
+        new = sum(str(point) not in known for point in points)
+        return min(self.options.trials or new, new)
+
+    def _layer(self, op: Op) -> LayerResult:
+        points, known = self._points(op), self._known(op)
         search = make_search(self.options.strategy, points, self.options.seed)
         for point in points:
             if str(point) in known:
                 search.learn(point, self._score(known[str(point)]))
-        self._search(op, search, known, len(points))
+        self._search(op, search, known, self._planned(points, known))
         return LayerResult(
             op,
             known.get(str(points[0])),
@@ -190,8 +217,7 @@ class _Tuner:
             self.options.max_scratch,
         )
 
-    def _search(self, op: Op, search: Search, known: dict[str, Trial], space: int) -> None:
-        planned = min(self.options.trials or space, space - len(known))
+    def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
         running: dict[Future[Trial | None], Schedule] = {}
         started = tried = 0
         while True:
@@ -212,7 +238,7 @@ class _Tuner:
                     self.records.add(trial)
                     append_trials(self.file, [trial])
                 search.learn(schedule, self._score(trial))
-                self.report(Progress(op.name, tried, planned, self._best(op)))
+                self.report(Progress(op.name, tried, planned, self.total, self._best(op)))
 
     def _best(self, op: Op) -> Trial | None:
         wanted = self.options
@@ -227,7 +253,7 @@ class _Tuner:
         )
 
     def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
+        return self.layer_end is not None and time.monotonic() >= self.layer_end
 
     def _score(self, trial: Trial | None) -> float:
         limit = self.options.max_scratch

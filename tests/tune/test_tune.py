@@ -148,6 +148,7 @@ def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     reported: list[Progress] = []
     first = tune(graph, platform, options=Options(trials=2), report=reported.append)
     assert len(reported) == sum(result.tried for result in first) == 2 * len(first)
+    assert {progress.total for progress in reported} == {len(reported)}
     assert all(result.best is not None and result.best.exact for result in first)
     again = tune(graph, platform, options=Options(trials=1))
     assert all(result.tried == 3 for result in again)
@@ -158,6 +159,25 @@ def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     assert {layer.index: layer.schedule for layer in program.layers} == {
         index: best.schedule for index, best in by_index.items() if best is not None
     }
+
+
+def test_each_layer_gets_its_share_of_the_time(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that a trial moves by a second."""
+    now = 0.0
+
+    def report(progress: Progress) -> None:
+        nonlocal now
+        now += 1.0
+
+    monkeypatch.setattr("covp.tune.tuner.time.monotonic", lambda: now)
+    graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
+    layers = len(tune(graph, platform, options=Options(seconds=0)))
+    assert now == 0
+    options = Options(seconds=2 * layers, strategy="random")
+    results = tune(graph, platform, options=options, report=report)
+    assert [result.tried for result in results] == [2] * layers
 
 
 def test_a_layer_key_is_the_content(own_cache: Path) -> None:
