@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from covp.platform_file import Platform, load_platform
 ScheduleChoice = Callable[[Op], Schedule | None]
 ALIASES = frozenset({"RESHAPE"})
 """Operators that only rename memory: their output is their input."""
+_DRIVER_FILE = re.compile(r"\w[\w.-]*\.[cSh]")
 
 
 def compile(
@@ -177,8 +179,14 @@ def _assemble(
     places = accelerator_places(platform, len(backends))
     drivers = []
     for backend, (base, irq) in zip(backends, places, strict=True):
-        driver = _driver(backend, base)
-        sources |= {f"{backend.name}_place.h": place_header(backend.name, base, irq), **driver}
+        driver = checked_driver(backend, base, irq)
+        for file in driver:
+            if file in sources:
+                raise AcceleratorError(
+                    f"accelerator {backend.name}: the program has a file {file} already, from "
+                    "another driver or the model; name it after the accelerator"
+                )
+        sources |= driver
         drivers.append(tuple(driver))
     return Program(
         name=name,
@@ -226,7 +234,12 @@ def place_header(name: str, base: int, irq: int | None) -> str:
     )
 
 
-def _driver(backend: AcceleratorBackend, base: int) -> Mapping[str, str]:
+def checked_driver(backend: AcceleratorBackend, base: int, irq: int | None) -> Mapping[str, str]:
+    """A driver's files and ``NAME_place.h``, name to C text.
+
+    Raises:
+        AcceleratorError: what ``driver`` returns is something else.
+    """
     try:
         files: object = backend.driver(base)
     except CovpError:
@@ -240,7 +253,14 @@ def _driver(backend: AcceleratorBackend, base: int) -> Mapping[str, str]:
             f"accelerator {backend.name}: driver() must return file names with C text, "
             f"not {files!r:.80}"
         )
-    return files
+    place = f"{backend.name}_place.h"
+    for file in files:
+        if not (isinstance(file, str) and _DRIVER_FILE.fullmatch(file)) or file == place:
+            raise AcceleratorError(
+                f"accelerator {backend.name}: driver() named a file {file!r}; a name without "
+                f"folders that ends with .c, .S or .h is needed, and {place} is covp's"
+            )
+    return {place: place_header(backend.name, base, irq), **files}
 
 
 def _describe(

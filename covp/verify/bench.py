@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
 from covp.codegen.calls import lower_placement
-from covp.codegen.compile import accelerator_places, place_header, split_graph
+from covp.codegen.compile import accelerator_places, checked_driver, split_graph
 from covp.codegen.compile import compile as compile_program
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
@@ -83,9 +83,8 @@ class Bench:
 
     def _load_driver(self, irq: int | None) -> None:
         name = self.backend.name
-        files = {f"{name}_place.h": place_header(name, self.base, irq)}
-        files |= self.backend.driver(self.base)
-        sources = [Source(file, text) for file, text in files.items() if file.endswith(".c")]
+        files = checked_driver(self.backend, self.base, irq)
+        sources = [Source(f, text) for f, text in files.items() if f.endswith((".c", ".S"))]
         headers = {file: text for file, text in files.items() if file.endswith(".h")}
         session = self.session
         objects = session.toolchain.compile(sources, headers, flags=("-g1", *FLAGS))

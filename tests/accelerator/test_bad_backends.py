@@ -109,6 +109,43 @@ def test_a_driver_that_is_no_text() -> None:
         run(Wrong())
 
 
+@pytest.mark.parametrize(
+    "file", ["sub/odd.c", "/tmp/odd.c", "../odd.h", "odd_place.h", "odd.txt", 7]
+)
+def test_a_driver_file_that_is_no_plain_source(file: Any) -> None:
+    class Wrong(Odd):
+        def driver(self, base: int) -> Any:
+            return {file: "int odd;"}
+
+    with pytest.raises(AcceleratorError, match=r"odd: driver\(\) named a file .*is needed"):
+        run(Wrong())
+
+
+@pytest.mark.parametrize("file", ["layer.c", "layer.h"])
+def test_a_driver_file_that_the_program_has_already(file: str) -> None:
+    class Wrong(Odd):
+        def driver(self, base: int) -> Mapping[str, str]:
+            return {**Odd.driver(self, base), file: "int odd;"}
+
+    with pytest.raises(AcceleratorError, match=rf"odd: the program has a file {file} already"):
+        run(Wrong())
+
+
+def test_two_drivers_with_a_file_of_one_name() -> None:
+    class One(Odd):
+        def driver(self, base: int) -> Mapping[str, str]:
+            return {**Odd.driver(self, base), "driver.c": "int one;"}
+
+    class Two(Odd):
+        name = "two"
+
+        def driver(self, base: int) -> Mapping[str, str]:
+            return {"driver.c": "int two;"}
+
+    with pytest.raises(AcceleratorError, match=r"two: the program has a file driver\.c already"):
+        covp.compile(LAYER.graph(), "riscv32", [One(), Two()], allow_unused=True)
+
+
 def test_a_driver_without_the_function() -> None:
     class Wrong(Odd):
         def lower(self, match: Match) -> Step:
