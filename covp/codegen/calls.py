@@ -194,7 +194,7 @@ class StartupCode:
         expressions = _Expressions("startup()")
         for backend in backends:
             expressions.where = f"accelerator {backend.name}, startup()"
-            for step in backend.startup():
+            for step in _startup_calls(backend):
                 if not isinstance(step, CCall):
                     raise AcceleratorError(f"{expressions.where} gave {step!r}, which is no CCall")
                 includes.append(f'#include "{step.header}"\n')
@@ -203,6 +203,19 @@ class StartupCode:
             raise AcceleratorError("startup(): only constants and numbers can be passed")
         definitions = "".join(f"{text}\n" for text in expressions.definitions)
         return cls("".join(dict.fromkeys(includes)), definitions, tuple(body))
+
+
+def _startup_calls(backend: AcceleratorBackend) -> Sequence[object]:
+    where = f"accelerator {backend.name}: startup()"
+    try:
+        calls: object = backend.startup()
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
+    if not isinstance(calls, Sequence):
+        raise AcceleratorError(f"{where} must return several CCalls, not {calls!r:.80}")
+    return calls
 
 
 class _CallCode:

@@ -175,7 +175,8 @@ def _assemble(
     macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
     sources = {f"{name}.h": _header(name, memory.nbytes)}
     sources |= {f"{layer.function}.c": layer.source for layer in layers}
-    sources[f"{name}.c"] = _run_source(name, memory, layers, backends)
+    startup = StartupCode.of(backends)
+    sources[f"{name}.c"] = _run_source(name, memory, layers, startup)
     places = accelerator_places(platform, len(backends))
     drivers = []
     for backend, (base, irq) in zip(backends, places, strict=True):
@@ -193,6 +194,7 @@ def _assemble(
         platform=platform,
         sources=sources,
         run_function=f"{name}_run",
+        startup_function=_startup_function(name) if startup.body else "",
         arena_symbol=f"{name}_arena",
         arena_bytes=memory.nbytes,
         inputs=tuple(memory.describe(t) for t in lowered.inputs),
@@ -362,17 +364,21 @@ def _header(name: str, arena_bytes: int) -> str:
     )
 
 
+def _startup_function(name: str) -> str:
+    return f"{name}_startup"
+
+
 def _run_source(
     name: str,
     memory: ArenaPlan,
     layers: Sequence[LayerCode],
-    backends: Sequence[AcceleratorBackend],
+    startup: StartupCode,
 ) -> str:
-    startup = StartupCode.of(backends)
+    prepare = f"void {_startup_function(name)}(void)"
     declarations = "\n".join(
         f"{prototype(layer.function, layer.op, layer.arguments)};" for layer in layers
     )
-    calls = [*startup.body]
+    calls = [f"    {_startup_function(name)}();"] if startup.body else []
     for layer in layers:
         calls.append(f"    /* {layer.op.name} on {layer.target} */")
         pointers = ", ".join(
@@ -381,8 +387,9 @@ def _run_source(
         )
         calls.append(f"    {layer.function}({pointers});")
     body = "\n".join(calls)
+    prepared = "\n".join([f"{prepare};\n{prepare}\n{{", *startup.body, "}\n\n"])
     return (
         f'#include "{name}.h"\n{startup.includes}\n{startup.definitions}{declarations}\n\n'
         f"uint8_t {name}_arena[{max(memory.nbytes, 1)}] __attribute__((aligned(16)));\n\n"
-        f"void {name}_run(void)\n{{\n{body}\n}}\n"
+        f"{prepared if startup.body else ''}void {name}_run(void)\n{{\n{body}\n}}\n"
     )

@@ -104,6 +104,8 @@ class Program:
         refusals: what each accelerator left to the core, and why.
         warnings: what the user should know; a line each.
         flags: extra compiler options.
+        startup_function: ``void f(void)``, what accelerators want called in front of every
+            inference; the run function calls it. Empty: nothing.
     """
 
     name: str
@@ -120,3 +122,4 @@ class Program:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     flags: tuple[str, ...] = field(default=())
+    startup_function: str = ""

@@ -143,6 +143,8 @@ class GraphModule(Module):
         symbols = self._loaded().elf.symbols
         run = symbols[self.program.run_function]
         markers = [(address, _BETWEEN) for address in range(run.address, run.address + run.size, 2)]
+        if self.program.startup_function in symbols:
+            markers.append((symbols[self.program.startup_function].address, _BETWEEN))
         for bucket, layer in enumerate(self.program.layers, _FIRST_LAYER):
             markers.append((self.address(layer.function), bucket))
         markers.append((self.session._symbol(RETURN), _OUTSIDE))

@@ -62,11 +62,18 @@ class HostedGraph(GraphModule):
         )
         if last is None:
             return self.tensor(name)  # says what there is
-        self._run_calls(self._calls()[: last + 1])
+        self._run_calls([*self._startup(), *self._calls()[: last + 1]])
         return self.tensor(name)
 
     def _infer(self) -> Sequence[Stop]:
-        return self._run_calls(self._calls())
+        return self._run_calls([*self._startup(), *self._calls()])
+
+    def _startup(self) -> list[Call]:
+        """What accelerators want called in front of every inference."""
+        function = self.program.startup_function
+        if not function:
+            return []
+        return [self._call(function, Task(self._loaded().elf.symbols[function].value))]
 
     def _calls(self) -> list[Call]:
         symbols = self._loaded().elf.symbols

@@ -178,7 +178,9 @@ class Session:
         except ToolchainError as error:
             raise _of_driver(error, program) from None
         keep = [program.run_function, program.arena_symbol]
-        keep += [layer.function for layer in program.layers] if hosted else []
+        if hosted:
+            keep += [layer.function for layer in program.layers]
+            keep += filter(None, [program.startup_function])
         image = self._place(objects, program.name, keep)
         try:
             for accelerator in program.accelerators:

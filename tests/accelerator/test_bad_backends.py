@@ -221,28 +221,53 @@ def test_a_pattern_that_never_matches_is_warned_about() -> None:
         covp.compile(LAYER.graph(), "riscv32", [Never()])
 
 
-def test_start_up_calls_run_before_the_first_layer() -> None:
-    class Prepared(Odd):
-        def startup(self) -> list[CCall]:
-            return [CCall("odd_prepare", "odd.h", (42, 1.5))]
+class Prepared(Odd):
+    """Each layer counts up from what the start-up call left, and gives that number."""
 
-        def driver(self, base: int) -> Mapping[str, str]:
-            return {
-                "odd.h": "#include <stdint.h>\nvoid odd_prepare(int32_t n, float f);\n"
-                "void odd_run(const void *x, void *y);\n",
-                "odd.c": '#include "odd.h"\nstatic int32_t seen;\n'
-                "void odd_prepare(int32_t n, float f) { seen = n + (f > 1.0f); }\n"
-                "void odd_run(const void *x, void *y)\n"
-                "{ (void)x; for (int i = 0; i < 6; i++) ((int8_t *)y)[i] = (int8_t)seen; }\n",
-            }
+    def startup(self) -> list[CCall]:
+        """A call with constants."""
+        return [CCall("odd_prepare", "odd.h", (42, 1.5))]
 
-    assert (run(Prepared()) == 43).all()
+    def driver(self, base: int) -> Mapping[str, str]:
+        """Two functions."""
+        return {
+            "odd.h": "#include <stdint.h>\nvoid odd_prepare(int32_t n, float f);\n"
+            "void odd_run(const void *x, void *y);\n",
+            "odd.c": '#include "odd.h"\nstatic int32_t seen;\n'
+            "void odd_prepare(int32_t n, float f) { seen = n + (f > 1.0f); }\n"
+            "void odd_run(const void *x, void *y)\n"
+            "{ (void)x; seen++; for (int i = 0; i < 6; i++) ((int8_t *)y)[i] = (int8_t)seen; }\n",
+        }
 
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("hosted", [False, True])
+def test_start_up_calls_run_in_front_of_every_inference(
+    platform: str, strict: bool, hosted: bool
+) -> None:
+    program = covp.compile(LAYER.graph(), platform, [Prepared()])
+    with covp.Session(platform, strict=strict) as session:
+        module = session.load(program, hosted=hosted)
+        for _ in range(2):
+            assert (module.run(*LAYER.inputs()) == 44).all()
+        assert module.profile().between.instructions
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: [7], r"odd, startup\(\) gave 7"),
+        (lambda: None, r"odd: startup\(\) must return several CCalls, not None"),
+        (lambda: 1 // 0, r"odd: startup\(\) raised ZeroDivisionError"),
+    ],
+)
+def test_start_up_calls_that_are_none(wrong: Any, said: str) -> None:
     class Wrong(Odd):
         def startup(self) -> Any:
-            return [7]
+            return wrong()
 
-    with pytest.raises(AcceleratorError, match=r"odd, startup\(\) gave 7"):
+    with pytest.raises(AcceleratorError, match=said):
         run(Wrong())
 
 
