@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,6 +15,8 @@ from covp.accelerator.parameters import Parameter, Value, read_parameters
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
+
+_C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class AcceleratorBackend(ABC):
@@ -40,7 +43,13 @@ class AcceleratorBackend(ABC):
 
         Raises:
             UsageError: an unknown parameter, a wrong type or a value outside its limits.
+            AcceleratorError: the class's name is no C identifier.
         """
+        if not (isinstance(self.name, str) and _C_NAME.fullmatch(self.name)):
+            raise AcceleratorError(
+                f"accelerator {self.name!r}: its name becomes a part of C names; only letters, "
+                "digits and _ can be in it, the first one no digit"
+            )
         self.values = read_parameters(self.name, self.parameters, values or {})
 
     @classmethod

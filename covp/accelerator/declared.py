@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,12 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument, CCall, Constant, Step, Words
 from covp.accelerator.job_driver import driver_files
+from covp.accelerator.layer_registers import (
+    check_tensors,
+    checked_registers,
+    checked_table,
+    elements,
+)
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.errors import AcceleratorError, ModelError
@@ -78,6 +85,8 @@ class Accelerator(AcceleratorBackend):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        if isinstance(cls.operators, str):
+            raise TypeError(f"operators must be a tuple: ({cls.operators!r},)")
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
 
@@ -118,7 +127,7 @@ class Accelerator(AcceleratorBackend):
 
     def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
         """How long a job takes: the model of `covp.machine.job_unit` by default."""
-        compute = -(-self.macs(job) // int(self._value("macs_per_cycle", 1)))
+        compute = ceil(self.macs(job) / int(self._value("macs_per_cycle", 1)))
         return Work(compute, port.cycles(nbytes), int(self._value("startup_cycles", 0)))
 
     def _value(self, name: str, otherwise: float) -> float:
@@ -131,7 +140,12 @@ class Accelerator(AcceleratorBackend):
 
         Raises:
             ModelError: nothing can be said of the operator.
+            AcceleratorError: there are several; only the author knows what they are together.
         """
+        if len(match.ops) > 1:
+            kinds = ", ".join(op.kind for op in match.ops)
+            what = f"pattern {match.name} stands for {kinds}"
+            raise self._wrong(match, f"{what}; override layer(match) to describe them as one")
         return typed(match.op)
 
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
@@ -145,8 +159,7 @@ class Accelerator(AcceleratorBackend):
             own.append(limit)
             if not limit.holds:
                 return own
-        values = self.registers(layer)
-        self._check_names(values)
+        values = self._registers(match, layer)
         return own + [
             Limit(
                 number.name.lower().replace("_", " "),
@@ -161,29 +174,31 @@ class Accelerator(AcceleratorBackend):
         """Cycles of the job, by the timing model; the driver's are not part of it."""
         try:
             values = self._numbers(self.registers(self.layer(match)))
+            sizes = [elements(o, values) * o.dtype.itemsize for o in self.job.operands]
         except Exception:  # a layer that is refused may have no registers at all
             return None
-        nbytes = sum(
-            operand.elements(values) * operand.dtype.itemsize for operand in self.job.operands
-        )
-        return self.work(values, nbytes, self._port()).cycles
+        return self.work(values, sum(sizes), self._port()).cycles
 
     def lower(self, match: Match) -> Step | Sequence[Step]:
         """One call of the driver."""
-        values = self.registers(self.layer(match))
-        self._check_names(values)
+        values = self._registers(match, self.layer(match))
+        numbers = self._numbers(values)
+        tensors = self.tensors(match)
         words: list[tuple[str, int | Constant]] = []
-        for part in self.job.image:
-            value = values[part.name]
-            if not isinstance(part, Operand):
-                words.append((part.name, part.word(value)))
-            elif value is None:
-                words.append((part.name, 0))
-            else:
-                words.append((part.name, Constant(part.name.lower(), self._table(part, value))))
+        try:
+            for part in self.job.image:
+                if isinstance(part, Operand):
+                    table = checked_table(part, numbers, values[part.name])
+                    words.append((part.name, _table_word(part, table)))
+                else:
+                    words.append((part.name, part.word(values[part.name])))
+            operands = (*self.job.tensors, self.job.result)
+            check_tensors(operands, numbers, [*tensors, match.outputs[0]])
+        except ValueError as error:
+            raise self._wrong(match, str(error)) from error
         image = Words("image", tuple(words))
         varying = [number.word(values[number.name]) for number in self.job.varying]
-        arguments: list[Argument] = [image, *self.tensors(match), match.outputs[0], *varying]
+        arguments: list[Argument] = [image, *tensors, match.outputs[0], *varying]
         return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))
 
     def driver(self, base: int) -> Mapping[str, str]:
@@ -201,43 +216,34 @@ class Accelerator(AcceleratorBackend):
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
 
-    def _check_names(self, values: Mapping[str, Any]) -> None:
-        wanted = {part.name for part in (*self.job.image, *self.job.varying)}
-        missing, unknown = sorted(wanted - set(values)), sorted(set(values) - wanted)
-        if missing:
-            raise AcceleratorError(
-                f"accelerator {self.name}: registers() gives no value for {', '.join(missing)}; the "
-                "layer states nothing of that name"
-            )
-        if unknown:
-            raise AcceleratorError(
-                f"accelerator {self.name}: registers() gives {', '.join(unknown)}, which the job "
-                "does not have"
-            )
+    def _registers(self, match: Match, layer: Any) -> Mapping[str, Any]:
+        """What `registers` gives, checked."""
+        given = self.registers(layer)
+        try:
+            return checked_registers(self.job, given)
+        except ValueError as error:
+            raise self._wrong(match, str(error)) from error
 
-    def _table(self, operand: Operand, value: Any) -> NDArray[Any]:
-        array = np.asarray(value)
-        if array.dtype != operand.dtype and not np.can_cast(array.dtype, operand.dtype, "safe"):
-            raise AcceleratorError(
-                f"accelerator {self.name}: {operand.name} is declared as {operand.dtype.name}, "
-                f"registers() gave {array.dtype.name}"
-            )
-        return np.ascontiguousarray(array.astype(operand.dtype))
+    def _wrong(self, match: Match, what: str) -> AcceleratorError:
+        return AcceleratorError(f"accelerator {self.name}, layer {match.op.name}: {what}")
 
     def tensors(self, match: Match) -> list[Argument]:
         """What the driver is passed for the job's tensors: by name or else by position.
 
         An address of 0 is for optional ones that a layer does not have.
         """
+        op_inputs = [tensor for tensor in match.op.inputs if tensor is not None]
+        values = op_inputs if len(match.ops) == 1 else match.inputs
         found: list[Argument] = []
         for position, operand in enumerate(self.job.tensors):
             tensor = match.bindings.get(operand.name.lower())
-            if tensor is None:
-                values = [t for t in match.op.inputs if t is not None]
-                if position >= len(values):
-                    raise AcceleratorError(
-                        f"accelerator {self.name}: nothing in the match stands for {operand.name}"
-                    )
+            if tensor is None and position < len(values):
                 tensor = values[position]
-            found.append(tensor)
+            if tensor is None and not operand.optional:
+                raise self._wrong(match, f"nothing in the match stands for {operand.name}")
+            found.append(0 if tensor is None else tensor)
         return found
+
+
+def _table_word(operand: Operand, table: NDArray[Any] | None) -> int | Constant:
+    return 0 if table is None else Constant(operand.name.lower(), table)

@@ -10,7 +10,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.limits import Limit, broken
 from covp.errors import AcceleratorError, CovpError, ModelError, UsageError
 from covp.graph.graph import Graph, Op
-from covp.graph.pattern import Match
+from covp.graph.pattern import Match, Pattern
 
 _T = TypeVar("_T")
 
@@ -131,7 +131,7 @@ def _cheapest(offers: Sequence[Placement]) -> tuple[Placement, str]:
 
 def _estimate(offer: Placement) -> int | None:
     assert offer.backend is not None and offer.match is not None
-    return _asked(offer.backend, offer.match, "estimate", offer.backend.estimate)
+    return _asked(offer.backend, offer.match, "estimate()", offer.backend.estimate)
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:
@@ -139,7 +139,7 @@ def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -
     if not limits:
         return None
     try:
-        return _asked(backend, match, "estimate", backend.estimate)
+        return _asked(backend, match, "estimate()", backend.estimate)
     except ModelError:
         return None
 
@@ -148,7 +148,7 @@ def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> M
     """The match that a backend takes, or why it takes none."""
     refused: list[tuple[Match, str, tuple[Limit, ...]]] = []
     for pattern in backend.patterns:
-        found = pattern.match(graph, op)
+        found = _matched(backend, pattern, graph, op)
         if found is None or not taken.isdisjoint(found.ops):
             continue
         reason, limits = _supports(backend, found)
@@ -167,9 +167,23 @@ def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> M
     return Refusal(op.name, backend.name, reason)
 
 
+def _matched(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op) -> Match | None:
+    if not isinstance(pattern, Pattern):
+        raise AcceleratorError(
+            f"accelerator {backend.name}: patterns must hold Patterns, not {pattern!r}"
+        )
+    try:
+        return pattern.match(graph, op)
+    except Exception as error:
+        raise AcceleratorError(
+            f"accelerator {backend.name}, layer {op.name}: a predicate of pattern {pattern.name} "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+
+
 def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Limit, ...]]:
     """Why a backend refuses a match, empty where it does not, and the limits behind it."""
-    answer: object = _asked(backend, match, "supports", backend.supports)
+    answer: object = _asked(backend, match, "supports()", backend.supports)
     if answer is True:
         return "", ()
     if isinstance(answer, str):
@@ -177,7 +191,7 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
     if answer is False:
         return f"pattern {match.name}: not supported", ()
     if isinstance(answer, Sequence) and all(isinstance(limit, Limit) for limit in answer):
-        failed = broken(answer)
+        failed = _asked(backend, match, "a limit of supports()", lambda _: broken(answer))
         return ", ".join(map(str, failed)), failed
     raise AcceleratorError(
         f"accelerator {backend.name}, layer {match.op.name}: supports() must return True, False, "
@@ -195,6 +209,6 @@ def _asked(
         raise
     except Exception as error:
         raise AcceleratorError(
-            f"accelerator {backend.name}, layer {match.op.name}: {what}() raised "
+            f"accelerator {backend.name}, layer {match.op.name}: {what} raised "
             f"{type(error).__name__}: {error}"
         ) from error

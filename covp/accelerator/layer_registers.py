@@ -1,0 +1,112 @@
+"""What an author's `registers` gave for a layer, checked against the declared job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Tensor
+from covp.machine.job import Job, JobValues, Number, Operand
+
+
+def checked_registers(job: Job, given: object) -> Mapping[str, Any]:
+    """The values of all numbers and tables of a job.
+
+    Numbers become int or float; whether they are in their ranges is not looked at.
+
+    Raises:
+        ValueError: what is wrong with them.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"registers() gives {given!r:.80} instead of values by name")
+    wanted = {part.name for part in (*job.image, *job.varying)}
+    missing = sorted(wanted - set(given))
+    unknown = sorted(map(str, set(given) - wanted))
+    if missing:
+        raise ValueError(
+            f"registers() gives no value for {', '.join(missing)}; the layer states nothing of "
+            "that name"
+        )
+    if unknown:
+        raise ValueError(f"registers() gives {', '.join(unknown)}, which the job does not have")
+    numbers = {number.name: _number(number, given[number.name]) for number in job.numbers}
+    return {**given, **numbers}
+
+
+def _number(declared: Number, value: Any) -> int | float:
+    try:
+        found = float(value) if declared.real else int(value)
+        exact = not math.isnan(found) if declared.real else found == value
+        if exact and np.ndim(value) == 0 and not isinstance(value, str):
+            declared.word(found)
+            return found
+    except (TypeError, ValueError, OverflowError):
+        pass
+    kind = "float32" if declared.real else "integer"
+    raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is no {kind}")
+
+
+def elements(operand: Operand, values: JobValues) -> int:
+    """The number of an operand's elements. Raises ValueError where its declaration fails."""
+    try:
+        count = operand.elements(values)
+    except Exception as error:
+        raise ValueError(
+            f"the size of {operand.name} raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(count, (int, np.integer)) or count < 0:
+        raise ValueError(f"the size of {operand.name} is {count!r}, no number of elements")
+    return int(count)
+
+
+def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[Any] | None:
+    """A constant operand as it lies in memory; None where there is none.
+
+    Raises:
+        ValueError: of another type than declared, too short, or missing.
+    """
+    if given is None:
+        if operand.optional:
+            return None
+        raise ValueError(
+            f"registers() gives None for {operand.name}, which is not declared as optional"
+        )
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"registers() gives no array for {operand.name}: {error}") from error
+    if array.dtype != operand.dtype and not np.can_cast(array.dtype, operand.dtype, "safe"):
+        raise ValueError(
+            f"registers() gives {array.dtype.name} for {operand.name}, which is declared as "
+            f"{operand.dtype.name}"
+        )
+    wanted = elements(operand, values)
+    if array.size < wanted:
+        raise ValueError(
+            f"registers() gives {array.size} elements for {operand.name}, which is declared as "
+            f"{wanted}"
+        )
+    return np.ascontiguousarray(array.astype(operand.dtype))
+
+
+def check_tensors(
+    operands: Iterable[Operand], values: JobValues, arguments: Sequence[object]
+) -> None:
+    """Jobs must not reach beyond the tensors they are given.
+
+    Raises:
+        ValueError: one does.
+    """
+    for operand, argument in zip(operands, arguments, strict=False):
+        if not isinstance(argument, Tensor):
+            continue
+        needed = elements(operand, values) * operand.dtype.itemsize
+        if needed > argument.nbytes:
+            raise ValueError(
+                f"{operand.name} is declared as {needed} bytes, but tensor {argument.name} has "
+                f"{argument.nbytes}"
+            )

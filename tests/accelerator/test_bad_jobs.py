@@ -1,0 +1,177 @@
+"""Accelerators in one class with mistakes: one line that names the accelerator and the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import covp
+from covp.accelerator import Accelerator, Job, number, real, result, table, tensor
+from covp.accelerator.partition import partition
+from covp.errors import AcceleratorError
+from covp.graph.pattern import Pattern, constant, op, optional, wildcard
+from covp.graph.reference import run_reference
+from covp.machine.arithmetic import exact_matmul, requantize
+from covp.machine.job import Number, Operand
+from covp.verify import ConvCase
+
+LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
+PARTS: dict[str, Operand | Number] = {
+    part.name: part
+    for part in (
+        tensor("INPUT", "int8", lambda job: job.ROWS * job.DEPTH),
+        table("WEIGHTS", "int8", lambda job: job.OUTPUTS * job.DEPTH),
+        table("BIAS", "int32", lambda job: job.OUTPUTS),
+        table("MULTIPLIER", "int32", lambda job: job.OUTPUTS),
+        table("SHIFT", "int32", lambda job: job.OUTPUTS),
+        result("OUTPUT", "int8", lambda job: job.ROWS * job.OUTPUTS),
+        number("ROWS", 1, 4096),
+        number("DEPTH", 1, 4096),
+        number("OUTPUTS", 1, 4096),
+        number("INPUT_ZERO_POINT", -128, 127),
+        number("OUTPUT_ZERO_POINT", -128, 127),
+        number("LOW", -128, 127),
+        number("HIGH", -128, 127),
+    )
+}
+
+
+def job(*changed: Operand | Number, in_place: bool = False) -> Job:
+    """The job with some parts changed or added."""
+    return Job(*(PARTS | {part.name: part for part in changed}).values(), in_place=in_place)
+
+
+class Mac(Accelerator):
+    """Fully connected layers; tests change it for the worse."""
+
+    name = "mac"
+    operators = ("FULLY_CONNECTED",)
+    job = job()
+    changed: Mapping[str, Any] = {}
+
+    def registers(self, layer: Any) -> Mapping[str, Any]:
+        """The layer's, then what a test changed."""
+        sizes = {"ROWS": layer.batch, "DEPTH": layer.in_channels, "OUTPUTS": layer.out_channels}
+        return {**super().registers(layer), **sizes, **self.changed}
+
+    def compute(self, job: Any) -> Any:
+        """One product."""
+        rows = job.INPUT.reshape(job.ROWS, job.DEPTH).astype(np.int16) - job.INPUT_ZERO_POINT
+        sums = exact_matmul(rows, job.WEIGHTS.reshape(job.OUTPUTS, -1).T) + job.BIAS
+        zero_point = job.OUTPUT_ZERO_POINT
+        return requantize(sums, job.MULTIPLIER, job.SHIFT, zero_point, job.LOW, job.HIGH)
+
+
+def changed(**members: Any) -> Mac:
+    """A class with other members, made."""
+    made: Mac = type("Changed", (Mac,), members)()
+    return made
+
+
+def run(backend: Accelerator) -> bool:
+    """Whether the layer's bits are right."""
+    graph, inputs = LAYER.graph(), LAYER.inputs()
+    with covp.Session("riscv32") as session:
+        output = session.load(covp.compile(graph, "riscv32", [backend])).run(*inputs)
+    return np.array_equal(output, run_reference(graph, inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("register", "value", "said"),
+    [
+        ("ROWS", 2.5, r"gives 2\.5 for ROWS, which is no integer"),
+        ("ROWS", float("nan"), "gives nan for ROWS, which is no integer"),
+        ("ROWS", None, "gives None for ROWS, which is no integer"),
+        ("ROWS", "2", "gives '2' for ROWS, which is no integer"),
+        ("ROWS", np.array([2, 3]), "for ROWS, which is no integer"),
+        ("BIAS", None, "gives None for BIAS, which is not declared as optional"),
+        ("BIAS", np.zeros(3), "gives float64 for BIAS, which is declared as int32"),
+        ("BIAS", np.zeros(2, np.int32), "gives 2 elements for BIAS, which is declared as 3"),
+        ("BIAS", [[1], [1, 2]], "gives no array for BIAS"),
+        ("GAIN", 1, "gives GAIN, which the job does not have"),
+    ],
+)
+def test_registers_that_do_not_fit_the_job(register: str, value: Any, said: str) -> None:
+    with pytest.raises(AcceleratorError, match=rf"^accelerator mac, layer layer: .*{said}"):
+        run(changed(changed={register: value}))
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e300, "a"])
+def test_a_float_register_that_holds_no_float32(value: Any) -> None:
+    with pytest.raises(AcceleratorError, match=r"layer layer: .* for GAIN, which is no float32"):
+        run(changed(job=job(real("GAIN")), changed={"GAIN": value}))
+
+
+@pytest.mark.parametrize("value", [0.5, np.float64(0.1), float("inf"), np.int64(3)])
+def test_a_float_register(value: Any) -> None:
+    assert run(changed(job=job(real("GAIN")), changed={"GAIN": value}))
+
+
+@pytest.mark.parametrize("value", [np.int64(2), np.uint8(2), 2.0])
+def test_numbers_of_numpy_s_types(value: Any) -> None:
+    assert run(changed(changed={"ROWS": value}))
+
+
+@pytest.mark.parametrize("value", [None, [], 7])
+def test_registers_that_are_no_mapping(value: Any) -> None:
+    with pytest.raises(AcceleratorError, match=r"layer layer: registers\(\) gives .* by name"):
+        run(changed(registers=lambda self, layer: value))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (tensor("INPUT", "int8", lambda j: j.NOPE), "size of INPUT raised .* has no NOPE"),
+        (tensor("INPUT", "int8", lambda j: -4), "size of INPUT is -4"),
+        (tensor("INPUT", "int8", lambda j: j.ROWS / 1), r"size of INPUT is 2\.0"),
+        (tensor("INPUT", "int8", lambda j: 11), "INPUT is declared as 11 bytes, .* has 10"),
+        (tensor("INPUT", "int16", lambda j: 10), "INPUT is declared as 20 bytes, .* has 10"),
+        (result("OUTPUT", "int32", lambda j: 6), "OUTPUT is declared as 24 bytes, .* has 6"),
+        (tensor("OTHER", "float64", lambda j: 2), "OTHER is declared as 16 bytes, .* has 15"),
+    ],
+)
+def test_operands_that_do_not_fit_the_layer(part: Operand, said: str) -> None:
+    with pytest.raises(AcceleratorError, match=rf"^accelerator mac, layer layer: .*{said}"):
+        run(changed(job=job(part)))
+
+
+def test_an_optional_tensor_that_the_layer_does_not_have() -> None:
+    extra = [tensor(f"EXTRA_{i}", "int8", lambda j: 1, optional=True) for i in range(3)]
+    backend = changed(job=job(*extra))
+    (placement,) = partition(LAYER.graph(), [backend]).placements
+    assert placement.match is not None
+    assert backend.tensors(placement.match)[3] == 0, "input, weights and bias stand for the others"
+
+
+def test_a_pattern_of_several_operators_without_a_description_of_them() -> None:
+    below = op("FULLY_CONNECTED", wildcard(), constant(), optional())
+    twice = Pattern("twice", op("FULLY_CONNECTED", below, constant(), optional()))
+    with pytest.raises(AcceleratorError, match=r"mac, layer \w+: pattern twice stands for FULLY_"):
+        covp.compile("toycar", "riscv32", [changed(patterns=(twice,))])
+
+
+def test_a_predicate_that_raises() -> None:
+    pattern = Pattern("odd", op("FULLY_CONNECTED", predicate=lambda op: bool(1 // 0)))
+    with pytest.raises(AcceleratorError, match="mac, layer layer: a predicate of pattern odd"):
+        run(changed(patterns=(pattern,)))
+
+
+def test_patterns_and_operators_of_the_wrong_type() -> None:
+    with pytest.raises(AcceleratorError, match="mac: patterns must hold Patterns, not 'FULLY"):
+        run(changed(patterns=("FULLY_CONNECTED",)))
+    with pytest.raises(TypeError, match=r"must be a tuple: \('FULLY_CONNECTED',\)"):
+        changed(operators="FULLY_CONNECTED")
+
+
+@pytest.mark.parametrize("name", ["my-mac", "3mac", "my mac", "", "../x", "m\u00e4c", None])
+def test_a_name_that_is_no_part_of_a_c_name(name: Any) -> None:
+    with pytest.raises(AcceleratorError, match=f"accelerator {name!r}: its name"):
+        run(changed(name=name))
+
+
+@pytest.mark.parametrize("work", [lambda self, job: 2.5, lambda self, job: np.int64(7)])
+def test_macs_that_are_no_plain_int(work: Callable[..., Any]) -> None:
+    assert run(changed(macs=work))
