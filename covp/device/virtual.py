@@ -25,6 +25,7 @@ from covp.machine.engine import (
 from covp.machine.execution import Execution
 from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
 from covp.machine.interrupts import InterruptLine, RiscvInterrupts
+from covp.machine.job_unit import JobUnit
 from covp.machine.mmio import PAGE, PeripheralBus
 from covp.machine.nvic import Nvic
 from covp.machine.peripheral import Peripheral, load_peripheral
@@ -35,6 +36,7 @@ from covp.machine.watchpoints import Watch, WatchHit, Watchpoints
 from covp.platform_file import Platform
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
+_TRAPS = frozenset({"illegal instruction", "breakpoint"})
 
 
 class VirtualDevice:
@@ -430,6 +432,11 @@ class VirtualDevice:
     def _located(self, fault: DeviceFault) -> DeviceFault:
         if fault.kind == "timeout" and self._mmio.polling:
             fault.detail += f", polling {self._mmio.polling}"
+        if fault.kind in _TRAPS:
+            # what drivers do that are told of an error
+            for name, (_, model) in self._mmio.peripherals.items():
+                if isinstance(model, JobUnit) and model.refusal:
+                    fault.detail += f"; {name} refused its job: {model.refusal}"
         fault.symbol, fault.source = self._symbols.locate(fault.pc)
         fault.registers = self.registers()
         return fault

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
 from covp.machine.job import Job, JobValues, Operand
-from covp.machine.job_unit import AcceptedJob, JobError, JobUnit, MemoryPort, Work
+from covp.machine.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
 
 
 class Behaviour(Protocol):
@@ -62,10 +62,15 @@ class DeclaredUnit(JobUnit):
         for declared in job.numbers:
             value = getattr(values, declared.name)
             if not declared.minimum <= value <= declared.maximum:
-                raise JobError("size" if value == 0 and declared.minimum > 0 else "range")
+                code = "size" if value == 0 and declared.minimum > 0 else "range"
+                raise JobError(code, f"{declared.name} is {value}")
         refused = self._author.check(values)
         if refused is not None:
-            raise JobError(refused)
+            if refused not in ERRORS:
+                raise AcceleratorError(
+                    f"{self.name}: check() gave {refused!r}; only None and {', '.join(ERRORS)}"
+                )
+            raise JobError(refused, "says check()")
         places = self._places(job, values)
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
@@ -80,11 +85,11 @@ class DeclaredUnit(JobUnit):
         if not address:
             return 0
         if address % 4:
-            raise JobError("alignment")
+            raise JobError("alignment", f"DESCRIPTOR is 0x{address:08x}")
         try:
             words = np.frombuffer(self.bus.read(address, 4 * len(job.image)), "<u4").tolist()
         except DeviceFault:
-            raise JobError("address") from None
+            raise JobError("address", f"DESCRIPTOR is 0x{address:08x}") from None
         self.values.update(zip((part.name for part in job.image), words, strict=True))
         return 4 * len(words)
 
@@ -97,25 +102,26 @@ class DeclaredUnit(JobUnit):
                 places.append((operand, 0, 0))
                 continue
             size = operand.elements(values) * operand.dtype.itemsize
+            what = f"{operand.name}: {size} bytes at 0x{address:08x}"
             if size <= 0:
-                raise JobError("size")
+                raise JobError("size", what)
             places.append((operand, address, size))
             if address % operand.dtype.itemsize:
-                raise JobError("alignment")
+                raise JobError("alignment", what)
             if not self.bus.is_memory(address, size, writable=operand is job.result):
-                raise JobError("address")
+                raise JobError("address", what)
         _, target, length = places[-1]
         if not job.in_place:
-            for _, address, size in places[:-1]:
+            for operand, address, size in places[:-1]:
                 if size and address < target + length and target < address + size:
-                    raise JobError("overlap")
+                    raise JobError("overlap", f"{job.result.name} with {operand.name}")
         return places
 
     def _load(self, operand: Operand, address: int, size: int) -> NDArray[Any]:
         try:
             return np.frombuffer(self.bus.read(address, size), operand.dtype)
         except DeviceFault:
-            raise JobError("address") from None
+            raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 
     def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
         """The author's result, which must be what was declared."""

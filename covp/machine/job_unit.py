@@ -40,10 +40,10 @@ ERRORS = {
 
 
 class JobError(Exception):
-    """A job that a unit refuses; ``code`` is a key of `ERRORS`."""
+    """A job that a unit refuses; ``code`` is a key of `ERRORS`, ``detail`` is for people."""
 
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(f"{code} ({detail})" if detail else code)
         self.code = code
 
 
@@ -133,6 +133,7 @@ class JobUnit(Peripheral):
         jobs: what was done since the unit was made or `forget_jobs` was called.
         latest: the latest job that was not refused.
         received: how many jobs were started and not refused, since the unit was made.
+        refusal: why the latest start was refused, for messages; empty where it was not.
     """
 
     result_register: str = "OUTPUT"
@@ -140,6 +141,7 @@ class JobUnit(Peripheral):
     def __init__(self) -> None:
         self.jobs: list[JobRecord] = []
         self.received = 0
+        self.refusal = ""
         self.latest: AcceptedJob | None = None
         self.done_at = 0
         self._end: Event | None = None
@@ -160,6 +162,7 @@ class JobUnit(Peripheral):
             self._end.cancel()
             self._end = None
         self.interrupt.set(False)
+        self.refusal = ""
 
     def forget_jobs(self) -> None:
         """Start a new list of jobs."""
@@ -168,7 +171,9 @@ class JobUnit(Peripheral):
     def start(self, _: int) -> None:
         """CTRL.START."""
         self.clock.run_due()
+        self.refusal = ""
         if self.get("STATUS", "BUSY"):
+            self.refusal = "busy"
             self.set("STATUS", "ERROR", ERRORS["busy"])
             return
         self.set("STATUS", "ERROR", 0)
@@ -176,6 +181,7 @@ class JobUnit(Peripheral):
         try:
             job = self.accept()
         except JobError as error:
+            self.refusal = str(error)
             self.set("STATUS", "ERROR", ERRORS[error.code])
             self._over()
             return

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import covp
-from covp.accelerator import Accelerator, Job, number, real, result, table, tensor
+from covp.accelerator import Accelerator, CCall, Job, number, real, result, table, tensor
 from covp.accelerator.partition import partition
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, DeviceFault
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.machine.arithmetic import exact_matmul, requantize
@@ -175,3 +175,32 @@ def test_a_name_that_is_no_part_of_a_c_name(name: Any) -> None:
 @pytest.mark.parametrize("work", [lambda self, job: 2.5, lambda self, job: np.int64(7)])
 def test_macs_that_are_no_plain_int(work: Callable[..., Any]) -> None:
     assert run(changed(macs=work))
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("wait", ["poll", "sleep"])
+def test_a_driver_whose_job_is_refused_is_told_why(platform: str, wait: str) -> None:
+    class Refusing(Mac):
+        def check(self, job: Any) -> str | None:
+            return "size" if job.ROWS == 2 else None
+
+    with covp.Session(platform) as session:
+        program = covp.compile(LAYER.graph(), platform, [Refusing({"wait": wait})])
+        with pytest.raises(DeviceFault, match=r"mac\S* refused its job: size \(says check\(\)\)"):
+            session.load(program).run(*LAYER.inputs())
+
+
+def test_a_refused_operand_is_named() -> None:
+    class Overlapping(Mac):
+        def refine(self, match: Any, steps: Any) -> Any:
+            image, _, target = steps[0].arguments
+            return [CCall(steps[0].function, steps[0].header, (image, target, target))]
+
+    with pytest.raises(DeviceFault, match=r"refused its job: overlap \(OUTPUT with INPUT\)"):
+        run(Overlapping())
+
+
+@pytest.mark.parametrize("code", ["nope", False])
+def test_a_check_that_gives_no_error_code(code: Any) -> None:
+    with pytest.raises(AcceleratorError, match=rf"mac: check\(\) gave {code!r}; .*layer layer"):
+        run(changed(check=lambda self, job: code))
