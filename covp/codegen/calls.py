@@ -34,7 +34,8 @@ from covp.codegen.layer import (
 )
 from covp.cores import Core
 from covp.errors import AcceleratorError, CovpError
-from covp.graph.graph import Op, Tensor
+from covp.graph.graph import Tensor
+from covp.graph.pattern import Match
 
 _STEPS = (CCall, Requantize, CoreKernel)
 
@@ -52,7 +53,7 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
         extended = replace(core, features=core.features | steps[0].features)
         request = KernelRequest(match.op, extended, function)
         return replace(emit_layer(request), target=backend.name)
-    return _CallCode(match.op, core, function, backend.name).layer(steps)
+    return _CallCode(match, core, function, backend.name).layer(steps)
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
@@ -103,8 +104,10 @@ class _Expressions:
         arguments: what the surrounding function must be passed, by parameter name.
     """
 
-    def __init__(self, where: str, outputs: Sequence[Tensor] = ()) -> None:
-        self.where, self.outputs = where, outputs
+    def __init__(
+        self, where: str, inputs: Sequence[Tensor] = (), outputs: Sequence[Tensor] = ()
+    ) -> None:
+        self.where, self.inputs, self.outputs = where, inputs, outputs
         self.definitions: list[str] = []
         self.arguments: dict[str, Argument] = {}
         self._names: dict[int, str] = {}
@@ -129,7 +132,7 @@ class _Expressions:
             return self._words(argument)
         if isinstance(argument, Part):
             cast = "(uint8_t *)" if isinstance(argument.whole, Workspace) else ""
-            return f"({cast}{self.value(argument.whole)} + {argument.offset})"
+            return f"({cast}{self.value(argument.whole)} + {self._offset(argument)})"
         if isinstance(argument, Workspace):
             return self._parameter(argument, "scratch", Scratch(argument.nbytes))
         if not isinstance(argument, Tensor):
@@ -140,7 +143,22 @@ class _Expressions:
         if argument.data is not None:
             return self._array(argument, f"constant_{c_name(argument.name)}", argument.data)
         written = any(argument is output for output in self.outputs)
+        if not written and not any(argument is known for known in self.inputs):
+            raise AcceleratorError(
+                f"{self.where}: tensor {argument.name} is no input and no output of the match; "
+                "what lies between its operators needs a Workspace"
+            )
         return self._parameter(argument, "output" if written else "input", argument)
+
+    def _offset(self, part: Part) -> int:
+        whole = part.whole
+        size = whole.nbytes if isinstance(whole, Workspace) else whole.size
+        if not (isinstance(part.offset, (int, np.integer)) and 0 <= part.offset < size):
+            what = "a workspace" if isinstance(whole, Workspace) else whole.name
+            raise AcceleratorError(
+                f"{self.where}: a Part at {part.offset!r} of {what}, which ends at {size}"
+            )
+        return int(part.offset)
 
     def _name(self, wanted: object, stem: str) -> str:
         """A fresh C name for an object."""
@@ -221,11 +239,11 @@ def _startup_calls(backend: AcceleratorBackend) -> Sequence[object]:
 class _CallCode:
     """C text of one layer."""
 
-    def __init__(self, op: Op, core: Core, function: str, target: str) -> None:
-        self.op, self.core, self.function, self.target = op, core, function, target
+    def __init__(self, match: Match, core: Core, function: str, target: str) -> None:
+        self.op, self.core, self.function, self.target = match.op, core, function, target
         self.includes = ["#include <stdint.h>"]
-        where = f"accelerator {target}, layer {op.name}"
-        self.expressions = _Expressions(where, op.outputs)
+        where = f"accelerator {target}, layer {self.op.name}"
+        self.expressions = _Expressions(where, match.inputs, match.outputs)
         self.definitions = self.expressions.definitions
 
     def layer(self, steps: Sequence[Step]) -> LayerCode:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.accelerator import Accelerator, CCall, Job, number, real, result, table, tensor
+from covp.accelerator import Accelerator, CCall, Job, Part, number, real, result, table, tensor
 from covp.accelerator.partition import partition
 from covp.errors import AcceleratorError, DeviceFault
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
@@ -204,3 +204,34 @@ def test_a_refused_operand_is_named() -> None:
 def test_a_check_that_gives_no_error_code(code: Any) -> None:
     with pytest.raises(AcceleratorError, match=rf"mac: check\(\) gave {code!r}; .*layer layer"):
         run(changed(check=lambda self, job: code))
+
+
+@pytest.mark.parametrize(
+    ("which", "offset", "said"),
+    [
+        (1, -3, "a Part at -3 of x, which ends at 10"),
+        (2, 6, "a Part at 6 of y, which ends at 6"),
+        (1, 0.0, r"a Part at 0\.0 of x"),
+    ],
+)
+def test_parts_outside_their_tensors(which: int, offset: Any, said: str) -> None:
+    class Cut(Mac):
+        def refine(self, match: Any, steps: Any) -> Any:
+            arguments = list(steps[0].arguments)
+            arguments[which] = Part(arguments[which], offset)
+            return [CCall(steps[0].function, steps[0].header, tuple(arguments))]
+
+    with pytest.raises(AcceleratorError, match=f"accelerator mac, layer layer: {said}"):
+        run(Cut())
+
+
+def test_a_tensor_of_another_layer() -> None:
+    foreign = LAYER.graph().inputs[0]
+
+    class Elsewhere(Mac):
+        def refine(self, match: Any, steps: Any) -> Any:
+            image, _, target = steps[0].arguments
+            return [CCall(steps[0].function, steps[0].header, (image, foreign, target))]
+
+    with pytest.raises(AcceleratorError, match="layer layer: tensor x is no input and no output"):
+        run(Elsewhere())
