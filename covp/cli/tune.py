@@ -155,12 +155,12 @@ def _report(results: list[LayerResult]) -> None:
             [
                 str(result.op.index),
                 result.op.kind,
-                best.schedule if best else None,
                 before,
                 after,
                 gain,
                 f"{result.tried}/{result.space}",
+                best.schedule if best else None,
             ]
         )
-    columns = ["layer", "operator", "best schedule", "default", "best", "saved", "tried"]
-    print_table(columns, rows, left=3)
+    columns = ["layer", "operator", "default", "best", "saved", "tried", "best schedule"]
+    print_table(columns, rows, left=2)

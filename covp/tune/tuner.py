@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -165,7 +165,7 @@ class _Tuner:
         self.compiler = get_toolchain(toolchain, platform.core).version
         self.file = trial_file(platform, self.compiler)
         self.records = records
-        self.end = None if options.seconds is None else time.monotonic() + options.seconds
+        self.end = None if options.seconds is None else monotonic() + options.seconds
         self.layer_end: float | None = None
         self.total = 0
         self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
@@ -184,7 +184,7 @@ class _Tuner:
         results = []
         for left, op in zip(range(len(ops), 0, -1), ops, strict=True):
             if self.end is not None:
-                now = time.monotonic()
+                now = monotonic()
                 self.layer_end = now + (self.end - now) / left
             results.append(self._layer(op))
         return results
@@ -253,7 +253,7 @@ class _Tuner:
         )
 
     def _late(self) -> bool:
-        return self.layer_end is not None and time.monotonic() >= self.layer_end
+        return self.layer_end is not None and monotonic() >= self.layer_end
 
     def _score(self, trial: Trial | None) -> float:
         limit = self.options.max_scratch
