@@ -149,7 +149,14 @@ def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
 def number(
     name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "", *, varies: bool = False
 ) -> Number:
-    """An integer register; one whose minimum is negative holds two's complement."""
+    """An integer register; one whose minimum is negative holds two's complement.
+
+    Raises:
+        ValueError: the range is empty, or has numbers that 32 bits cannot tell apart.
+    """
+    low, high = (-(1 << 31), (1 << 31) - 1) if minimum < 0 else (0, 0xFFFFFFFF)
+    if not low <= minimum <= maximum <= high:
+        raise ValueError(f"number {name}: {minimum:,} to {maximum:,} is no range of 32 bits")
     return Number(name, minimum, maximum, doc=doc, varies=varies)
 
 
@@ -166,7 +173,8 @@ class Job:
         in_place: the result may overlap the operands; else that is the error "overlap".
 
     Raises:
-        ValueError: a name is used twice, or there is not exactly one result.
+        ValueError: a name is used twice, is that of a register that every unit has or clashes with
+            another in the C header, or there is not exactly one result.
     """
 
     def __init__(self, *parts: Operand | Number, in_place: bool = False) -> None:

@@ -126,14 +126,28 @@ class RegisterMap:
     """The registers of a peripheral, in the order of their offsets.
 
     Raises:
-        ValueError: two registers share a name or an offset.
+        ValueError: two registers share a name, an offset or a name in the C header.
     """
 
     def __init__(self, *registers: Register) -> None:
         self._by_offset = {register.offset: register for register in registers}
         self._by_name = {register.name: register for register in registers}
         if len(self._by_offset) != len(registers) or len(self._by_name) != len(registers):
-            raise ValueError("register map: a name or an offset is used twice")
+            names = [register.name for register in registers]
+            twice = {name for name in names if names.count(name) > 1}
+            raise ValueError(
+                f"register map: {', '.join(sorted(twice)) or 'an offset'} is used twice"
+            )
+        owners: dict[str, str] = {}
+        for register in self:
+            for macro in _macros(register):
+                other = owners.setdefault(macro, register.name)
+                if macro in _TAKEN or other != register.name:
+                    both = "the unit" if macro in _TAKEN else other
+                    raise ValueError(
+                        f"register map: {both} and register {register.name} both need the name "
+                        f"{macro} in the C header; rename one"
+                    )
 
     def __iter__(self) -> Iterator[Register]:
         return iter(sorted(self._by_offset.values(), key=lambda register: register.offset))
@@ -193,6 +207,16 @@ class RegisterMap:
                     f"{field.doc} |"
                 )
         return "\n".join(lines) + "\n"
+
+
+_TAKEN = frozenset({"BASE", "IRQ"})
+
+
+def _macros(register: Register) -> list[str]:
+    """The names that the C header defines for a register, without the prefix."""
+    fields = [f"{register.name}_{field.name}" for field in register.fields]
+    parts = [f"{field}{end}" for field in fields for end in ("", "_BIT", "_MASK")]
+    return [register.name, f"{register.name}_OFFSET", *parts]
 
 
 def _c_register(prefix: str, register: Register, with_lvalue: bool) -> list[str]:

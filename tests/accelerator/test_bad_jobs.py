@@ -16,7 +16,7 @@ from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.machine.arithmetic import exact_matmul, requantize
 from covp.machine.job import Number, Operand
-from covp.verify import ConvCase
+from covp.verify import ConvCase, verify
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
 PARTS: dict[str, Operand | Number] = {
@@ -235,3 +235,49 @@ def test_a_tensor_of_another_layer() -> None:
 
     with pytest.raises(AcceleratorError, match="layer layer: tensor x is no input and no output"):
         run(Elsewhere())
+
+
+@pytest.mark.parametrize(
+    "name", ["INT", "IMAGE", "DEFAULT", "ASM", "UINT32_T", "VOLATILE", "NULL", "STATUS_X", "H"]
+)
+def test_tensors_may_be_called_as_c_calls_other_things(name: str) -> None:
+    parts = [part for part in PARTS.values() if part.name != "INPUT"]
+    source = tensor(name, "int8", lambda j: j.ROWS * j.DEPTH)
+
+    class Named(Mac):
+        job = Job(source, *parts)
+
+        def compute(self, job: Any) -> Any:
+            job.INPUT = getattr(job, name)
+            return super().compute(job)
+
+    assert run(Named())
+    verdict = verify(Named(), examples=2)
+    assert verdict.failure is None, "with every warning on"
+
+
+def test_numbers_that_vary_may_be_called_as_c_calls_other_things() -> None:
+    assert run(changed(job=job(number("INT", 0, 9, varies=True)), changed={"INT": 3}))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("CTRL", "CTRL is used twice"),
+        ("DESCRIPTOR", "DESCRIPTOR is used twice"),
+        ("BASE", "the unit and register BASE both"),
+        ("IRQ", "the unit and register IRQ both"),
+        ("INPUT_OFFSET", "INPUT_OFFSET and register INPUT both need the name INPUT_OFFSET"),
+        ("STATUS_BUSY_MASK", "STATUS and register STATUS_BUSY_MASK both"),
+        ("lower", "'lower': a register"),
+    ],
+)
+def test_registers_whose_names_are_taken(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        job(number(name))
+
+
+@pytest.mark.parametrize("bounds", [(5, 1), (0, 1 << 40), (-5, 0xFFFFFFFF), (-(1 << 40), 0)])
+def test_numbers_that_are_no_range_of_a_register(bounds: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=r"number BIG: .* is no range of 32 bits"):
+        number("BIG", *bounds)

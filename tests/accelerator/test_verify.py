@@ -99,9 +99,9 @@ class ForgetsARegister(Fc):
     def driver(self, base: int) -> Mapping[str, str]:
         """Without INPUT."""
         files = dict(super().driver(base))
-        line = "    FC_INPUT = (uint32_t)(uintptr_t)input;\n"
+        line = "    FC_INPUT = (uint32_t)(uintptr_t)input_address;\n"
         assert line in files["fc.c"]
-        files["fc.c"] = files["fc.c"].replace(line, "    (void)input;\n")
+        files["fc.c"] = files["fc.c"].replace(line, "    (void)input_address;\n")
         return files
 
 
@@ -176,7 +176,9 @@ def test_a_driver_that_does_not_wait_is_a_wrong_result() -> None:
 
 
 def test_a_job_that_the_unit_refuses_is_a_fault_in_the_driver() -> None:
-    assert "fc_job_refused" in str(_failure(ForgetsARegister).failure)
+    failure = str(_failure(ForgetsARegister).failure)
+    assert "fc_job_refused" in failure
+    assert "refused its job: address (INPUT: " in failure
 
 
 def test_a_write_behind_the_output_is_damage() -> None:
