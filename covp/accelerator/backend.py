@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, CovpError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
 
@@ -150,3 +150,24 @@ class AcceleratorBackend(ABC):
         model = self.peripheral_class()
         taken = inspect.signature(model).parameters
         return model(**{key: value for key, value in self.values.items() if key in taken})
+
+
+def new_peripheral(backend: AcceleratorBackend) -> Any:
+    """A new hardware model of an accelerator.
+
+    Raises:
+        AcceleratorError: ``make_peripheral`` raised, or gave something else.
+    """
+    from covp.machine.custom_instructions import InstructionUnit
+    from covp.machine.peripheral import Peripheral
+
+    where = f"accelerator {backend.name}: make_peripheral()"
+    try:
+        made = backend.make_peripheral()
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
+    if not isinstance(made, (Peripheral, InstructionUnit)):
+        raise AcceleratorError(f"{where} gave {made!r:.80}, no Peripheral and no InstructionUnit")
+    return made

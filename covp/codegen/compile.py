@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
-from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.partition import Partition, Placement, partition
 from covp.accelerator.registry import find_backend
 from covp.codegen.c_text import c_name
@@ -201,7 +201,7 @@ def _assemble(
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
         accelerators=tuple(
-            AcceleratorInstance(backend.spec, backend.make_peripheral, base, irq, files)
+            AcceleratorInstance(backend.spec, partial(new_peripheral, backend), base, irq, files)
             for backend, (base, irq), files in zip(backends, places, drivers, strict=True)
         ),
         reference=lambda inputs: run_reference(graph, inputs),

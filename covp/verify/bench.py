@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
 from covp.codegen.calls import lower_placement
 from covp.codegen.compile import accelerator_places, checked_driver, split_graph
@@ -66,7 +66,7 @@ class Bench:
         ((self.base, irq),) = accelerator_places(self.platform, 1)
         self.session = Session(self.platform, toolchain=toolchain)
         try:
-            self.unit: Any = backend.make_peripheral()
+            self.unit: Any = new_peripheral(backend)
             self.session.device.attach(self.unit, self.base, backend.name, irq)  # type: ignore[attr-defined]
             self._load_driver(irq)
             self._arena = self.session.tensor(np.full(_ARENA, GUARD, np.uint8))
@@ -285,6 +285,6 @@ def open_bench(
     backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
 ) -> Bench | ProgramBench:
     """The bench that fits an accelerator: on the bus or in the core."""
-    if isinstance(backend.make_peripheral(), InstructionUnit):
+    if isinstance(new_peripheral(backend), InstructionUnit):
         return ProgramBench(backend, platform, toolchain)
     return Bench(backend, platform, toolchain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,7 @@ def verify(
         ToolchainError: the driver does not compile, or warns.
     """
     backend = find_backend(spec) if isinstance(spec, str) else spec
+    named = spec if isinstance(spec, str) else _named(spec)
     cases = _strategies(backend)
     tried: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
@@ -116,10 +118,8 @@ def verify(
             failing, error = _search(bench, strategy, examples, seed, tried, accepted, sample)
             if error is not None:
                 assert failing is not None
-                text = _test_text(backend.spec, failing, bench.platform.name)
-                return Verdict(
-                    backend.spec, dict(tried), dict(accepted), failure=str(error), test=text
-                )
+                text = _test_text(named, failing, bench.platform.name)
+                return Verdict(named, dict(tried), dict(accepted), failure=str(error), test=text)
         if not sample:
             raise AcceleratorError(
                 f"accelerator {backend.name} took none of {sum(tried.values())} layers of "
@@ -130,13 +130,32 @@ def verify(
             progress("registers")
             abuses, failure = abuse(bench, sample[-1])
             if failure is not None:
-                return Verdict(backend.spec, dict(tried), dict(accepted), abuses, failure)
-    return Verdict(backend.spec, dict(tried), dict(accepted), abuses)
+                return Verdict(named, dict(tried), dict(accepted), abuses, failure)
+    return Verdict(named, dict(tried), dict(accepted), abuses)
+
+
+def _named(backend: AcceleratorBackend) -> str:
+    """What `find_backend` takes for an instance: its name where that is known, else its file."""
+    kind = type(backend)
+    try:
+        if type(find_backend(backend.name)) is kind:
+            return backend.spec
+    except CovpError:
+        pass
+    parameters = backend.spec.removeprefix(backend.name)
+    return f"{inspect.getsourcefile(kind)}:{kind.__qualname__}{parameters}"
 
 
 def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]]:
     """Operator kind to what draws layers of it: the backend's own, or those of `STRATEGIES`."""
-    own = dict(backend.cases())
+    where = f"accelerator {backend.name}: cases()"
+    try:
+        own = dict(backend.cases())
+    except Exception as error:
+        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
+    for kind, strategy in own.items():
+        if not isinstance(strategy, st.SearchStrategy):
+            raise AcceleratorError(f"{where} gave {strategy!r:.80} for {kind}, no strategy")
     if own:
         return own
     kinds: set[str] = set().union(*(pattern.node.kinds() for pattern in backend.patterns))

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import covp
 from covp.accelerator import Accelerator, Job, Limit, number, result, table, tensor
+from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, ToolchainError, UsageError
 from covp.machine.job_unit import AcceptedJob
 from covp.verify import ConvCase, Verdict, check, verify
@@ -165,8 +167,8 @@ def test_a_wrong_bit_is_found_and_shrunk_to_a_test_that_runs() -> None:
     assert "FULLY_CONNECTED" in verdict.test
     assert all(plain in verdict.test for plain in ("batch=1", "activation='none'", "gap=0"))
     space: dict[str, Any] = {}
-    text = verdict.test.replace("check('fc'", f"check('{__file__}:RoundsWrong'")
-    exec(compile(text, "smallest", "exec"), space)  # what the user would save and run
+    assert f"check('{__file__}:RoundsWrong', case" in verdict.test
+    exec(compile(verdict.test, "smallest", "exec"), space)  # what the user would save and run
     with pytest.raises(Exception, match="elements differ"):
         space["test_the_smallest_failing_layer"]()
 
@@ -223,3 +225,35 @@ def test_a_single_layer_can_be_checked() -> None:
     check("gemm", ConvCase(size=(4, 4), channels=(3, 5), kernel=(3, 3), same=True, seed=3))
     with pytest.raises(UsageError, match="does not take this layer"):
         check("gemm", ConvCase(kind="DEPTHWISE_CONV_2D", channels=(3, 3)))
+
+
+def test_a_printed_test_names_the_accelerator_as_the_user_did() -> None:
+    spec = f"{__file__}:RoundsWrong:macs_per_cycle=3"
+    assert f"check({spec!r}, case" in verify(spec, examples=60).test
+    assert verify("gemm:size=4", examples=1).accelerator == "gemm:size=4"
+    assert verify(find_backend("gemm:size=4"), examples=1).accelerator == "gemm:size=4"
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        (lambda self: {"X": 5}, r"fc: cases\(\) gave 5 for X"),
+        (lambda self: 1 // 0, r"fc: cases\(\) raised ZeroDivisionError"),
+    ],
+)
+def test_cases_that_are_none(cases: Any, said: str) -> None:
+    with pytest.raises(AcceleratorError, match=said):
+        verify(type("Wrong", (Fc,), {"cases": cases})())
+
+
+@pytest.mark.parametrize("make", [lambda self: 1 // 0, lambda self: None])
+def test_a_hardware_model_that_cannot_be_made(make: Any) -> None:
+    wrong = type("Wrong", (Fc,), {"make_peripheral": make})()
+    with pytest.raises(AcceleratorError, match=r"accelerator fc: make_peripheral\(\)"):
+        verify(wrong)
+    layer = ConvCase(kind="FULLY_CONNECTED").graph()
+    with (
+        covp.Session("riscv32") as session,
+        pytest.raises(AcceleratorError, match=r"accelerator fc: make_peripheral\(\)"),
+    ):
+        session.load(covp.compile(layer, "riscv32", [wrong]))
