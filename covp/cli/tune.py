@@ -102,6 +102,7 @@ def tune(
     else:
         _report(results)
         _front(results)
+        _wrong(results)
         rate = f", {tried / seconds_taken:.0f} a second" if tried else ""
         click.echo(f"{tried} new trials in {seconds_taken:.0f} s{rate}; records: {where}")
     return 0
@@ -115,6 +116,14 @@ def _front(results: list[LayerResult]) -> None:
         flash = sum(trial.flash_bytes for trial in chosen)
         unit = _unit(chosen[0]) if chosen else "instructions"
         click.echo(f"--optimize {objective:8} {spent:>12,} {unit} {flash:>10,} B flash")
+
+
+def _wrong(results: list[LayerResult]) -> None:
+    """Schedules that did not give the reference's bits: they never count, but somebody erred."""
+    for result in results:
+        for trial in result.trials:
+            if not trial.exact:
+                click.echo(f"OUTPUT DIFFERS: layer {result.op.index}, {trial.schedule}")
 
 
 def _unit(trial: Trial) -> str:

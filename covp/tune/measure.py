@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
 from covp.codegen.schedule import Schedule
-from covp.errors import CapacityError, DeviceError
+from covp.errors import CapacityError, DeviceError, DeviceFault
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
 from covp.platform_file import Platform
@@ -45,7 +45,10 @@ class Bench:
         self.session.close()
 
     def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> Trial | None:
-        """One trial on random inputs; None where the schedule does not fit the memory."""
+        """One trial on random inputs; None where the schedule does not fit the memory.
+
+        Code that faults has not the reference's bits: the trial says so and names no cost.
+        """
         core = self.session.platform.core
         code = emit_layer(KernelRequest(op, core, _FUNCTION, schedule))
         inputs = _random_inputs(op, seed)
@@ -53,6 +56,8 @@ class Bench:
             return self._run(op, code, schedule, inputs)
         except CapacityError:
             return None
+        except DeviceFault:
+            return self._trial(code, schedule, Cost(None, None), flash=0, exact=False)
 
     def _run(
         self, op: Op, code: LayerCode, schedule: Schedule, inputs: dict[int, NDArray[Any]]
@@ -66,26 +71,30 @@ class Bench:
             cost = self._cost(module[_FUNCTION], tensors)
             arguments = zip(code.arguments.values(), tensors, strict=True)
             results = {id(a): t.numpy() for a, t in arguments if isinstance(a, Tensor)}
-            return Trial(
-                layer=layer_key(op),
-                core=session.platform.core.name,
-                compiler=session.toolchain.version,
-                version=VERSION,
-                schedule=str(schedule),
-                instructions=cost.instructions,
-                cycles=cost.cycles,
-                flash_bytes=module.image.bytes_in(FLASH_SECTIONS),
-                scratch_bytes=sum(
-                    a.nbytes for a in code.arguments.values() if isinstance(a, Scratch)
-                ),
-                exact=_is_exact(op, inputs, results),
-                device=self.device_kind,
-                nanoseconds=None if cost.seconds is None else round(cost.seconds * 1e9),
-            )
+            flash = module.image.bytes_in(FLASH_SECTIONS)
+            return self._trial(code, schedule, cost, flash, _is_exact(op, inputs, results))
         finally:
             for tensor in tensors:
                 tensor.free()
             module.unload()
+
+    def _trial(
+        self, code: LayerCode, schedule: Schedule, cost: Cost, flash: int, exact: bool
+    ) -> Trial:
+        return Trial(
+            layer=layer_key(code.op),
+            core=self.session.platform.core.name,
+            compiler=self.session.toolchain.version,
+            version=VERSION,
+            schedule=str(schedule),
+            instructions=cost.instructions,
+            cycles=cost.cycles,
+            flash_bytes=flash,
+            scratch_bytes=sum(a.nbytes for a in code.arguments.values() if isinstance(a, Scratch)),
+            exact=exact,
+            device=self.device_kind,
+            nanoseconds=None if cost.seconds is None else round(cost.seconds * 1e9),
+        )
 
     def _cost(self, layer: Function, tensors: Sequence[DeviceTensor]) -> Cost:
         """Of one call; where only run time is known, the shortest of several.
