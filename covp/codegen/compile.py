@@ -201,7 +201,9 @@ def _assemble(
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
         accelerators=tuple(
-            AcceleratorInstance(backend.spec, partial(new_peripheral, backend), base, irq, files)
+            AcceleratorInstance(
+                backend.spec, partial(new_peripheral, backend), base, irq, files, type(backend)
+            )
             for backend, (base, irq), files in zip(backends, places, drivers, strict=True)
         ),
         reference=lambda inputs: run_reference(graph, inputs),

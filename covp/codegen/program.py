@@ -77,6 +77,7 @@ class AcceleratorInstance:
         base: bus address of its registers.
         irq: its interrupt line; None where the platform has none for it.
         files: of its driver, names in the program's sources.
+        kind: its class; two programs share a model only of the same one.
     """
 
     name: str
@@ -84,6 +85,7 @@ class AcceleratorInstance:
     base: int
     irq: int | None = None
     files: tuple[str, ...] = ()
+    kind: object = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from covp.errors import AcceleratorError
 from covp.machine.clock import Event
 from covp.machine.peripheral import Peripheral
 
@@ -37,6 +38,8 @@ ERRORS = {
     "busy": 6,  # started while a job was running; that job goes on
 }
 """The codes of STATUS.ERROR."""
+
+_LONGEST = 1 << 48  # 8 days at 400 MHz; the clock counts in 64 bits
 
 
 class JobError(Exception):
@@ -169,7 +172,7 @@ class JobUnit(Peripheral):
         self.jobs = []
 
     def start(self, _: int) -> None:
-        """CTRL.START."""
+        """CTRL.START. Raises AcceleratorError for a job that takes less than no time, or ages."""
         self.clock.run_due()
         self.refusal = ""
         if self.get("STATUS", "BUSY"):
@@ -185,6 +188,8 @@ class JobUnit(Peripheral):
             self.set("STATUS", "ERROR", ERRORS[error.code])
             self._over()
             return
+        if not 0 <= job.work.cycles <= _LONGEST:
+            raise AcceleratorError(f"{self.name}: a job of {job.work.cycles} cycles; 0 to 2**48")
         self.received += 1
         self.latest = job
         self.set("STATUS", "BUSY", 1)

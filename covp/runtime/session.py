@@ -68,7 +68,7 @@ class Session:
         self.strict = strict
         self._memory = ImageMemory(self.platform)
         self._modules: list[Module] = []
-        self._accelerators: dict[int, str] = {}
+        self._accelerators: dict[int, AcceleratorInstance] = {}
         self._last_run: GraphModule | None = None
         self._open = True
         self._runtime = place_runtime(self.toolchain, self.platform, self._memory)
@@ -248,11 +248,12 @@ class Session:
     def _attach(self, accelerator: AcceleratorInstance) -> None:
         """Put an accelerator on the bus, unless the same one is there from another program."""
         present = self._accelerators.get(accelerator.base)
-        if present == accelerator.name:
-            return
         where = f"{accelerator.name} at 0x{accelerator.base:08x}"
         if present is not None:
-            raise UsageError(f"{where}: {present} is there already; load it in another session")
+            if (present.name, present.kind) == (accelerator.name, accelerator.kind):
+                return
+            other = "another class" if present.name == accelerator.name else present.name
+            raise UsageError(f"{where}: {other} is there already; load it in another session")
         if not isinstance(self.device, VirtualDevice):
             raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
         model = accelerator.make()
@@ -260,7 +261,7 @@ class Session:
             self.device.add_instructions(accelerator.name, model.instructions)
         else:
             self.device.attach(model, accelerator.base, accelerator.name, accelerator.irq)
-        self._accelerators[accelerator.base] = accelerator.name
+        self._accelerators[accelerator.base] = accelerator
 
     def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:
         """Take accelerators that no loaded program needs any more off the bus."""

@@ -11,11 +11,12 @@ import pytest
 import covp
 from covp.accelerator import Accelerator, CCall, Job, Part, number, real, result, table, tensor
 from covp.accelerator.partition import partition
-from covp.errors import AcceleratorError, DeviceFault
+from covp.errors import AcceleratorError, DeviceFault, UsageError
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.machine.arithmetic import exact_matmul, requantize
 from covp.machine.job import Number, Operand
+from covp.machine.job_unit import Work
 from covp.verify import ConvCase, verify
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
@@ -281,3 +282,21 @@ def test_registers_whose_names_are_taken(name: str, said: str) -> None:
 def test_numbers_that_are_no_range_of_a_register(bounds: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=r"number BIG: .* is no range of 32 bits"):
         number("BIG", *bounds)
+
+
+@pytest.mark.parametrize("wait", ["poll", "sleep"])
+@pytest.mark.parametrize("work", [Work(10**30, 0), Work(-9, -9), Work(0, 0, -1)])
+def test_jobs_that_take_no_time_that_there_is(wait: str, work: Work) -> None:
+    odd = type("Odd", (Mac,), {"work": lambda self, job, nbytes, port: work})
+    with pytest.raises(AcceleratorError, match=r"mac\S*: a job of .* cycles; .* in layer layer"):
+        run(odd({"wait": wait}))
+
+
+def test_two_classes_of_one_name_in_a_session() -> None:
+    graph = LAYER.graph()
+    with covp.Session("riscv32") as session:
+        first = session.load(covp.compile(graph, "riscv32", [Mac()]))
+        session.load(covp.compile(graph, "riscv32", [Mac()]))
+        with pytest.raises(UsageError, match=r"mac at 0x7\w+: another class is there already"):
+            session.load(covp.compile(graph, "riscv32", [changed()]))
+        assert np.array_equal(first.run(*LAYER.inputs()), run_reference(graph, LAYER.inputs())[0])
