@@ -78,6 +78,12 @@ def list_backends() -> list[BackendInfo]:
     return found
 
 
+def built_in_names() -> list[str]:
+    """Accelerators that come with covp; nobody else's can be called so."""
+    folders = pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__)
+    return [module.name for module in folders]
+
+
 Loader = Callable[[], type[AcceleratorBackend]]
 
 
@@ -97,9 +103,8 @@ def _sources() -> Mapping[str, tuple[str, Loader]]:
     for entry in entry_points(group=ENTRY_POINTS):
         package = entry.dist.name if entry.dist is not None else entry.value
         sources[entry.name] = package, partial(_from_entry_point, entry)
-    for module in pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__):
-        path = f"{_BUILT_IN}.{module.name}.backend"
-        sources[module.name] = "built in", partial(_from_module, path)
+    for name in built_in_names():
+        sources[name] = "built in", partial(_from_module, f"{_BUILT_IN}.{name}.backend")
     return sources
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from covp.accelerator.registry import built_in_names
 from covp.errors import UsageError
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -32,6 +33,8 @@ def accelerator(name: str, output: Path | None) -> None:
     """Write a working accelerator NAME: register map, model, tests, a pyproject."""
     if not _NAME.match(name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be a name: lower case letters, digits and _, as in mac8")
+    if name in built_in_names():
+        raise UsageError(f"{name!r} is an accelerator of covp's own, which -a would find instead")
     target = output or Path(name)
     if target.exists():
         raise UsageError(f"{target} exists already; choose another folder with -o")

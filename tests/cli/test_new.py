@@ -70,3 +70,12 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert new("mac", "-o", str(tmp_path / "file" / "mac")) == 2
     error = capsys.readouterr().err
     assert "cannot be written" in error and error.count("\n") == 1
+
+
+def test_the_name_of_an_accelerator_of_covp_s_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert new("gemm") == 2
+    assert "'gemm' is an accelerator of covp's own" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
