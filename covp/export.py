@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
-from covp.codegen.program import Program, ProgramTensor
+from covp.codegen.program import AcceleratorInstance, Program, ProgramTensor
 from covp.errors import UsageError
+from covp.machine.custom_instructions import InstructionUnit
 from covp.runtime.image import link_standalone, plain_loops, standalone_script, start_files
 from covp.toolchain import Source, Toolchain, runtime_dir
 
@@ -143,8 +144,15 @@ def _comment(tensor: ProgramTensor) -> str:
     return text
 
 
+def _where(accelerator: AcceleratorInstance) -> str:
+    if isinstance(accelerator.make(), InstructionUnit):
+        return "in the core: its custom instructions"
+    line = "" if accelerator.irq is None else f", interrupt line {accelerator.irq}"
+    return f"at bus address 0x{accelerator.base:08x}{line}"
+
+
 def _readme(program: Program, toolchain: Toolchain) -> str:
-    needs = [f"- {a.name} at bus address 0x{a.base:08x}" for a in program.accelerators]
+    needs = [f"- {a.name} {_where(a)}" for a in program.accelerators]
     hardware = ["\nThe drivers expect:\n", *needs, ""] if needs else []
     tensors = [
         f"| {kind} | `{program.arena_symbol} + {tensor.offset}` | {_comment(tensor)} |"
