@@ -28,6 +28,8 @@ class Core:
             any address).
         timing: name of the timing table (``covp/machine/timing.py``) used for estimated cycles.
         zig_flags: further ones of ``zig cc``.
+        like: core with the same features as far as integer kernels use them, or "": what is best
+            there is a good guess here.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Core:
     features: frozenset[str] = field(default_factory=frozenset)
     timing: str | None = None
     zig_flags: tuple[str, ...] = ()
+    like: str = ""
 
     def has(self, feature: str) -> bool:
         """Whether kernels may use the feature."""
@@ -54,6 +57,7 @@ def _arm(
     features: str,
     hard: bool,
     timing: str,
+    like: str = "",
 ) -> Core:
     return Core(
         name=name,
@@ -65,10 +69,13 @@ def _arm(
         unicorn_cpu=unicorn_cpu,
         features=frozenset(features.split()),
         timing=timing,
+        like=like,
     )
 
 
-def _riscv(name: str, zig_cpu: str, gcc_flags: str, features: str, timing: str) -> Core:
+def _riscv(
+    name: str, zig_cpu: str, gcc_flags: str, features: str, timing: str, like: str = ""
+) -> Core:
     return Core(
         name=name,
         architecture="riscv",
@@ -79,6 +86,7 @@ def _riscv(name: str, zig_cpu: str, gcc_flags: str, features: str, timing: str) 
         unicorn_cpu="ANY",
         features=frozenset(features.split()),
         timing=timing,
+        like=like,
     )
 
 
@@ -137,6 +145,7 @@ CORES: dict[str, Core] = {
             "mull unaligned dsp fpu",
             True,
             "m33",
+            like="cortex-m4f",
         ),
         _riscv("rv32imc", "generic_rv32+m+c", "-march=rv32imc_zicsr -mabi=ilp32", "mull", "rv32"),
         _riscv(
@@ -145,6 +154,7 @@ CORES: dict[str, Core] = {
             "-march=rv32imac_zicsr -mabi=ilp32",
             "mull",
             "rv32",
+            like="rv32imc",
         ),
         _riscv(
             "rv32imafc",
@@ -152,6 +162,7 @@ CORES: dict[str, Core] = {
             "-march=rv32imafc_zicsr -mabi=ilp32f",
             "mull fpu",
             "rv32",
+            like="rv32imc",
         ),
         # Pointers of 4 bytes, so that layouts are those of a 32-bit core. Plain x86-64, without the
         # later extensions: every machine has it, and nothing multiplies and adds in one step.

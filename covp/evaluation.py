@@ -261,9 +261,7 @@ def recorded_schedules(
     kind = device.partition(":")[0]
     records = Records.available()
     compiler = get_toolchain(toolchain, platform.core).version
-    return lambda op: records.schedule(
-        op, platform.core.name, compiler, optimize, kind, max_scratch
-    )
+    return lambda op: records.schedule(op, platform.core, compiler, optimize, kind, max_scratch)
 
 
 def random_inputs(graph: Graph, seed: int) -> list[Array]:

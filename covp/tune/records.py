@@ -17,6 +17,7 @@ import numpy as np
 
 from covp.cache import cache_dir, content_key
 from covp.codegen.schedule import Schedule
+from covp.cores import Core
 from covp.errors import CovpError
 from covp.graph.graph import Op, Tensor
 
@@ -121,7 +122,7 @@ class Records:
     def schedule(
         self,
         op: Op,
-        core: str,
+        core: Core,
         compiler: str,
         objective: Objective = "speed",
         device: str = "virtual",
@@ -129,13 +130,14 @@ class Records:
     ) -> Schedule | None:
         """The best schedule of an operator, None where nothing is known of it.
 
-        What was measured on that kind of device counts first, then what the virtual one says.
+        What was measured on that kind of device counts first, then what the virtual one says, then
+        what is known of the core that this one is like.
         """
         if not self._trials:
             return None
         key = layer_key(op)
-        for kind in dict.fromkeys((device, "virtual")):
-            found = self.best(key, core, compiler, objective, device=kind, max_scratch=max_scratch)
+        for name, kind in ((core.name, device), (core.name, "virtual"), (core.like, "virtual")):
+            found = self.best(key, name, compiler, objective, device=kind, max_scratch=max_scratch)
             if found is not None:
                 return Schedule.parse(found.schedule)
         return None

@@ -11,6 +11,7 @@ import pytest
 import covp
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
+from covp.cores import CORES
 from covp.errors import CovpError, UsageError
 from covp.evaluation import recorded_schedules
 from covp.graph.graph import Graph
@@ -93,6 +94,32 @@ def test_a_search_with_a_limit_of_scratch_memory_finds_what_is_within(own_cache:
     assert limited.best is not None and limited.best.scratch_bytes == 0
     choose = recorded_schedules(platform, "zig", max_scratch=0)
     assert str(choose(op)) == limited.best.schedule
+
+
+def test_a_core_without_trials_takes_those_of_the_one_it_is_like(own_cache: Path) -> None:
+    (op, *_) = run_passes(covp.load_model("toycar")).ops
+    records, key = Records([]), layer_key(op)
+
+    def chosen(core: str) -> str:
+        return str(records.schedule(op, CORES[core], "zig 1"))
+
+    records.add(dataclasses.replace(trial("mac a=1", 1), layer=key))
+    assert [chosen(c) for c in ("rv32imac", "rv32imafc")] == ["mac a=1"] * 2
+    assert [chosen(c) for c in ("cortex-m33", "cortex-m0plus")] == ["None"] * 2
+    records.add(dataclasses.replace(trial("mac a=2", 9), layer=key, core="rv32imac"))
+    assert chosen("rv32imac") == "mac a=2"
+
+
+def test_like_cores_are_offered_the_same_schedules() -> None:
+    """So that any of them fits."""
+    similar = [core for core in CORES.values() if core.like]
+    assert similar
+    for op in run_passes(covp.load_model("kws")).ops:
+        for core in similar:
+            ours, theirs = (
+                set(schedules(KernelRequest(op, c, "layer"))) for c in (core, CORES[core.like])
+            )
+            assert ours == theirs
 
 
 def test_the_front_drops_what_is_beaten_twice() -> None:
