@@ -63,7 +63,7 @@ def compile(
     platform = load_platform(platform)
     backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
     for backend in backends:
-        _demand_architecture(backend, platform)
+        demand_architecture(backend, platform)
     lowered, split = split_graph(run_passes(graph), backends)
     if not allow_unused:
         _demand_use(split, backends)
@@ -112,7 +112,8 @@ def _is_alias(placement: Placement) -> bool:
     return placement.backend is None and placement.ops[-1].kind in ALIASES
 
 
-def _demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None:
+def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None:
+    """Raises UsageError: the accelerator cannot be beside this platform's core."""
     core = platform.core
     if backend.architectures and core.architecture not in backend.architectures:
         raise UsageError(
@@ -243,7 +244,13 @@ def checked_driver(backend: AcceleratorBackend, base: int, irq: int | None) -> M
 
     Raises:
         AcceleratorError: what ``driver`` returns is something else.
+        UsageError: it shall sleep until an interrupt, and there is no line for it.
     """
+    if irq is None and backend.values.get("wait") == "sleep":
+        raise UsageError(
+            f"accelerator {backend.name}: wait=sleep needs an interrupt line, and the platform has "
+            "none for accelerators; add the key accelerators.irq or take wait=poll"
+        )
     try:
         files: object = backend.driver(base)
     except CovpError:

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
 from covp.codegen.calls import lower_placement
-from covp.codegen.compile import accelerator_places, checked_driver, split_graph
+from covp.codegen.compile import (
+    accelerator_places,
+    checked_driver,
+    demand_architecture,
+    split_graph,
+)
 from covp.codegen.compile import compile as compile_program
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
@@ -284,7 +289,13 @@ class ProgramBench:
 def open_bench(
     backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
 ) -> Bench | ProgramBench:
-    """The bench that fits an accelerator: on the bus or in the core."""
+    """The bench that fits an accelerator: on the bus or in the core.
+
+    Raises:
+        UsageError: it cannot be beside the platform's core.
+    """
+    platform = load_platform(platform)
+    demand_architecture(backend, platform)
     if isinstance(new_peripheral(backend), InstructionUnit):
         return ProgramBench(backend, platform, toolchain)
     return Bench(backend, platform, toolchain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -257,3 +258,18 @@ def test_a_hardware_model_that_cannot_be_made(make: Any) -> None:
         pytest.raises(AcceleratorError, match=r"accelerator fc: make_peripheral\(\)"),
     ):
         session.load(covp.compile(layer, "riscv32", [wrong]))
+
+
+def test_a_unit_for_another_core_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="cfu is for riscv cores; stm32f746 has a cortex-m7"):
+        verify("cfu", "stm32f746")
+
+
+@pytest.mark.parametrize("spec", ["gemm", "qconv2d", "dma"])
+def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
+    platform = covp.load_platform("riscv32")
+    assert platform.accelerators is not None
+    places = msgspec.structs.replace(platform.accelerators, irq=None)
+    silent = msgspec.structs.replace(platform, accelerators=places)
+    with pytest.raises(UsageError, match=f"accelerator {spec}: wait=sleep needs an interrupt line"):
+        verify(f"{spec}:wait=sleep", silent)
