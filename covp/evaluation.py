@@ -226,8 +226,8 @@ class Missed:
     """A layer that an accelerator refused, and what taking it would be worth.
 
     Attributes:
-        worth: cycles by which the layer would be shorter, the driver's left out: an estimate.
-            None where the accelerator does not estimate the layer or something else runs it.
+        worth: cycles by which the layer would be shorter than where it runs now, the driver's left
+            out: an estimate. None where the accelerator does not estimate the layer.
     """
 
     refusal: Refusal
@@ -236,10 +236,10 @@ class Missed:
 
 def missed(result: Evaluation) -> list[Missed]:
     """Every refusal of an evaluation, in the order of the layers."""
-    on_core = {e.layer.name: e.cycles for e in result.profile.layers if e.layer.target == "cpu"}
+    cycles = {entry.layer.name: entry.cycles for entry in result.profile.layers}
     found = []
     for refusal in result.program.refusals:
-        spent = on_core.get(refusal.layer)
+        spent = cycles.get(refusal.layer)
         known = spent is not None and refusal.estimate is not None
         worth = max(0, spent - refusal.estimate) if known else None  # type: ignore[operator]
         found.append(Missed(refusal, worth))

@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 
 import covp
-from covp.accelerator import Accelerator, CCall, Job, Part, number, real, result, table, tensor
+from covp.accelerator import (
+    Accelerator,
+    CCall,
+    Job,
+    Limit,
+    Part,
+    number,
+    real,
+    result,
+    table,
+    tensor,
+)
 from covp.accelerator.partition import partition
 from covp.errors import AcceleratorError, DeviceFault, UsageError
+from covp.evaluation import evaluate, missed
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.machine.arithmetic import exact_matmul, requantize
@@ -300,3 +312,22 @@ def test_two_classes_of_one_name_in_a_session() -> None:
         with pytest.raises(UsageError, match=r"mac at 0x7\w+: another class is there already"):
             session.load(covp.compile(graph, "riscv32", [changed()]))
         assert np.array_equal(first.run(*LAYER.inputs()), run_reference(graph, LAYER.inputs())[0])
+
+
+def test_a_refused_layer_is_worth_something_wherever_it_runs_now() -> None:
+    slow, fast = Mac({"macs_per_cycle": 1, "startup_cycles": 5000}), Narrow()
+    result = evaluate("toycar", "riscv32", [slow, fast], allow_unused=True)
+    entries = [entry for entry in missed(result) if entry.refusal.accelerator == "narrow"]
+    assert len(entries) == 10
+    assert all(layer.target.startswith("mac") for layer in result.program.layers)
+    assert all((entry.worth or 0) > 4000 for entry in entries)
+
+
+class Narrow(Mac):
+    """Takes nothing, but would be fast."""
+
+    name = "narrow"
+
+    def accepts(self, layer: Any) -> list[Limit]:
+        """Narrower than any layer."""
+        return [Limit("channels", layer.in_channels, at_most=1)]
