@@ -36,7 +36,12 @@ from covp.toolchain import Source
 
 GUARD = 0xA5
 _ARENA = 64 * 1024
+"""Bytes for a layer; half the RAM where that is less."""
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-O2")
+
+
+class LayerTooLarge(AcceleratorError):
+    """A layer needs more memory than there is for it: that is not the accelerator's fault."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class Bench:
             self.unit: Any = new_peripheral(backend)
             self.session.device.attach(self.unit, self.base, backend.name, irq)  # type: ignore[attr-defined]
             self._load_driver(irq)
-            self._arena = self.session.tensor(np.full(_ARENA, GUARD, np.uint8))
+            size = min(_ARENA, self.platform.ram.bytes // 2)
+            self._arena = self.session.tensor(np.full(size, GUARD, np.uint8))
         except BaseException:
             self.session.close()
             raise
@@ -128,7 +134,7 @@ class Bench:
 
     def arena(self) -> tuple[int, int]:
         """Address and bytes of the memory that layers are put into."""
-        return self._arena.address, _ARENA
+        return self._arena.address, self._arena.nbytes
 
     def call(self, function: str, words: Sequence[int]) -> None:
         """Call a driver function with plain words. Raises DeviceFault."""
@@ -215,7 +221,7 @@ class _Layer:
         """Memory behind guard bytes, at an alignment of just ``align`` where ``gap`` is odd."""
         start = -(-(self._used + 16) // 16) * 16 + self.gap * align
         if start + nbytes + 16 > self.size:
-            raise AcceleratorError(f"a layer of more than {self.size} bytes cannot be verified")
+            raise LayerTooLarge(f"a layer of more than {self.size} bytes cannot be verified")
         self._used = start + nbytes
         self._keep.append(owner)
         self._addresses[id(owner)] = self.base + start

@@ -20,7 +20,7 @@ from covp.graph.reference import run_reference
 from covp.machine.job_unit import JobUnit
 from covp.platform_file import Platform
 from covp.verify.abuse import abuse
-from covp.verify.bench import Bench, ProgramBench, open_bench
+from covp.verify.bench import Bench, LayerTooLarge, ProgramBench, open_bench
 from covp.verify.cases import STRATEGIES, Case
 
 _FLOAT_TOLERANCE = 1e-5
@@ -123,7 +123,8 @@ def verify(
         if not sample:
             raise AcceleratorError(
                 f"accelerator {backend.name} took none of {sum(tried.values())} layers of "
-                f"{', '.join(cases)}; its limits are too narrow for what is drawn"
+                f"{', '.join(cases)}; its limits are too narrow for what is drawn, or the "
+                "layers too large for the RAM"
             )
         abuses = 0
         if isinstance(bench, Bench) and isinstance(bench.unit, JobUnit):
@@ -194,6 +195,8 @@ def _search(
     def search(case: Case) -> None:
         try:
             took = run_case(bench, case)
+        except LayerTooLarge:
+            took = False
         except CovpError as error:
             failing.append((case, error))
             bench.reset()

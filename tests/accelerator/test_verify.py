@@ -273,3 +273,27 @@ def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
     silent = msgspec.structs.replace(platform, accelerators=places)
     with pytest.raises(UsageError, match=f"accelerator {spec}: wait=sleep needs an interrupt line"):
         verify(f"{spec}:wait=sleep", silent)
+
+
+def test_a_core_with_little_memory() -> None:
+    verdict = verify("gemm", "hifive1", examples=20)
+    assert verdict.failure is None, verdict.test
+    assert verdict.accepted["FULLY_CONNECTED"] > 5
+
+
+def test_a_layer_that_is_too_large_to_be_tried_is_no_failure() -> None:
+    class Hungry(Fc):
+        """A table of 60 kB."""
+
+        job = Job(
+            *Fc.job.operands,
+            *Fc.job.numbers,
+            table("TABLE", "int8", lambda j: 60_000),
+        )
+
+        def registers(self, layer: Any) -> Mapping[str, Any]:
+            """With the table."""
+            return {**super().registers(layer), "TABLE": np.zeros(60_000, np.int8)}
+
+    with pytest.raises(AcceleratorError, match="too large for the RAM"):
+        verify(Hungry(), "hifive1", examples=20)
