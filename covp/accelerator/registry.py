@@ -152,7 +152,7 @@ def _load_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[unique]
         raise AcceleratorError(f"{path} cannot be loaded: {_first_line(error)}") from error
     finally:
@@ -193,6 +193,6 @@ def _checked(found: object, where: str) -> type[AcceleratorBackend]:
     return found
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"

@@ -80,6 +80,7 @@ def test_what_is_wrong_with_a_file_or_its_parameters_is_said(
     [
         ("import nowhere_at_all", "ModuleNotFoundError"),
         ("def broken(:", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "defines no complete subclass"),
     ],
 )
