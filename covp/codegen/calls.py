@@ -212,9 +212,7 @@ class StartupCode:
         expressions = _Expressions("startup()")
         for backend in backends:
             expressions.where = f"accelerator {backend.name}, startup()"
-            for step in _startup_calls(backend):
-                if not isinstance(step, CCall):
-                    raise AcceleratorError(f"{expressions.where} gave {step!r}, which is no CCall")
+            for step in startup_calls(backend):
                 includes.append(f'#include "{step.header}"\n')
                 body.append(expressions.call(step))
         if expressions.arguments:
@@ -223,7 +221,12 @@ class StartupCode:
         return cls("".join(dict.fromkeys(includes)), definitions, tuple(body))
 
 
-def _startup_calls(backend: AcceleratorBackend) -> Sequence[object]:
+def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
+    """What an accelerator wants called in front of every inference.
+
+    Raises:
+        AcceleratorError: it raised, or gave something else than calls.
+    """
     where = f"accelerator {backend.name}: startup()"
     try:
         calls: object = backend.startup()
@@ -233,6 +236,9 @@ def _startup_calls(backend: AcceleratorBackend) -> Sequence[object]:
         raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
     if not isinstance(calls, Sequence):
         raise AcceleratorError(f"{where} must return several CCalls, not {calls!r:.80}")
+    for call in calls:
+        if not isinstance(call, CCall):
+            raise AcceleratorError(f"{where} gave {call!r}, which is no CCall")
     return calls
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
-from covp.codegen.calls import lower_placement
+from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.compile import (
     accelerator_places,
     checked_driver,
@@ -27,7 +27,7 @@ from covp.machine.custom_instructions import InstructionUnit
 from covp.machine.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
-from covp.runtime.abi import Task
+from covp.runtime.abi import FLOATS, WORDS, Task
 from covp.runtime.elf import global_names
 from covp.runtime.module import Call, Module
 from covp.runtime.session import Session
@@ -123,11 +123,13 @@ class Bench:
                 given = [None if t is None else values[id(t)] for t in op.inputs]
                 results = definition(op.kind).reference(op, given)
             else:
-                offloaded = True
                 memory = _Layer(self, gap, values)
-                for step in lower_placement(placement):
+                first = () if offloaded else startup_calls(self.backend)
+                for step in (*first, *lower_placement(placement)):
                     memory.step(step)
-                results, damage, places = memory.finish(op.outputs)
+                offloaded = True
+                results, more, places = memory.finish(op.outputs)
+                damage += more
             values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
         outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
         return Outcome(outputs, damage, places)
@@ -136,14 +138,27 @@ class Bench:
         """Address and bytes of the memory that layers are put into."""
         return self._arena.address, self._arena.nbytes
 
-    def call(self, function: str, words: Sequence[int]) -> None:
-        """Call a driver function with plain words. Raises DeviceFault."""
+    def call(self, function: str, arguments: Sequence[int | float]) -> None:
+        """Call a driver function; floats are single-precision. Raises DeviceFault."""
         image = self.driver.image.elf
         if function not in image.symbols:
             raise AcceleratorError(
                 f"accelerator {self.backend.name}: its driver defines no function {function}"
             )
-        task = Task(image.symbols[function].value, words=tuple(word & 0xFFFFFFFF for word in words))
+        words, floats = [], []
+        for value in arguments:
+            if isinstance(value, float) and self.platform.core.has("fpu"):
+                floats.append(value)
+            elif isinstance(value, float):
+                words.append(int(np.float32(value).view(np.uint32)))
+            else:
+                words.append(value & 0xFFFFFFFF)
+        if len(words) > WORDS or len(floats) > FLOATS:
+            raise AcceleratorError(
+                f"accelerator {self.backend.name}: covp verify passes up to {WORDS} integers and "
+                f"{FLOATS} floats to a driver function, {function} takes {len(arguments)}"
+            )
+        task = Task(image.symbols[function].value, words=tuple(words), floats=tuple(floats))
         call = Call(self.session, Signature(function, (), VOID), task, ())
         self.session._queue.run([call])
 
@@ -170,9 +185,12 @@ class _Layer:
             raise AcceleratorError(
                 f"accelerator {self.bench.backend.name}: covp verify cannot carry out {step!r}"
             )
-        words = [self._word(argument) for argument in step.arguments]
+        arguments = [
+            float(given) if isinstance(given, (float, np.floating)) else self._word(given)
+            for given in step.arguments
+        ]
         self._store()
-        self.bench.call(step.function, words)
+        self.bench.call(step.function, arguments)
 
     def finish(
         self, outputs: Sequence[Tensor]

@@ -257,7 +257,7 @@ def test_start_up_calls_run_in_front_of_every_inference(
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: [7], r"odd, startup\(\) gave 7"),
+        (lambda: [7], r"odd: startup\(\) gave 7"),
         (lambda: None, r"odd: startup\(\) must return several CCalls, not None"),
         (lambda: 1 // 0, r"odd: startup\(\) raised ZeroDivisionError"),
     ],

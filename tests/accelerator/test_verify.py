@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import covp
-from covp.accelerator import Accelerator, Job, Limit, number, result, table, tensor
+from covp.accelerator import Accelerator, CCall, Job, Limit, number, result, table, tensor
 from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, ToolchainError, UsageError
+from covp.graph.pattern import Match
 from covp.machine.job_unit import AcceptedJob
 from covp.verify import ConvCase, Verdict, check, verify
 
@@ -297,3 +298,44 @@ def test_a_layer_that_is_too_large_to_be_tried_is_no_failure() -> None:
 
     with pytest.raises(AcceleratorError, match="too large for the RAM"):
         verify(Hungry(), "hifive1", examples=20)
+
+
+class Prepared(Fc):
+    """Its driver wants to be called first, and takes floats."""
+
+    def startup(self) -> list[CCall]:
+        """A number that every layer needs."""
+        return [CCall("fc_prepare", "fc_more.h", (3, 0.5))]
+
+    def lower(self, match: Match) -> Any:
+        """The job and a look at that number."""
+        job = super().lower(match)
+        return [job, CCall("fc_prepared", "fc_more.h", (3, np.float32(0.25), 4, 0.25))]
+
+    def driver(self, base: int) -> Mapping[str, str]:
+        """Traps where an argument is wrong."""
+        more = (
+            "void fc_prepare(int n, float x);\nvoid fc_prepared(int n, float x, int m, float y);\n"
+        )
+        return {
+            **super().driver(base),
+            "fc_more.h": more,
+            "fc_more.c": '#include "fc_more.h"\nstatic float seen;\n'
+            "void fc_prepare(int n, float x) { seen = (float)n * x; }\n"
+            "void fc_prepared(int n, float x, int m, float y)\n"
+            "{ if (n != 3 || m != 4 || x + y + 1.0f != seen) __builtin_trap(); }\n",
+        }
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "riscv32f", "stm32f746", "cortex-m0plus"])
+def test_start_up_calls_and_floats(platform: str) -> None:
+    verdict = verify(Prepared(), platform, examples=5)
+    assert verdict.failure is None, verdict.failure
+
+
+def test_more_arguments_than_verify_can_pass() -> None:
+    class Many(Prepared):
+        def startup(self) -> list[CCall]:
+            return [CCall("fc_prepare", "fc_more.h", tuple(range(13)))]
+
+    assert "takes 13" in str(_failure(Many).failure)
