@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from covp.errors import UsageError, near_misses
+from covp.errors import AcceleratorError, UsageError, near_misses
 
 Value = bool | int | float | str
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
@@ -73,6 +73,24 @@ def _convert(given: str | Value, kind: type) -> Value:
     return str(given)
 
 
+def _check_declarations(owner: str, declared: Sequence[object]) -> None:
+    names: set[str] = set()
+    for parameter in declared:
+        if not isinstance(parameter, Parameter):
+            raise AcceleratorError(f"accelerator {owner}: {parameter!r} is no Parameter")
+        name = parameter.name
+        if name in names or not name.isidentifier():
+            twice = "is declared twice" if name in names else "is no identifier"
+            raise AcceleratorError(f"accelerator {owner}: parameter {name!r} {twice}")
+        names.add(name)
+        try:
+            parameter.read(parameter.default)
+        except ValueError as error:
+            raise AcceleratorError(
+                f"accelerator {owner}: parameter {name}'s default {parameter.default!r} {error}"
+            ) from None
+
+
 def read_parameters(
     owner: str, declared: Sequence[Parameter], given: Mapping[str, str | Value]
 ) -> dict[str, Value]:
@@ -80,7 +98,9 @@ def read_parameters(
 
     Raises:
         UsageError: an unknown name or a value that the parameter does not allow.
+        AcceleratorError: the declarations themselves are wrong.
     """
+    _check_declarations(owner, declared)
     known = {parameter.name: parameter for parameter in declared}
     for name in given:
         if name not in known:

@@ -60,7 +60,15 @@ def find_backend(spec: str) -> AcceleratorBackend:
     else:
         name, _, text = spec.partition(":")
         backend = _by_name(name.strip())
-    return backend(split_parameters(backend.name, text))
+    values = split_parameters(backend.name, text)
+    try:
+        return backend(values)
+    except CovpError:
+        raise
+    except Exception as error:
+        raise AcceleratorError(
+            f"accelerator {spec} cannot be made: {_first_line(error)}"
+        ) from error
 
 
 def list_backends() -> list[BackendInfo]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,24 @@ def test_values_keep_their_types() -> None:
         read_parameters("x", declared, {"kind": "c"})
     with pytest.raises(UsageError, match="ratio=nan must be at least"):
         read_parameters("x", (Parameter("ratio", 0.5, "", minimum=0),), {"ratio": "nan"})
+
+
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ((Parameter("a", 1, ""), Parameter("a", 2, "")), "parameter 'a' is declared twice"),
+        ((Parameter("a b", 1, ""),), "parameter 'a b' is no identifier"),
+        ((Parameter("a", 5, "", 10, 20),), "parameter a's default 5 must be at least 10"),
+        ((Parameter("a", "x", "", choices=("y",)),), "parameter a's default 'x' must be one of y"),
+        (("a",), "'a' is no Parameter"),
+    ],
+)
+def test_declarations_that_are_wrong(declared: Any, reason: str) -> None:
+    with pytest.raises(AcceleratorError, match=f"accelerator x: {reason}"):
+        read_parameters("x", declared, {})
+
+
+def test_a_class_that_cannot_be_made_is_one_line(own: Path) -> None:
+    own.write_text(own.read_text() + "\n\nclass Odd(Mine):\n    def __init__(self, v): 1 // 0\n")
+    with pytest.raises(AcceleratorError, match="Odd cannot be made: ZeroDivisionError"):
+        find_backend(f"{own}:Odd")
