@@ -13,7 +13,7 @@ from covp.cli.output import print_json, print_table, progress
 from covp.frontend import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Cost, Objective, Trial
+from covp.tune.records import Cost, Objective, Trial, front
 from covp.tune.search import Strategy
 from covp.tune.tuner import LayerResult, Options, Progress, trial_file
 from covp.tune.tuner import tune as search
@@ -151,6 +151,18 @@ def _entry(result: LayerResult) -> dict[str, Any]:
         "schedule": result.best.schedule if result.best else None,
         "tried": result.tried,
         "space": result.space,
+        "front": [
+            {
+                "schedule": trial.schedule,
+                "instructions": trial.instructions,
+                "cycles": trial.cycles,
+                "nanoseconds": trial.nanoseconds,
+                "flash_bytes": trial.flash_bytes,
+                "scratch_bytes": trial.scratch_bytes,
+            }
+            for trial in front(result.trials)
+        ],
+        "inexact": [trial.schedule for trial in result.trials if not trial.exact],
     }
 
 

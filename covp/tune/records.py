@@ -149,7 +149,7 @@ def best_of(
     cost: Cost = "instructions",
     max_scratch: int | None = None,
 ) -> Trial | None:
-    """The exact trial with the smallest score, among those with that much scratch memory at most.
+    """The exact trial with the smallest score, then flash, of those with no more scratch memory.
 
     None where there is none.
     """
@@ -158,7 +158,7 @@ def best_of(
         for trial in trials
         if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
     ]
-    return min(fitting, key=lambda trial: trial.score(objective, cost), default=None)
+    return min(fitting, key=lambda t: (t.score(objective, cost), t.flash_bytes), default=None)
 
 
 def front(trials: Iterable[Trial]) -> list[Trial]:

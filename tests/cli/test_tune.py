@@ -30,6 +30,11 @@ def test_what_was_found_is_printed_and_used(call: Call, records: Path, small: Pa
     trials = read_trials(Path(tuned["records"]))
     assert Path(tuned["records"]).parent == records
     assert len(trials) == sum(layer["tried"] for layer in tuned["layers"])
+    for layer in tuned["layers"]:
+        points = [(point["instructions"], point["flash_bytes"]) for point in layer["front"]]
+        assert points == sorted(points) and len({flash for _, flash in points}) == len(points)
+        assert points[0][0] == layer["best_instructions"] and layer["inexact"] == []
+        assert layer["front"][0]["schedule"] == layer["schedule"]
     found = {layer["index"]: layer["schedule"] for layer in tuned["layers"]}
     for command in (["run"], ["compare", "-a", "qconv2d"]):
         document = call(*command, small, "-p", "riscv32", "--json").document
