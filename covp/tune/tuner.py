@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from covp.codegen.intrinsics import DotProduct, dot_products, register
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Graph, Op
@@ -169,7 +170,7 @@ class _Tuner:
         self.layer_end: float | None = None
         self.total = 0
         self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
-        bench = platform, toolchain, options.device
+        bench = platform, toolchain, options.device, dot_products()
         self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
 
     def __enter__(self) -> _Tuner:
@@ -267,12 +268,19 @@ class _Tuner:
 _bench: Bench | None = None
 
 
-def _open_bench(platform: Platform, toolchain: str, device: str) -> None:
-    """In each worker process: one session for all its trials."""
+def _open_bench(
+    platform: Platform, toolchain: str, device: str, instructions: Sequence[DotProduct]
+) -> None:
+    """In each worker process: one session for all its trials.
+
+    A process that was not forked (the default from Python 3.14) knows no instructions of others.
+    """
     import signal
 
     # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for instruction in instructions:
+        register(instruction)
     global _bench
     _bench = Bench(platform, toolchain, device)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,3 +50,15 @@ def test_they_do_not_win_and_do_not_end_the_search(broken: DotProduct) -> None:
     assert result.tried == 11 and tiles.count(broken.name) > 1
     assert {t.exact for t in result.trials if t.schedule.startswith(broken.name)} == {False}
     assert result.best is not None and not result.best.schedule.startswith(broken.name)
+
+
+def test_workers_that_are_not_forked_know_them(
+    broken: DotProduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    monkeypatch.setattr("concurrent.futures.process.mp.get_context", lambda: spawn)
+    wanted = Options(trials=6, strategy="random", seed=1)
+    platform = covp.load_platform("riscv32")
+    (result,) = tune(convolution(), platform, options=wanted, records=Records([]))
+    tried = [t.schedule.split()[0] for t in result.trials]
+    assert result.tried == 6 and broken.name in tried
