@@ -50,10 +50,11 @@ tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's re
 def _load_operators(
     context: click.Context, option: click.Parameter, files: tuple[str, ...]
 ) -> None:
+    from covp.codegen.intrinsics import dot_products
     from covp.graph.user_operators import load_operator_file
 
     for file in files:
-        load_operator_file(file)
+        load_operator_file(file, also=dot_products)
 
 
 operators = click.option(
@@ -62,5 +63,5 @@ operators = click.option(
     metavar="FILE.py",
     callback=_load_operators,
     expose_value=False,
-    help="Registers operators that covp does not know.",
+    help="Registers operators or instructions that covp does not know.",
 )

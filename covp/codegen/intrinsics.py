@@ -10,7 +10,8 @@ An instruction that covp does not know, of a user's own core, is one `register` 
         definitions="static inline int32_t dot4(uint32_t x, uint32_t w, int32_t sum) {...}\\n",
     ))
 
-Every core with the feature then has tiles of that name in its schedule spaces.
+Every core with the feature then has tiles of that name in its schedule spaces. On the command
+line a file that does so is given with ``--operators FILE.py``.
 """
 
 from __future__ import annotations

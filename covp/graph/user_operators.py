@@ -112,8 +112,8 @@ def composition(op: Op) -> list[Op] | None:
     return ops
 
 
-def load_operator_file(path: str | Path) -> None:
-    """Run a Python file that registers operators.
+def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: None) -> None:
+    """Run a Python file that registers operators, or what ``also`` gives a list of.
 
     Raises:
         UsageError: there is no such file, or it registers nothing.
@@ -122,7 +122,7 @@ def load_operator_file(path: str | Path) -> None:
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"--operators {path}: no such file")
-    before = dict(_OPERATORS)
+    before = dict(_OPERATORS), also()
     name = f"covp_operators_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
@@ -134,8 +134,11 @@ def load_operator_file(path: str | Path) -> None:
         raise
     except Exception as error:
         raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    if before == _OPERATORS:
-        raise UsageError(f"--operators {path}: it calls register_operator for nothing new")
+    if before == (_OPERATORS, also()):
+        raise UsageError(
+            f"--operators {path}: it registers nothing new: call register_operator, or register "
+            "of covp.codegen.intrinsics"
+        )
 
 
 def _load_installed() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from covp.codegen.intrinsics import unregister
 from covp.tune.records import read_trials
 
 from .conftest import Call
@@ -55,6 +56,21 @@ def test_the_table_has_the_front(call: Call, records: Path, small: Path) -> None
         (line,) = (x for x in done.out.splitlines() if x.startswith(f"--optimize {objective} "))
         assert "instructions" in line and "B flash" in line
     assert "new trials in" in done.out and "a second" in done.out
+
+
+def test_an_instruction_from_a_file(call: Call, records: Path, small: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from covp.codegen.intrinsics import DotProduct, register\n"
+        "register(DotProduct('mine', frozenset(), 1, 'int8', '{sum} + {w} * {x}'))\n"
+    )
+    wanted = ("-p", "riscv32", "--search", "random", "--trials", 12, "--operators", file)
+    try:
+        tuned = call("tune", small, *wanted, "--json").document
+    finally:
+        unregister("mine")
+    trials = read_trials(Path(tuned["records"]))
+    assert any(trial.schedule.startswith("mine ") and trial.exact for trial in trials)
 
 
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path, small: Path) -> None:
