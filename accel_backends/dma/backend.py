@@ -59,6 +59,10 @@ class Dma(Accelerator):
             raise ModelError("inputs and output of different scales; a copy cannot rescale")
         return op
 
+    def types(self, match: Match) -> Iterable[Limit]:
+        """Bytes are moved whatever they mean."""
+        return ()
+
     def accepts(self, layer: Op) -> Iterable[Limit]:
         """As many inputs as there are sources."""
         yield Limit("inputs", len(layer.inputs), at_most=SOURCES)

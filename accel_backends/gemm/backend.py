@@ -95,7 +95,6 @@ class Gemm(Accelerator):
 
     def accepts(self, layer: QuantizedConv2D) -> Iterable[Limit]:
         """Convolutions of one group without dilation, of which one output row fits."""
-        yield Limit("type", type(layer).__name__, one_of=("QuantizedConv2D",))
         yield Limit("groups", layer.in_channels if layer.depthwise else 1, at_most=1)
         yield Limit("dilation", max(layer.dilation), at_most=1)
         row = layer.kernel[0] * layer.in_width * layer.in_channels

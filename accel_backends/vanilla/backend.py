@@ -113,7 +113,6 @@ class Vanilla(Accelerator):
 
     def accepts(self, layer: FloatConv2D) -> Iterable[Limit]:
         """One image, stride 1, same padding."""
-        yield Limit("type", type(layer).__name__, one_of=("FloatConv2D",))
         yield Limit("batch", layer.batch, at_most=1)
         yield Limit("stride", max(layer.stride), at_most=1)
         yield Limit("dilation", max(layer.dilation), at_most=1)

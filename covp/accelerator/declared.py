@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Any, ClassVar
 
@@ -47,6 +48,7 @@ from covp.accelerator.layer_registers import (
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.errors import AcceleratorError, ModelError
+from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
 from covp.machine.declared_unit import DeclaredUnit
@@ -155,12 +157,12 @@ class Accelerator(AcceleratorBackend):
         except ModelError as error:
             return str(error)
         own: list[Limit] = []
-        for limit in self.accepts(layer):
+        for limit in chain(self.types(match), self.accepts(layer)):
             own.append(limit)
             if not limit.holds:
                 return own
         values = self._registers(match, layer)
-        return own + [
+        ranges = [
             Limit(
                 number.name.lower().replace("_", " "),
                 values[number.name],
@@ -169,6 +171,27 @@ class Accelerator(AcceleratorBackend):
             )
             for number in self.job.numbers
         ]
+        inside = all(limit.holds for limit in ranges)
+        return own + ranges + (self._whole(match, values) if inside else [])
+
+    def types(self, match: Match) -> Iterable[Limit]:
+        """Tensors and result are of the types that the job declares."""
+        given = zip(self.job.tensors, self.tensors(match), strict=True)
+        for operand, tensor in (*given, (self.job.result, match.outputs[0])):
+            if isinstance(tensor, Tensor):
+                what = f"type of {operand.name}"
+                yield Limit(what, tensor.dtype.name, one_of=(operand.dtype.name,))
+
+    def _whole(self, match: Match, values: Mapping[str, Any]) -> list[Limit]:
+        """One job must give all of the layer, unless `lower` is the author's own."""
+        if type(self).lower is not Accelerator.lower:
+            return []
+        result = self.job.result
+        try:
+            count = elements(result, self._numbers(values))
+        except ValueError as error:
+            raise self._wrong(match, str(error)) from error
+        return [Limit(f"elements of {result.name}", match.outputs[0].size, at_most=count)]
 
     def estimate(self, match: Match) -> int | None:
         """Cycles of the job, by the timing model; the driver's are not part of it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from unicorn.unicorn_py3.unicorn import Uc
 
@@ -200,6 +202,7 @@ class PeripheralBus:
                 error,
                 AcceleratorError(
                     f"peripheral {name}: its model raised {error!r} at an access to 0x{address:08x}"
+                    f" ({_place(error)})"
                 ),
             )
             error.__cause__ = cause
@@ -212,3 +215,9 @@ class PeripheralBus:
         self._accesses += 1
         if self._accesses % _ACCESSES_BETWEEN_LOOKS == 0 and time.monotonic() > self.deadline:
             self._counter.request_stop()
+
+
+def _place(error: BaseException) -> str:
+    """File and line that raised, for the model's author."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

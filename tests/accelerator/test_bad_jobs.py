@@ -141,14 +141,36 @@ def test_registers_that_are_no_mapping(value: Any) -> None:
         (tensor("INPUT", "int8", lambda j: -4), "size of INPUT is -4"),
         (tensor("INPUT", "int8", lambda j: j.ROWS / 1), r"size of INPUT is 2\.0"),
         (tensor("INPUT", "int8", lambda j: 11), "INPUT is declared as 11 bytes, .* has 10"),
-        (tensor("INPUT", "int16", lambda j: 10), "INPUT is declared as 20 bytes, .* has 10"),
-        (result("OUTPUT", "int32", lambda j: 6), "OUTPUT is declared as 24 bytes, .* has 6"),
-        (tensor("OTHER", "float64", lambda j: 2), "OTHER is declared as 16 bytes, .* has 15"),
+        (result("OUTPUT", "int8", lambda j: 24), "OUTPUT is declared as 24 bytes, .* has 6"),
+        (tensor("OTHER", "int8", lambda j: 16), "OTHER is declared as 16 bytes, .* has 15"),
     ],
 )
 def test_operands_that_do_not_fit_the_layer(part: Operand, said: str) -> None:
     with pytest.raises(AcceleratorError, match=rf"^accelerator mac, layer layer: .*{said}"):
         run(changed(job=job(part)))
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        (tensor("INPUT", "int16", lambda j: 5), "type of INPUT int8; only int16"),
+        (result("OUTPUT", "int32", lambda j: 6), "type of OUTPUT int8; only int32"),
+        (tensor("OTHER", "float32", lambda j: 2), "type of OTHER int8; only float32"),
+        (result("OUTPUT", "int8", lambda j: 3), "elements of OUTPUT 6; at most 3"),
+    ],
+)
+def test_layers_of_other_types_and_more_than_one_job_are_refused(
+    part: Operand, reason: str
+) -> None:
+    split = partition(LAYER.graph(), [changed(job=job(part))])
+    assert [refusal.reason for refusal in split.refusals] == [reason]
+    assert split.refusals[0].limits
+
+
+def test_a_unit_for_int8_leaves_float_layers_alone() -> None:
+    graph = ConvCase(kind="FULLY_CONNECTED", dtype="float32", channels=(5, 3)).graph()
+    split = partition(graph, [changed()])
+    assert [refusal.reason for refusal in split.refusals] == ["type of INPUT float32; only int8"]
 
 
 def test_an_optional_tensor_that_the_layer_does_not_have() -> None:
