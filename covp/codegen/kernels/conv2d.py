@@ -358,6 +358,7 @@ class Conv2DCode:
             "}",
         ]
         return [
+            *self._gather_inside(),
             f"    for (int32_t y = 0; y < {kh}; y++) {{",
             f"        if ((uint32_t)(top + y * {dh}) >= {p.in_height}u) {{",
             f"            fill(patch, {width});",
@@ -366,6 +367,23 @@ class Conv2DCode:
             "        }",
             indent(inner, 2),
             "    }",
+        ]
+
+    def _gather_inside(self) -> list[str]:
+        """Away from the border one look at the pixel saves one at each row of its patch."""
+        p = self.problem
+        (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
+        lowest, rightmost = p.in_height - (kh - 1) * dh - 1, p.in_width - kw
+        if (dw > 1 and kw > 1) or lowest < 0 or rightmost < 0:
+            return []
+        row, width = p.in_width * c, kw * c
+        return [
+            f"    if ((uint32_t)top <= {lowest}u && (uint32_t)left <= {rightmost}u) {{",
+            f"        const int8_t *row = input + top * {row} + left * {c};",
+            f"        for (int32_t y = 0; y < {kh}; y++, row += {dh * row}, patch += {width})",
+            f"            copy(patch, row, {width});",
+            # what is late is widened behind
+            *(["    } else"] if self.late else ["        return;", "    }"]),
         ]
 
     def _copy_functions(self) -> str:
