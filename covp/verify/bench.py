@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
 from covp.codegen.calls import lower_placement, startup_calls
-from covp.codegen.compile import (
+from covp.codegen.compile import compile as compile_program
+from covp.codegen.offload import (
     accelerator_places,
     checked_driver,
     demand_architecture,
     split_graph,
 )
-from covp.codegen.compile import compile as compile_program
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition

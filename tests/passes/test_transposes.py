@@ -94,7 +94,7 @@ def test_a_sum_of_which_one_side_is_transposed_is_left_alone() -> None:
 
 def test_vanilla_puts_two_transposes_around_a_chain() -> None:
     from covp.accelerator.registry import find_backend
-    from covp.codegen.compile import split_graph
+    from covp.codegen.offload import split_graph
 
     first = ConvCase(dtype="float32", size=(5, 6), channels=(3, 4), kernel=(3, 3), same=True)
     graph = first.graph()

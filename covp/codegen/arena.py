@@ -1,0 +1,85 @@
+"""`ArenaPlan`: the memory of a program's activations and scratch buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covp.codegen.layer import LayerCode, Scratch
+from covp.codegen.planner import Buffer, plan
+from covp.codegen.program import ProgramTensor
+from covp.errors import ModelError
+from covp.graph.graph import Graph, Op, Tensor
+
+ALIASES = frozenset({"RESHAPE"})
+"""Operators that only rename memory: their output is their input."""
+
+
+class ArenaPlan:
+    """Where every tensor and scratch buffer of a program lies in its arena."""
+
+    def __init__(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        self._buffers: dict[int, Buffer] = {}
+        self._scratch: dict[int, Buffer] = {}
+        written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
+        for tensor in graph.inputs:
+            self._own(tensor, 0)
+        for op in graph.ops:
+            self._allocate(op, layers, written)
+        self._extend(graph, layers)
+        self._share_in_place(layers)
+        for step, layer in enumerate(layers):
+            for argument in layer.arguments.values():
+                if isinstance(argument, Scratch):
+                    name = f"scratch of {layer.function}"
+                    self._scratch[id(argument)] = Buffer(name, argument.nbytes, step, step)
+        unique = {id(b): b for b in (*self._buffers.values(), *self._scratch.values())}
+        self.nbytes = plan(list(unique.values())) if unique else 0
+
+    def offset(self, item: Tensor | Scratch) -> int:
+        """Bytes from the start of the arena."""
+        table = self._scratch if isinstance(item, Scratch) else self._buffers
+        return table[id(item)].offset
+
+    def describe(self, tensor: Tensor) -> ProgramTensor:
+        """The tensor as the session needs it."""
+        if id(tensor) not in self._buffers:
+            raise ModelError(f"output {tensor.name} is a constant; nothing is left to compute")
+        return ProgramTensor(
+            tensor.name, tensor.shape, tensor.dtype, self.offset(tensor), tensor.quantization
+        )
+
+    def _own(self, tensor: Tensor, step: int) -> None:
+        self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, step, step)
+
+    def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
+        """A buffer for each output that a layer writes; an alias takes over its input's."""
+        for tensor in op.outputs:
+            if id(tensor) in written:
+                self._own(tensor, written[id(tensor)])
+            elif op.kind in ALIASES:
+                self._buffers[id(tensor)] = self._buffers[id(op.input(0))]
+
+    def _extend(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        """Keep every buffer until its last reader, the outputs until the end."""
+        for step, layer in enumerate(layers):
+            for argument in layer.arguments.values():
+                if isinstance(argument, Tensor):
+                    buffer = self._buffers[id(argument)]
+                    buffer.last = max(buffer.last, step)
+        for tensor in graph.outputs:
+            if id(tensor) in self._buffers:
+                self._buffers[id(tensor)].last = len(layers)
+
+    def _share_in_place(self, layers: Sequence[LayerCode]) -> None:
+        """Let an output take over the memory of an input that nobody reads afterwards."""
+        for step, layer in enumerate(layers):
+            output = self._buffers[id(layer.op.output)]
+            for tensor in layer.in_place:
+                source = self._buffers[id(tensor)]
+                if source is output or source.last != step or source.nbytes < output.nbytes:
+                    continue
+                source.last = output.last
+                for key, buffer in self._buffers.items():
+                    if buffer is output:
+                        self._buffers[key] = source
+                break
