@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.registry import find_backend
 from covp.codegen.compile import ScheduleChoice, compile
 from covp.codegen.program import Program, Refusal
 from covp.errors import AcceleratorError, UsageError, near_misses
@@ -154,11 +155,13 @@ def evaluate(
         CovpError: with one line, whatever goes wrong.
     """
     platform = load_platform(platform)
+    # in front of the model: their files may register its operators
+    backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
     graph = load_model(model)
     program = compile(
         graph,
         platform,
-        accelerators,
+        backends,
         allow_unused=allow_unused,
         schedules=recorded_schedules(platform, toolchain, optimize, device, max_scratch)
         if tuned

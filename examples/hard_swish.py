@@ -5,7 +5,7 @@ looks up 256 results; on float32 the operator is composed of ones that covp know
 `Lookup` fetches the table once and turns a stream of bytes into another.
 
     covp run model.tflite -p riscv32 --operators examples/hard_swish.py
-    covp run model.tflite -p riscv32 --operators examples/hard_swish.py -a examples/hard_swish.py
+    covp run model.tflite -p riscv32 -a examples/hard_swish.py
 """
 
 from collections.abc import Mapping, Sequence

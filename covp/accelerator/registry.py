@@ -110,10 +110,21 @@ def _sources() -> Mapping[str, tuple[str, Loader]]:
     sources: dict[str, tuple[str, Loader]] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         package = entry.dist.name if entry.dist is not None else entry.value
-        sources[entry.name] = package, partial(_from_entry_point, entry)
+        load: Loader = partial(_from_entry_point, entry)
+        if entry.name in sources:
+            both = f"{sources[entry.name][0]} and {package}"
+            package, load = both, partial(_refuse, entry.name, both)
+        sources[entry.name] = package, load
     for name in built_in_names():
         sources[name] = "built in", partial(_from_module, f"{_BUILT_IN}.{name}.backend")
     return sources
+
+
+def _refuse(name: str, packages: str) -> type[AcceleratorBackend]:
+    raise AcceleratorError(
+        f"accelerator {name}: the packages {packages} bring one each; uninstall one of them or "
+        "write path/to/file.py:Class"
+    )
 
 
 def _from_entry_point(entry: EntryPoint) -> type[AcceleratorBackend]:

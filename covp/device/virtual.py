@@ -27,7 +27,7 @@ from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m
 from covp.machine.interrupts import InterruptLine, RiscvInterrupts
 from covp.machine.job_unit import JobUnit
 from covp.machine.mmio import PAGE, PeripheralBus
-from covp.machine.nvic import Nvic
+from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.peripheral import Peripheral, load_peripheral
 from covp.machine.symbols import Symbols
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
@@ -330,9 +330,14 @@ class VirtualDevice:
         """Put a peripheral on the bus, its interrupt on line ``irq``.
 
         Raises:
-            PlatformError: its addresses or name are taken.
+            PlatformError: its addresses or name are taken, or the core has no such line.
         """
         self._check_open()
+        core = self.platform.core
+        if irq is not None and is_armv6m(core) and irq >= ARMV6M_LINES:
+            raise PlatformError(
+                f"peripheral {name}: line {irq}; a {core.name} has {ARMV6M_LINES} interrupt lines"
+            )
         line = InterruptLine(self.interrupts, irq, self._counter.request_stop)
         self._mmio.attach(peripheral, base, name, line)
 

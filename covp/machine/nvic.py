@@ -18,6 +18,7 @@ from covp.machine.bus import Bus
 SVCALL, PENDSV, SYSTICK = 11, 14, 15
 FIRST_LINE = 16
 LINES = 240
+ARMV6M_LINES = 32
 _LOWEST = 256  # priority of thread mode
 _EXC_RETURN = 0xFFFFFFE0
 _NO_FLOATS, _THREAD, _PROCESS_STACK = 1 << 4, 1 << 3, 1 << 2

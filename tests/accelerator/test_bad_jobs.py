@@ -170,7 +170,9 @@ def test_layers_of_other_types_and_more_than_one_job_are_refused(
 def test_a_unit_for_int8_leaves_float_layers_alone() -> None:
     graph = ConvCase(kind="FULLY_CONNECTED", dtype="float32", channels=(5, 3)).graph()
     split = partition(graph, [changed()])
-    assert [refusal.reason for refusal in split.refusals] == ["FULLY_CONNECTED on float32; only int8"]
+    assert [refusal.reason for refusal in split.refusals] == [
+        "FULLY_CONNECTED on float32; only int8"
+    ]
 
 
 def test_an_optional_tensor_that_the_layer_does_not_have() -> None:

@@ -137,3 +137,24 @@ def test_a_class_that_cannot_be_made_is_one_line(own: Path) -> None:
     own.write_text(own.read_text() + "\n\nclass Odd(Mine):\n    def __init__(self, v): 1 // 0\n")
     with pytest.raises(AcceleratorError, match="Odd cannot be made: ZeroDivisionError"):
         find_backend(f"{own}:Odd")
+
+
+def test_two_packages_with_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Package:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    class Entry:
+        name, value = "twice", "somewhere:Twice"
+
+        def __init__(self, package: str) -> None:
+            self.dist = Package(package)
+
+    monkeypatch.setattr(
+        "covp.accelerator.registry.entry_points", lambda group: [Entry("one"), Entry("other")]
+    )
+    with pytest.raises(AcceleratorError, match="twice: the packages one and other bring one each"):
+        find_backend("twice")
+    (info,) = (info for info in list_backends() if info.name == "twice")
+    assert info.origin == "one and other"
+    assert "cannot be used" in info.description

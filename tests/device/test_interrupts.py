@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from covp.errors import DeviceFault
+from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceFault, PlatformError
 from covp.machine.peripheral import Peripheral
 from covp.machine.registers import Field, Register, RegisterMap
+from covp.platform_file import load_platform
 
 ARM = ["cortex-m0plus", "stm32l4r5", "stm32f746", "cortex-m33"]
 BASE, LINE = 0x50000000, 5
@@ -371,3 +373,10 @@ def test_a_job_moves_the_cores_own_counter_by_its_cycles(program, platform, mode
         taken.append(after - before - cycles)
     assert len(set(taken)) == 1, taken
     assert 0 <= taken[0] < 40
+
+
+def test_a_line_that_a_small_core_does_not_have_is_refused():
+    with VirtualDevice(load_platform("cortex-m0plus")) as device:
+        device.attach(Worker(), BASE, "last", 31)
+        with pytest.raises(PlatformError, match="a cortex-m0plus has 32 interrupt lines"):
+            device.attach(Worker(), BASE + 0x1000, "beyond", 32)

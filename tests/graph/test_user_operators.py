@@ -93,10 +93,24 @@ def test_the_command_line_takes_the_file(
     file.write_bytes(write_tflite(graph(np.int8, *SCALES[0])))
     unregister_operator("HARD_SWISH")
     with pytest.raises(SystemExit) as done:
-        main(["run", str(file), "-p", "riscv32", "--operators", str(EXAMPLE), "-a", str(EXAMPLE)])
+        main(["run", str(file), "-p", "riscv32", "--operators", str(EXAMPLE)])
+    assert done.value.code == 0, capsys.readouterr().err
+    assert "outputs match the reference" in capsys.readouterr().out
     unregister_operator("HARD_SWISH")
+
+
+def test_an_accelerator_s_file_brings_its_operators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accelerator = tmp_path / "swish_unit.py"
+    accelerator.write_text(EXAMPLE.read_text())
+    file = tmp_path / "swish.tflite"
+    file.write_bytes(write_tflite(graph(np.int8, *SCALES[0])))
+    with pytest.raises(SystemExit) as done:
+        main(["run", str(file), "-p", "riscv32", "-a", str(accelerator)])
     assert done.value.code == 0, capsys.readouterr().err
     assert "lookup received 1 jobs" in capsys.readouterr().out
+    unregister_operator("HARD_SWISH")
 
 
 def own(**more: Any) -> UserOperator:
