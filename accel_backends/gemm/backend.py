@@ -130,7 +130,7 @@ class Gemm(Accelerator):
         folder = files(__package__)
         source = folder.joinpath("gemm.c").read_text(encoding="utf-8")
         if self.values["wait"] == "sleep":
-            source = '#define GEMM_SLEEP\n#include "gemm_place.h"\n' + source
+            source = '#include "gemm_place.h"\n#define GEMM_LINE GEMM_IRQ\n' + source
         return {
             "gemm_registers.h": self.job.registers.c_header("GEMM", base),
             "gemm.h": folder.joinpath("gemm.h").read_text(encoding="utf-8"),

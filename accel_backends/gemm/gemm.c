@@ -3,43 +3,13 @@
    were when it started. */
 #include "gemm.h"
 
-#include <covp_interrupt.h>
+#include <covp_job.h>
 
 #include "gemm_registers.h"
 
-/* A function of its own, so that the fault's symbol tells what happened; the status with its error
-   code is in the first argument's register. */
-static __attribute__((noinline, noreturn)) void gemm_job_refused(uint32_t status)
-{
-    __asm__ volatile("" ::"r"(status));
-    __builtin_trap();
-}
-
-static void start(void)
-{
-#ifdef GEMM_SLEEP
-    covp_wake_by_line(GEMM_IRQ);
-    GEMM_INTERRUPT = GEMM_INTERRUPT_ENABLE_MASK | GEMM_INTERRUPT_PENDING_MASK;
+#ifndef GEMM_LINE
+#define GEMM_LINE COVP_POLL
 #endif
-    covp_fence();
-    GEMM_CTRL = GEMM_CTRL_START_MASK;
-}
-
-static void wait(void)
-{
-#ifdef GEMM_SLEEP
-    while (!(GEMM_INTERRUPT & GEMM_INTERRUPT_PENDING_MASK))
-        covp_sleep();
-    GEMM_INTERRUPT = GEMM_INTERRUPT_PENDING_MASK;
-    covp_forget_line(GEMM_IRQ);
-#endif
-    uint32_t status;
-    do
-        status = GEMM_STATUS;
-    while (status & GEMM_STATUS_BUSY_MASK);
-    if (status & GEMM_STATUS_ERROR_MASK)
-        gemm_job_refused(status);
-}
 
 void gemm_run(const uintptr_t *image, const void *input, void *output, uint32_t batch,
               uint32_t input_bytes, uint32_t row_bytes, uint32_t out_rows, uint32_t strip_rows)
@@ -56,12 +26,11 @@ void gemm_run(const uintptr_t *image, const void *input, void *output, uint32_t 
             GEMM_OUTPUT = to;
             to += rows * row_bytes;
             if (running)
-                wait();
-            start();
+                covp_job_wait(&GEMM_CTRL, GEMM_LINE);
+            covp_job_start(&GEMM_CTRL, GEMM_LINE);
             running = 1;
         }
         from += input_bytes;
     }
-    wait();
-    covp_fence();
+    covp_job_wait(&GEMM_CTRL, GEMM_LINE);
 }

@@ -103,7 +103,7 @@ class QConv2dBackend(AcceleratorBackend):
         """The driver, with a header of register addresses made from the hardware model's map."""
         folder = files(__package__)
         source = folder.joinpath("qconv2d.c").read_text(encoding="utf-8")
-        sleep = '#define QCONV2D_SLEEP\n#include "qconv2d_place.h"\n'
+        sleep = '#include "qconv2d_place.h"\n#define QCONV2D_LINE QCONV2D_IRQ\n'
         return {
             "qconv2d_registers.h": self.peripheral_class().registers.c_header("QCONV2D", base),
             "qconv2d.h": folder.joinpath("qconv2d.h").read_text(encoding="utf-8"),

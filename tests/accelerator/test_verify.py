@@ -116,8 +116,9 @@ class DoesNotWait(Fc):
         """Without the polling loop."""
         files = dict(super().driver(base))
         text = files["fc.c"]
-        begin = text.index("    uint32_t status;\n    do")
-        files["fc.c"] = text[:begin] + "    covp_fence();\n    (void)fc_job_refused;\n}\n"
+        wait = "    covp_job_wait(&FC_CTRL, COVP_POLL);\n"
+        assert wait in text
+        files["fc.c"] = text.replace(wait, "    covp_fence();\n")
         return files
 
 
@@ -181,7 +182,7 @@ def test_a_driver_that_does_not_wait_is_a_wrong_result() -> None:
 
 def test_a_job_that_the_unit_refuses_is_a_fault_in_the_driver() -> None:
     failure = str(_failure(ForgetsARegister).failure)
-    assert "fc_job_refused" in failure
+    assert "covp_job_refused" in failure
     assert "refused its job: address (INPUT: " in failure
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import covp
 from covp.errors import AcceleratorError, DeviceFault, PlatformError
 from covp.machine.clock import Clock
 from covp.machine.peripheral import Peripheral, load_peripheral
@@ -163,3 +166,20 @@ def test_wrong_names(tmp_path):
     broken.write_text("import nothing_of_that_name\n")
     with pytest.raises(AcceleratorError, match="nothing_of_that_name"):
         load_peripheral(f"{broken}:X")
+
+
+def test_the_protocol_s_header_has_the_numbers_of_the_model() -> None:
+    from covp.machine.job import PROTOCOL
+
+    package = Path(covp.__file__).parent
+    header = (package / "device_runtime" / "include" / "covp_job.h").read_text()
+    words = re.search(r"enum \{ (.*?) \}", header)
+    assert words is not None
+    order = [register.name for register in sorted(PROTOCOL, key=lambda r: r.offset)]
+    assert words[1].split(", ") == [f"COVP_{name}" for name in order]
+    assert [register.offset for register in PROTOCOL] == [0, 4, 8]
+    masks = {m[1]: int(m[2], 16) for m in re.finditer(r"define COVP_(\w+_\w+) (0x\w+)u\n", header)}
+    assert len(masks) == 5
+    for name, mask in masks.items():
+        register, field = name.split("_")
+        assert next(r for r in PROTOCOL if r.name == register)[field].mask == mask

@@ -1,0 +1,57 @@
+/* The protocol of units that are given jobs: CTRL, STATUS and INTERRUPT are their first registers
+   (covp.machine.job.PROTOCOL; a test holds the numbers equal). */
+#ifndef COVP_JOB_H
+#define COVP_JOB_H
+
+#include <covp_interrupt.h>
+
+enum { COVP_CTRL, COVP_STATUS, COVP_INTERRUPT }; /* words from the unit's base */
+#define COVP_CTRL_START 0x1u
+#define COVP_STATUS_BUSY 0x1u
+#define COVP_STATUS_ERROR 0xff00u
+#define COVP_INTERRUPT_ENABLE 0x1u
+#define COVP_INTERRUPT_PENDING 0x2u
+
+/* In place of an interrupt line: the core asks STATUS instead of sleeping. */
+#define COVP_POLL 0xffffffffu
+
+/* A function of its own, so that the fault's symbol tells what happened; the status with its error
+   code is in the first argument's register. */
+static __attribute__((noinline, noreturn, unused)) void covp_job_refused(uint32_t status)
+{
+    __asm__ volatile("" ::"r"(status));
+    __builtin_trap();
+}
+
+/* Start the job in the unit's registers. line: the one to sleep on, or COVP_POLL. */
+static inline void covp_job_start(volatile uint32_t *unit, uint32_t line)
+{
+    if (line != COVP_POLL) {
+        covp_wake_by_line(line);
+        unit[COVP_INTERRUPT] = COVP_INTERRUPT_ENABLE | COVP_INTERRUPT_PENDING;
+    }
+    covp_fence();
+    unit[COVP_CTRL] = COVP_CTRL_START;
+}
+
+/* Wait for the job that was started with the same line; its result is in memory then. A job that
+   the unit refuses stops the core in covp_job_refused. */
+static inline void covp_job_wait(volatile uint32_t *unit, uint32_t line)
+{
+    if (line != COVP_POLL) {
+        /* reading STATUS would wait for the end; INTERRUPT only tells */
+        while (!(unit[COVP_INTERRUPT] & COVP_INTERRUPT_PENDING))
+            covp_sleep();
+        unit[COVP_INTERRUPT] = COVP_INTERRUPT_PENDING;
+        covp_forget_line(line);
+    }
+    uint32_t status;
+    do
+        status = unit[COVP_STATUS];
+    while (status & COVP_STATUS_BUSY);
+    covp_fence();
+    if (status & COVP_STATUS_ERROR)
+        covp_job_refused(status);
+}
+
+#endif
