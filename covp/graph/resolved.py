@@ -19,16 +19,10 @@ from covp.graph.quantization import activation_range, quantize_multiplier
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedConv2D:
-    """An int8 convolution, depthwise convolution or fully connected layer.
+class Convolution:
+    """The shape of a convolution, depthwise convolution or fully connected layer.
 
     A fully connected layer is a 1x1 convolution with one pixel for each row of its input.
-
-    Attributes:
-        weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
-        bias: int32, one an output channel, zeros where the model has none.
-        multiplier, shift: int32, one an output channel; shift is positive to the left.
-        clamp: lowest and highest output, in stored units.
     """
 
     batch: int
@@ -43,6 +37,19 @@ class QuantizedConv2D:
     dilation: Pair
     padding: Padding
     depthwise: bool
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedConv2D(Convolution):
+    """An int8 one, with everything resolved.
+
+    Attributes:
+        weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
+        bias: int32, one an output channel, zeros where the model has none.
+        multiplier, shift: int32, one an output channel; shift is positive to the left.
+        clamp: lowest and highest output, in stored units.
+    """
+
     depth_multiplier: int
     input_zero_point: int
     output_zero_point: int

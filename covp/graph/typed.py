@@ -21,12 +21,12 @@ from covp.graph.graph import Op
 from covp.graph.ops.elementwise import Factor, product_factor, sum_factors
 from covp.graph.ops.softmax import exponentials
 from covp.graph.quantization import activation_range, float_activation_range
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.resolved import Convolution, QuantizedConv2D, resolve
 
 
 @dataclass(frozen=True, eq=False)
-class FloatConv2D:
-    """A float32 convolution, or a fully connected layer as a 1x1 convolution.
+class FloatConv2D(Convolution):
+    """A float32 CONV_2D or DEPTHWISE_CONV_2D.
 
     Attributes:
         weights: float32, OHWI; depthwise (kernel height, kernel width, out_channels).
@@ -34,18 +34,6 @@ class FloatConv2D:
         clamp: lowest and highest output; infinite where there is no activation.
     """
 
-    batch: int
-    in_height: int
-    in_width: int
-    in_channels: int
-    out_height: int
-    out_width: int
-    out_channels: int
-    kernel: Pair
-    stride: Pair
-    dilation: Pair
-    padding: Padding
-    depthwise: bool
     weights: NDArray[np.float32]
     bias: NDArray[np.float32]
     clamp: tuple[float, float]
