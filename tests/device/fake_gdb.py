@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import threading
 from collections.abc import Callable
 
 from covp.device.rsp import Decoder, Packet, Signal, encode
+
+from .fake_server import FakeServer
 
 Misbehave = Callable[[socket.socket, bytes], bool]
 """What a server does instead of answering a packet; whether it did something."""
@@ -15,7 +15,7 @@ Misbehave = Callable[[socket.socket, bytes], bool]
 _PC = 15
 
 
-class FakeGdb:
+class FakeGdb(FakeServer):
     """Memory and GDB's own numbers of Arm registers; it halts at its breakpoint at once.
 
     Attributes:
@@ -32,41 +32,17 @@ class FakeGdb:
         self._memory: dict[int, int] = {}
         self._registers = [0] * 26
         self._breakpoint = 0
-        self._client: socket.socket | None = None
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        super().__init__()
 
     def __enter__(self) -> FakeGdb:
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        if self._client is not None:
-            self._client.close()
-        self._thread.join(10)
-        assert not self._thread.is_alive()
 
     @property
     def name(self) -> str:
         """As in errors."""
         return f"gdb:127.0.0.1:{self.port}"
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._client = client
-            with client, contextlib.suppress(OSError):  # a client that had enough
-                client.settimeout(10)
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._answer_all(client)
-
-    def _answer_all(self, client: socket.socket) -> None:
+    def answer_all(self, client: socket.socket) -> None:
         decoder = Decoder()
         while data := client.recv(1 << 16):
             for item in decoder.feed(data):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
-import threading
 from collections.abc import Callable
+
+from .fake_server import FakeServer
 
 END = b"\x1a"
 WRAPPED = re.compile(r"list \[catch \{(?:capture \{)?(.*?)\}?\} r\] \$r", re.DOTALL)
@@ -15,7 +15,7 @@ Misbehave = Callable[[socket.socket, str], bool]
 """What a server does instead of answering a command; whether it did something."""
 
 
-class FakeOpenOcd:
+class FakeOpenOcd(FakeServer):
     """One target with memory at 0x20000000 that halts at its breakpoint at once; a context manager.
 
     Attributes:
@@ -31,41 +31,17 @@ class FakeOpenOcd:
         self._memory: dict[int, int] = {}
         self._registers: dict[str, str] = {}
         self._breakpoint = "0x0"
-        self._client: socket.socket | None = None
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        super().__init__(port)
 
     def __enter__(self) -> FakeOpenOcd:
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        if self._client is not None:
-            self._client.close()
-        self._thread.join(10)
-        assert not self._thread.is_alive()
 
     @property
     def name(self) -> str:
         """As in errors."""
         return f"openocd:127.0.0.1:{self.port}"
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._client = client
-            with client:
-                client.settimeout(10)
-                with contextlib.suppress(OSError):  # a client that had enough
-                    self._answer_all(client)
-
-    def _answer_all(self, client: socket.socket) -> None:
+    def answer_all(self, client: socket.socket) -> None:
         rest = b""
         while data := client.recv(1 << 16):
             *texts, rest = (rest + data).split(END)
