@@ -242,9 +242,9 @@ def missed(result: Evaluation) -> list[Missed]:
     cycles = {entry.layer.name: entry.cycles for entry in result.profile.layers}
     found = []
     for refusal in result.program.refusals:
-        spent = cycles.get(refusal.layer)
-        known = spent is not None and refusal.estimate is not None
-        worth = max(0, spent - refusal.estimate) if known else None  # type: ignore[operator]
+        spent, worth = cycles.get(refusal.layer), None
+        if spent is not None and refusal.estimate is not None:
+            worth = max(0, spent - refusal.estimate)
         found.append(Missed(refusal, worth))
     return found
 

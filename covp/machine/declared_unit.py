@@ -102,14 +102,16 @@ class DeclaredUnit(JobUnit):
                 places.append((operand, 0, 0))
                 continue
             size = operand.elements(values) * operand.dtype.itemsize
-            what = f"{operand.name}: {size} bytes at 0x{address:08x}"
+            wrong = None
             if size <= 0:
-                raise JobError("size", what)
+                wrong = "size"
+            elif address % operand.dtype.itemsize:
+                wrong = "alignment"
+            elif not self.bus.is_memory(address, size, writable=operand is job.result):
+                wrong = "address"
+            if wrong is not None:
+                raise JobError(wrong, f"{operand.name}: {size} bytes at 0x{address:08x}")
             places.append((operand, address, size))
-            if address % operand.dtype.itemsize:
-                raise JobError("alignment", what)
-            if not self.bus.is_memory(address, size, writable=operand is job.result):
-                raise JobError("address", what)
         _, target, length = places[-1]
         if not job.in_place:
             for operand, address, size in places[:-1]:

@@ -135,7 +135,6 @@ class JobUnit(Peripheral):
         result_register: name of the register with the address of what a job writes.
         jobs: what was done since the unit was made or `forget_jobs` was called.
         latest: the latest job that was not refused.
-        received: how many jobs were started and not refused, since the unit was made.
         refusal: why the latest start was refused, for messages; empty where it was not.
     """
 
@@ -143,7 +142,6 @@ class JobUnit(Peripheral):
 
     def __init__(self) -> None:
         self.jobs: list[JobRecord] = []
-        self.received = 0
         self.refusal = ""
         self.latest: AcceptedJob | None = None
         self.done_at = 0
@@ -190,7 +188,6 @@ class JobUnit(Peripheral):
             return
         if not 0 <= job.work.cycles <= _LONGEST:
             raise AcceleratorError(f"{self.name}: a job of {job.work.cycles} cycles; 0 to 2**48")
-        self.received += 1
         self.latest = job
         self.set("STATUS", "BUSY", 1)
         now, skipped = self.clock.now, self.clock.skipped
