@@ -65,22 +65,19 @@ def _wrong_uses(bench: Bench, unit: JobUnit, good: Values) -> Iterator[Attempt]:
 
 
 def _program(bench: Bench, values: Values) -> None:
-    device = bench.session.device
     for register in bench.unit.registers:
         if register.offset >= FIRST_OFFSET:
             word = values[register.name].to_bytes(4, "little")
-            device.write_bus(bench.base + register.offset, word)  # type: ignore[attr-defined]
+            bench.device.write_bus(bench.base + register.offset, word)
 
 
 def _write(bench: Bench, offset: int, value: int) -> None:
-    device = bench.session.device
-    device.write_bus(bench.base + offset, value.to_bytes(4, "little"))  # type: ignore[attr-defined]
+    bench.device.write_bus(bench.base + offset, value.to_bytes(4, "little"))
 
 
 def _wait(bench: Bench) -> int:
     """STATUS when the unit is done; reading it waits."""
-    device = bench.session.device
-    return int.from_bytes(device.read_bus(bench.base + _STATUS, 4), "little")  # type: ignore[attr-defined]
+    return int.from_bytes(bench.device.read_bus(bench.base + _STATUS, 4), "little")
 
 
 def _memory(bench: Bench) -> NDArray[np.uint8]:

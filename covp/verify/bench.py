@@ -19,6 +19,7 @@ from covp.codegen.offload import (
     demand_architecture,
     split_graph,
 )
+from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
@@ -75,16 +76,17 @@ class Bench:
         self.platform = load_platform(platform)
         ((self.base, irq),) = accelerator_places(self.platform, 1)
         self.session = Session(self.platform, toolchain=toolchain)
+        assert isinstance(self.session.device, VirtualDevice)
+        self.device = self.session.device
         try:
             self.unit: Any = new_peripheral(backend)
-            self.session.device.attach(self.unit, self.base, backend.name, irq)  # type: ignore[attr-defined]
+            self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)
             size = min(_ARENA, self.platform.ram.bytes // 2)
             self._arena = self.session.tensor(np.full(size, GUARD, np.uint8))
         except BaseException:
             self.session.close()
             raise
-        self._end = 0
 
     def __enter__(self) -> Bench:
         return self
