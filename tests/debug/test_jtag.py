@@ -107,6 +107,7 @@ def test_breakpoint_resume_and_step(halted: OpenOcd, program: Program, kind: str
     program.load(halted)
     loop = program.labels["loop"]
     halted(f"mww {DATA} 7 8; bp {loop} 2 {kind}")
+    halted(f"bp {program.labels['done']} 2 hw")
     program.run(halted, "start", r1=4)
     for round_ in range(4):
         halted("wait_halt 2000")
@@ -114,7 +115,7 @@ def test_breakpoint_resume_and_step(halted: OpenOcd, program: Program, kind: str
         halted("step")
         assert (halted.register("pc"), halted.register("r4")) == (loop + 2, 7)
         halted("resume")
-    halted("halt")
+    halted("wait_halt 2000")  # at the end, however busy the machine is
     assert halted.register("r2") == 28 and halted.words(RESULT, 1) == [28]
 
 

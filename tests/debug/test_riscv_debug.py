@@ -118,6 +118,7 @@ def test_breakpoint_resume_and_step(halted: OpenOcd, program: Program, kind: str
     program.load(halted)
     loop = program.labels["loop"]
     halted(f"mww {DATA} 7 8; bp {loop} 2 {kind}")
+    halted(f"bp {program.labels['done']} 2 hw")
     program.run(halted, "start", a1=4)
     for round_ in range(4):
         halted("wait_halt 2000")
@@ -127,7 +128,7 @@ def test_breakpoint_resume_and_step(halted: OpenOcd, program: Program, kind: str
         assert halted.register("pc") in (loop + 2, loop + 4)  # compressed or not
         assert halted.register("a4") == 7
         halted("resume")
-    halted("halt")
+    halted("wait_halt 2000")  # at the end, however busy the machine is
     assert halted.register("a2") == 28 and halted.words(RESULT, 1) == [28]
 
 

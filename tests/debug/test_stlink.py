@@ -171,6 +171,7 @@ def test_a_breakpoint_in_a_loop_and_steps(halted: OpenOcd, program: Program, kin
     labels = program.labels
     program.load(halted)
     halted(f"mww {DATA} 1 8; bp {labels['loop']} 2 {kind}")
+    halted(f"bp {labels['done']} 2 hw")
     program.run(halted, "start", r1=4)
     for round_ in range(4):
         halted("wait_halt 2000")
@@ -180,7 +181,7 @@ def test_a_breakpoint_in_a_loop_and_steps(halted: OpenOcd, program: Program, kin
         assert halted.register("pc") == labels["loop"] + 2
         assert halted.register("r4") == 1
         halted("resume")
-    halted("halt")
+    halted("wait_halt 2000")  # at the end, however busy the machine is
     assert halted.register("r2") == 4
 
 
