@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from covp.device.virtual import VirtualDevice
-from covp.machine.custom_instructions import CustomInstruction
+from covp.hardware.custom_instruction import CustomInstruction
 from covp.platform_file import load_platform
 from covp.toolchain import Source, get_toolchain
 

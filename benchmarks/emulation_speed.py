@@ -26,7 +26,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from covp.cores import Core
 from covp.device.virtual import VirtualDevice
-from covp.machine.bus import Memory
+from covp.hardware.bus import Memory
 from covp.machine.engine import open_engine, register_ids
 from covp.platform_file import Platform, load_platform
 from covp.toolchain import Source, get_toolchain

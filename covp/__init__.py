@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from covp.codegen.compile import compile
-    from covp.codegen.program import Program
     from covp.errors import (
         AcceleratorError,
         CapacityError,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     )
     from covp.frontend import load_model
     from covp.platform_file import Platform, load_platform
+    from covp.program import Program
     from covp.runtime.profile import Profile
     from covp.runtime.session import Session
 
@@ -49,7 +49,7 @@ __all__ = [
 _HOMES = {
     "Platform": "covp.platform_file",
     "Profile": "covp.runtime.profile",
-    "Program": "covp.codegen.program",
+    "Program": "covp.program",
     "Session": "covp.runtime.session",
     "compile": "covp.codegen.compile",
     "load_model": "covp.frontend",

@@ -26,7 +26,7 @@ class Core:
         features: what kernels may use: "dsp" (SMLAD, SXTB16, SMMULR), "fpu" (single precision in
             hardware), "mull" (32x32 to 64 bit multiply), "unaligned" (word and halfword loads at
             any address).
-        timing: name of the timing table (``covp/machine/timing.py``) used for estimated cycles.
+        timing: name of the timing table (``covp/timing/tables.py``) used for estimated cycles.
         zig_flags: further ones of ``zig cc``.
         like: core with the same features as far as integer kernels use them, or "": what is best
             there is a good guess here.

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.codegen.compile import ScheduleChoice, compile
-from covp.codegen.program import Program, Refusal
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.frontend import load_model
 from covp.graph.graph import Graph
 from covp.platform_file import Platform, load_platform
+from covp.program import Program, Refusal
 from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.session import Session
 from covp.toolchain import get_toolchain

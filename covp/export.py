@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
-from covp.codegen.program import AcceleratorInstance, Program, ProgramTensor
 from covp.errors import UsageError
-from covp.machine.custom_instructions import InstructionUnit
+from covp.hardware.custom_instruction import InstructionUnit
+from covp.program import AcceleratorInstance, Program, ProgramTensor
 from covp.runtime.image import link_standalone, plain_loops, standalone_script, start_files
 from covp.toolchain import Source, Toolchain, runtime_dir
 

@@ -9,7 +9,7 @@ turns the sums into int8 as TFLite Micro does, with one multiplier and shift for
 without it, it returns the sums. With MODE.DEPTHWISE output channel o has one input channel, o
 divided by CHANNELS.OUTPUT / CHANNELS.INPUT, and the weights are HWO.
 
-Errors, interrupt and timing are those of every `covp.machine.job_unit.JobUnit`; compute is
+Errors, interrupt and timing are those of every `covp.hardware.job_unit.JobUnit`; compute is
 MACs / macs_per_cycle, a synthetic model that keeps all multipliers busy.
 """
 
@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import DeviceFault
-from covp.machine.arithmetic import exact_matmul, patches, requantize
-from covp.machine.bus import Bus
-from covp.machine.job import PROTOCOL
-from covp.machine.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.arithmetic import exact_matmul, patches, requantize
+from covp.hardware.bus import Bus
+from covp.hardware.job import PROTOCOL
+from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
+from covp.hardware.registers import Field, Register, RegisterMap
 
 __all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "QConv2d", "compute", "load"]
 
@@ -199,7 +199,7 @@ class QConv2d(JobUnit):
         macs_per_cycle: multiply-accumulates of the computation module in a cycle.
         bytes_per_cycle: width of the load/store unit's memory port.
         startup_cycles: from the start bit to the first MAC.
-        contention: see `covp.machine.job_unit.MemoryPort`.
+        contention: see `covp.hardware.job_unit.MemoryPort`.
     """
 
     registers = REGISTERS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
 
 
 class Uart(Peripheral):

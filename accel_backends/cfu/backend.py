@@ -28,7 +28,7 @@ from covp.codegen.intrinsics import (
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.resolved import QuantizedConv2D, resolve
-from covp.machine.custom_instructions import InstructionUnit
+from covp.hardware.custom_instruction import InstructionUnit
 
 FEATURE = "cfu"
 _HEADER = '#include "cfu.h"'

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covp.machine.custom_instructions import CustomInstruction, InstructionUnit
+from covp.hardware.custom_instruction import CustomInstruction, InstructionUnit
 
 ACCUMULATORS = 16
 SET, DOT, LANES, REQUANTIZE = range(4)

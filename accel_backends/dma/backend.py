@@ -13,7 +13,7 @@ from covp.accelerator.call import Argument
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.pattern import Match
-from covp.machine.job import JobValues
+from covp.hardware.job import JobValues
 
 SOURCES = 4
 _LENGTH = (1 << 24) - 1

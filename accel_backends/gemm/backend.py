@@ -23,9 +23,9 @@ from covp.accelerator import (
 )
 from covp.graph.pattern import Match
 from covp.graph.resolved import QuantizedConv2D
-from covp.machine.arithmetic import exact_matmul, patches, requantize
-from covp.machine.job import JobValues
-from covp.machine.job_unit import MemoryPort, Work
+from covp.hardware.arithmetic import exact_matmul, patches, requantize
+from covp.hardware.job import JobValues
+from covp.hardware.job_unit import MemoryPort, Work
 
 _HALF = 0xFFFF
 

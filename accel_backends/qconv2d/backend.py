@@ -15,7 +15,7 @@ from covp.accelerator.parameters import Parameter
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.resolved import QuantizedConv2D, resolve
-from covp.machine.job_unit import MemoryPort, Work
+from covp.hardware.job_unit import MemoryPort, Work
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""

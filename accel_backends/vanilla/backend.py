@@ -23,7 +23,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import FloatConv2D, typed
-from covp.machine.arithmetic import matmul, patches
+from covp.hardware.arithmetic import matmul, patches
 from covp.passes.copy import copy_graph
 from covp.passes.transposes import remove_transposes, transpose
 

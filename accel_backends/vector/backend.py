@@ -33,7 +33,7 @@ from covp.graph.quantization import (
     rounding_doubling_high_mul,
 )
 from covp.graph.typed import QuantizedElementwise, QuantizedPool2D, QuantizedSoftmax
-from covp.machine.job import JobValues
+from covp.hardware.job import JobValues
 
 OPERATIONS = ("ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SOFTMAX")
 """By the number in the register OPERATION."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from covp.accelerator.declared import TIMING, WAIT, Accelerator
     from covp.accelerator.limits import Limit
     from covp.accelerator.parameters import Parameter
-    from covp.machine.job import Job, number, real, result, table, tensor
+    from covp.hardware.job import Job, number, real, result, table, tensor
 
 __all__ = [
     "TIMING",
@@ -61,7 +61,7 @@ _HOMES = {
     "covp.accelerator.declared": ("TIMING", "WAIT", "Accelerator"),
     "covp.accelerator.limits": ("Limit",),
     "covp.accelerator.parameters": ("Parameter",),
-    "covp.machine.job": ("Job", "number", "real", "result", "table", "tensor"),
+    "covp.hardware.job": ("Job", "number", "real", "result", "table", "tensor"),
 }
 
 

@@ -158,8 +158,8 @@ def new_peripheral(backend: AcceleratorBackend) -> Any:
     Raises:
         AcceleratorError: ``make_peripheral`` raised, or gave something else.
     """
-    from covp.machine.custom_instructions import InstructionUnit
-    from covp.machine.peripheral import Peripheral
+    from covp.hardware.custom_instruction import InstructionUnit
+    from covp.hardware.peripheral import Peripheral
 
     where = f"accelerator {backend.name}: make_peripheral()"
     try:

@@ -51,9 +51,9 @@ from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
-from covp.machine.declared_unit import DeclaredUnit
-from covp.machine.job import Job, JobValues, Operand
-from covp.machine.job_unit import MemoryPort, Work
+from covp.hardware.declared_unit import DeclaredUnit
+from covp.hardware.job import Job, JobValues, Operand
+from covp.hardware.job_unit import MemoryPort, Work
 
 TIMING = (
     Parameter("macs_per_cycle", 16, "multiply-accumulates a cycle", 1, 1 << 20),
@@ -61,7 +61,7 @@ TIMING = (
     Parameter("startup_cycles", 32, "cycles from the start bit to the first operation", 0, 1 << 20),
     Parameter("contention", 0.0, "cycles waited for the bus for each cycle on it", 0, 100),
 )
-"""Parameters of the default timing model, in the units of `covp.machine.job_unit`."""
+"""Parameters of the default timing model, in the units of `covp.hardware.job_unit`."""
 
 WAIT = Parameter(
     "wait", "poll", "how the driver waits: poll STATUS, or sleep until the interrupt",
@@ -120,7 +120,7 @@ class Accelerator(AcceleratorBackend):
         return ()
 
     def check(self, job: JobValues) -> str | None:
-        """A key of `covp.machine.job_unit.ERRORS` for numbers that do not go together, or None."""
+        """A key of `covp.hardware.job_unit.ERRORS` for numbers that do not go together, or None."""
         return None
 
     def macs(self, job: Any) -> int:
@@ -128,7 +128,7 @@ class Accelerator(AcceleratorBackend):
         return 0
 
     def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
-        """How long a job takes: the model of `covp.machine.job_unit` by default."""
+        """How long a job takes: the model of `covp.hardware.job_unit` by default."""
         compute = ceil(self.macs(job) / int(self._value("macs_per_cycle", 1)))
         return Work(compute, port.cycles(nbytes), int(self._value("startup_cycles", 0)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from covp.machine.job import Job, Number, Operand
-from covp.machine.registers import RegisterMap
+from covp.hardware.job import Job, Number, Operand
+from covp.hardware.registers import RegisterMap
 
 
 def driver_prefix(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Tensor
-from covp.machine.job import Job, JobValues, Number, Operand
+from covp.hardware.job import Job, JobValues, Number, Operand
 
 
 def checked_registers(job: Job, given: object) -> Mapping[str, Any]:

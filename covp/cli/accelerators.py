@@ -54,8 +54,8 @@ def accelerators(
 def _register_map(spec: str, form: str, platform_name: str) -> str:
     """The registers of an accelerator in its first place on a platform."""
     from covp.codegen.offload import accelerator_places
-    from covp.machine.peripheral import Peripheral
-    from covp.machine.svd import svd
+    from covp.hardware.peripheral import Peripheral
+    from covp.hardware.svd import svd
     from covp.platform_file import load_platform
 
     backend = find_backend(spec)

@@ -12,7 +12,6 @@ from covp.cache import write_atomically
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.codegen.compile import compile
-from covp.codegen.program import Program
 from covp.debug.gdb_stub import GdbStub
 from covp.debug.program_file import load_elf
 from covp.debug.server import DebugServer
@@ -22,8 +21,9 @@ from covp.errors import UsageError
 from covp.evaluation import random_inputs, recorded_schedules
 from covp.export import link_project
 from covp.frontend import load_model
-from covp.machine.svd import svd
+from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
+from covp.program import Program
 from covp.toolchain import get_toolchain
 
 

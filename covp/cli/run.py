@@ -8,8 +8,8 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table
-from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation, evaluate, missed, read_input
+from covp.program import ProgramLayer
 from covp.tune.records import Objective
 
 

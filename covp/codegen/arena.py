@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from covp.codegen.layer import LayerCode, Scratch
 from covp.codegen.planner import Buffer, plan
-from covp.codegen.program import ProgramTensor
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
+from covp.program import ProgramTensor
 
 ALIASES = frozenset({"RESHAPE"})
 """Operators that only rename memory: their output is their input."""

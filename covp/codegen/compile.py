@@ -22,11 +22,6 @@ from covp.codegen.offload import (
     split_graph,
     unmatched,
 )
-from covp.codegen.program import (
-    AcceleratorInstance,
-    Program,
-    ProgramLayer,
-)
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError
 from covp.frontend import load_model
@@ -35,6 +30,11 @@ from covp.graph.ops import definition
 from covp.graph.reference import run_reference
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
+from covp.program import (
+    AcceleratorInstance,
+    Program,
+    ProgramLayer,
+)
 
 ScheduleChoice = Callable[[Op], Schedule | None]
 

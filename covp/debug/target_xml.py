@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from covp.cores import Core
+from covp.hardware.peripheral import Peripheral
 from covp.machine.engine import RISCV_NAMES
-from covp.machine.peripheral import Peripheral
 from covp.platform_file import Platform
 
 FLASH_BLOCK = 1024

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from covp.device.base import Stop
 from covp.device.cycle_counter import CycleCounter
 from covp.errors import DeviceError, DeviceFault
-from covp.machine.symbols import Symbols
 from covp.platform_file import Platform, Region
+from covp.symbols import Symbols
 
 DEFAULT_TIMEOUT = 300.0
 _XPSR_THUMB = 0x01000000

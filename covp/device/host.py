@@ -17,8 +17,8 @@ from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.machine.faults import is_stack_overflow, nearest_region
-from covp.machine.symbols import Symbols
 from covp.platform_file import Platform
+from covp.symbols import Symbols
 
 _BREAKPOINT = b"\xcc"  # int3
 _SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from covp.device.base import Stop
 from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault
-from covp.machine.job_unit import JobUnit
+from covp.hardware.job_unit import JobUnit
 from covp.machine.watchpoints import Watch, WatchHit
 from covp.platform_file import Platform
 

@@ -8,10 +8,13 @@ from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, uclib
 
 from covp.errors import DeviceError, PlatformError
-from covp.machine.bus import Bus, Memory
-from covp.machine.clock import Clock
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock
+from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.peripheral import Peripheral, load_peripheral
 from covp.machine.counter import BlockRuns, Counter, Totals
-from covp.machine.custom_instructions import CustomInstruction, CustomInstructions
+from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import (
     numbered_registers,
     open_engine,
@@ -21,22 +24,21 @@ from covp.machine.engine import (
 )
 from covp.machine.execution import Execution
 from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
-from covp.machine.interrupts import InterruptLine, RiscvInterrupts
 from covp.machine.mmio import PAGE, PeripheralBus
 from covp.machine.nvic import ARMV6M_LINES, Nvic
-from covp.machine.peripheral import Peripheral, load_peripheral
-from covp.machine.symbols import Symbols
+from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.system_control import DWT_BASE, SCS_BASE, Dwt, SystemControl
-from covp.machine.timing import core_rules
 from covp.machine.watchpoints import Watchpoints
 from covp.platform_file import Platform
+from covp.symbols import Symbols
+from covp.timing.tables import core_rules
 
 
 class VirtualMachine:
     """The platform's core, memory and peripherals, emulated; `VirtualDevice` runs programs on it.
 
     `instructions` and `cycles` only ever grow: retired instructions are exact and the same on
-    every run, cycles are estimated from published tables (`covp.machine.timing`) and include the
+    every run, cycles are estimated from published tables (`covp.timing.tables`) and include the
     time in which the core waited for peripherals. `counter_csrs` are RISC-V's views of both,
     `interrupts` is the core's interrupt controller.
 

@@ -15,9 +15,9 @@ from unicorn.arm_const import UC_ARM_REG_XPSR
 from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
-from covp.machine.bus import Memory
-from covp.machine.native_code import shared_library
-from covp.machine.timing import Rule
+from covp.hardware.bus import Memory
+from covp.host_compiler import shared_library
+from covp.timing.tables import Rule
 
 _SOURCE = Path(__file__).with_name("counter.c")
 _HEADERS = tuple(_SOURCE.with_name(name) for name in ("alignment.h", "custom.h"))

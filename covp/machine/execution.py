@@ -9,7 +9,8 @@ from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcError
 
 from covp.errors import DeviceFault
-from covp.machine.clock import Clock
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptController
 from covp.machine.counter import NOWHERE, Counter
 from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import RISCV_NAMES, register_ids
@@ -20,7 +21,6 @@ from covp.machine.instructions import (
     is_wait_for_interrupt,
     may_unmask,
 )
-from covp.machine.interrupts import InterruptController
 from covp.machine.mmio import PeripheralBus
 from covp.machine.nvic import Nvic
 from covp.machine.watchpoints import Watchpoints

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covp.cores import Core
-from covp.machine.timing import SPECIAL, Rule
+from covp.timing.tables import SPECIAL, Rule
 
 _CYCLE, _TIME, _INSTRET = 0, 1, 2
 _MIP = 0x344

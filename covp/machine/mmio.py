@@ -10,11 +10,11 @@ from pathlib import Path
 from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.errors import AcceleratorError, CovpError, DeviceFault, PlatformError
-from covp.machine.bus import Bus, Memory
-from covp.machine.clock import Clock
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.peripheral import Peripheral
 from covp.machine.counter import Counter
-from covp.machine.interrupts import InterruptLine
-from covp.machine.peripheral import Peripheral
 
 PAGE = 0x1000
 _ACCESSES_BETWEEN_LOOKS = 4096

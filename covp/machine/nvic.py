@@ -13,7 +13,7 @@ from unicorn import arm_const
 from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.errors import DeviceFault
-from covp.machine.bus import Bus
+from covp.hardware.bus import Bus
 
 SVCALL, PENDSV, SYSTICK = 11, 14, 15
 FIRST_LINE = 16

@@ -5,10 +5,10 @@ Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3, B3.4 and C1.8.
 
 from __future__ import annotations
 
-from covp.machine.clock import Event
+from covp.hardware.clock import Event
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
 from covp.machine.nvic import FIRST_LINE, LINES, PENDSV, SYSTICK, Nvic
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Field, Register, RegisterMap
 
 SCS_BASE = 0xE000E000
 DWT_BASE = 0xE0001000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.machine.bus import Memory
+from covp.hardware.bus import Memory
 
 _FIRST, _LAST = 1, 0  # begin > end: the hook is called for all addresses
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covp.codegen.program import Program, ProgramTensor
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault, UsageError
-from covp.machine.job_unit import JobRecord, JobUnit
+from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.program import Program, ProgramTensor
 from covp.runtime.abi import Task
 from covp.runtime.image import RETURN
 from covp.runtime.module import Call, Module

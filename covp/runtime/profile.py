@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from covp.codegen.program import ProgramLayer
 from covp.device.base import Stop
-from covp.machine.job_unit import JobRecord
+from covp.hardware.job_unit import JobRecord
+from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
 
 

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from covp.codegen.program import AcceleratorInstance, Program
 from covp.device.base import LowLevelDevice
 from covp.device.virtual import VirtualDevice
 from covp.errors import ToolchainError, UsageError
-from covp.machine.custom_instructions import InstructionUnit
+from covp.hardware.custom_instruction import InstructionUnit
 from covp.platform_file import Platform, load_platform
+from covp.program import AcceleratorInstance, Program
 from covp.runtime.devices import open_device
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.machine.job import FIRST_OFFSET
-from covp.machine.job_unit import ERRORS, JobUnit
+from covp.hardware.job import FIRST_OFFSET
+from covp.hardware.job_unit import ERRORS, JobUnit
 from covp.verify.bench import Bench
 from covp.verify.cases import Case
 

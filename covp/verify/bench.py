@@ -24,8 +24,8 @@ from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.machine.custom_instructions import InstructionUnit
-from covp.machine.peripheral import Peripheral
+from covp.hardware.custom_instruction import InstructionUnit
+from covp.hardware.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import FLOATS, WORDS, Task

@@ -17,7 +17,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, CovpError, DeviceFault, UsageError
 from covp.graph.reference import run_reference
-from covp.machine.job_unit import JobUnit
+from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
 from covp.verify.abuse import abuse
 from covp.verify.bench import Bench, LayerTooLarge, ProgramBench, open_bench

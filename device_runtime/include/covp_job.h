@@ -1,5 +1,5 @@
 /* The protocol of units that are given jobs: CTRL, STATUS and INTERRUPT are their first registers
-   (covp.machine.job.PROTOCOL; a test holds the numbers equal). */
+   (covp.hardware.job.PROTOCOL; a test holds the numbers equal). */
 #ifndef COVP_JOB_H
 #define COVP_JOB_H
 

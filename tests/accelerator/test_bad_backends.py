@@ -14,9 +14,9 @@ from covp.errors import AcceleratorError, DeviceFault, ToolchainError, UsageErro
 from covp.evaluation import evaluate
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern, op, wildcard
-from covp.machine.job import PROTOCOL
-from covp.machine.job_unit import AcceptedJob, JobError, JobUnit
-from covp.machine.registers import RegisterMap
+from covp.hardware.job import PROTOCOL
+from covp.hardware.job_unit import AcceptedJob, JobError, JobUnit
+from covp.hardware.registers import RegisterMap
 from covp.verify import ConvCase
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))

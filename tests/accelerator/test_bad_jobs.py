@@ -26,9 +26,9 @@ from covp.errors import AcceleratorError, DeviceFault, UsageError
 from covp.evaluation import evaluate, missed
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
-from covp.machine.arithmetic import exact_matmul, requantize
-from covp.machine.job import Number, Operand
-from covp.machine.job_unit import Work
+from covp.hardware.arithmetic import exact_matmul, requantize
+from covp.hardware.job import Number, Operand
+from covp.hardware.job_unit import Work
 from covp.verify import ConvCase, verify
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))

@@ -10,7 +10,7 @@ import pytest
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend, list_backends
 from covp.cli.main import main
-from covp.machine.peripheral import Peripheral
+from covp.hardware.peripheral import Peripheral
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.errors import DeviceFault
-from covp.machine.bus import Bus, Memory
-from covp.machine.clock import Clock
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock
 from covp.peripherals.qconv2d import ERRORS, REGISTERS, QConv2d
 from covp.platform_file import Region
 

@@ -15,7 +15,7 @@ from covp.accelerator import Accelerator, CCall, Job, Limit, number, result, tab
 from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, ToolchainError, UsageError
 from covp.graph.pattern import Match
-from covp.machine.job_unit import AcceptedJob
+from covp.hardware.job_unit import AcceptedJob
 from covp.verify import ConvCase, Verdict, check, verify
 
 SPECS = [
@@ -72,7 +72,7 @@ class Fc(Accelerator):
 
     def compute(self, job: Any) -> NDArray[Any]:
         """Sums in int64, requantized."""
-        from covp.machine.arithmetic import requantize
+        from covp.hardware.arithmetic import requantize
 
         rows = job.INPUT.reshape(job.BATCH, job.IN_CHANNELS).astype(np.int64) - job.INPUT_ZERO_POINT
         sums = (

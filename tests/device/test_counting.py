@@ -12,8 +12,8 @@ import pytest
 import covp.machine.execution as execution
 import covp.machine.mmio as mmio
 from covp.errors import DeviceError, DeviceFault
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Register, RegisterMap
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Register, RegisterMap
 
 BASE = 0x50080000
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import covp.machine.execution as execution
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault, ToolchainError
-from covp.machine.custom_instructions import CustomInstruction
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Register, RegisterMap
+from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Register, RegisterMap
 from covp.machine.watchpoints import Watch
 from covp.platform_file import load_platform
 

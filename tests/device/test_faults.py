@@ -8,8 +8,8 @@ import pytest
 
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceError, DeviceFault, PlatformError
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
 from covp.platform_file import load_platform
 
 ARM = "start:\n nop\nbad:\n {}\n nop\nend:\n b end"

@@ -6,8 +6,8 @@ import pytest
 
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, PlatformError
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
 from covp.platform_file import load_platform
 
 ARM = ["cortex-m0plus", "stm32l4r5", "stm32f746", "cortex-m33"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.codegen.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.errors import CapacityError, DeviceFault, ToolchainError, UsageError
 from covp.platform_file import Platform, load_platform
+from covp.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.runtime.session import Session
 
 Open = Callable[..., Session]
@@ -223,8 +223,8 @@ def test_a_fault_in_a_layer_names_its_line(session: Session) -> None:
 
 
 def test_accelerators_are_on_the_bus_while_a_program_needs_them(open_session: Open) -> None:
-    from covp.machine.peripheral import Peripheral
-    from covp.machine.registers import Register, RegisterMap
+    from covp.hardware.peripheral import Peripheral
+    from covp.hardware.registers import Register, RegisterMap
 
     class Answer(Peripheral):
         registers = RegisterMap(Register("VALUE", 0, reset=42))

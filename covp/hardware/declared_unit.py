@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
-from covp.machine.job import Job, JobValues, Operand
-from covp.machine.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
+from covp.hardware.job import Job, JobValues, Operand
+from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
 
 
 class Behaviour(Protocol):
@@ -22,7 +22,7 @@ class Behaviour(Protocol):
         ...
 
     def check(self, job: JobValues) -> str | None:
-        """A key of `covp.machine.job_unit.ERRORS` for numbers that do not go together, or None."""
+        """A key of `covp.hardware.job_unit.ERRORS` for numbers that do not go together, or None."""
         ...
 
     def compute(self, job: JobValues) -> NDArray[Any]:

@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.registers import Field, Register, RegisterMap
 
 Role = Literal["tensor", "table", "result"]
 FIRST_OFFSET = 0x10
-"""Registers in front of it are those of every unit, see `covp.machine.job_unit`."""
+"""Registers in front of it are those of every unit, see `covp.hardware.job_unit`."""
 
 
 def _protocol() -> tuple[Register, ...]:
-    """The registers that every unit with jobs has; their meaning is in `covp.machine.job_unit`."""
+    """The registers that every unit with jobs has; their meaning is in `covp.hardware.job_unit`."""
     busy = Field("BUSY", 0, access="ro", doc="A job is running.")
     done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
     error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not.")

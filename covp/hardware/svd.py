@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from covp.errors import PlatformError
-from covp.machine.peripheral import Peripheral
-from covp.machine.registers import Access, Field, Register
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Access, Field, Register
 from covp.platform_file import Platform
 
 _ACCESS: dict[Access, str] = {

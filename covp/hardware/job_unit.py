@@ -25,8 +25,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError
-from covp.machine.clock import Event
-from covp.machine.peripheral import Peripheral
+from covp.hardware.clock import Event
+from covp.hardware.peripheral import Peripheral
 
 ERRORS = {
     "none": 0,
@@ -129,7 +129,7 @@ class JobRecord:
 class JobUnit(Peripheral):
     """The base of units with jobs. A model says what a job is in `accept`.
 
-    Its register map must have the registers of `covp.machine.job.PROTOCOL`.
+    Its register map must have the registers of `covp.hardware.job.PROTOCOL`.
 
     Attributes:
         result_register: name of the register with the address of what a job writes.

@@ -12,9 +12,9 @@ import pytest
 
 import covp
 from covp.errors import AcceleratorError, DeviceFault, PlatformError
-from covp.machine.clock import Clock
-from covp.machine.peripheral import Peripheral, load_peripheral
-from covp.machine.registers import Field, Register, RegisterMap
+from covp.hardware.clock import Clock
+from covp.hardware.peripheral import Peripheral, load_peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
 
 MAP = RegisterMap(
     Register("LENGTH", 0x08, reset=7, doc="Elements."),
@@ -143,7 +143,7 @@ def test_peripherals_by_name(tmp_path):
     assert type(load_peripheral("covp.peripherals.uart:Uart")).__name__ == "Uart"
     path = tmp_path / "mine.py"
     path.write_text(
-        "from covp.machine.peripheral import Peripheral\n"
+        "from covp.hardware.peripheral import Peripheral\n"
         "class Mine(Peripheral):\n"
         "    def __init__(self, size=1):\n        self.amount = size\n        super().__init__()\n"
     )
@@ -169,7 +169,7 @@ def test_wrong_names(tmp_path):
 
 
 def test_the_protocol_s_header_has_the_numbers_of_the_model() -> None:
-    from covp.machine.job import PROTOCOL
+    from covp.hardware.job import PROTOCOL
 
     package = Path(covp.__file__).parent
     header = (package / "device_runtime" / "include" / "covp_job.h").read_text()

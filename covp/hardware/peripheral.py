@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 from covp.cache import content_key
 from covp.errors import AcceleratorError, DeviceFault, PlatformError, near_misses
-from covp.machine.bus import Bus
-from covp.machine.clock import Clock
-from covp.machine.interrupts import InterruptLine
-from covp.machine.registers import Register, RegisterMap
+from covp.hardware.bus import Bus
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.registers import Register, RegisterMap
 
 
 class Peripheral:

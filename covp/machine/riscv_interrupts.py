@@ -1,68 +1,9 @@
-"""What interrupts a core: lines from peripherals, and the controller that the core has."""
+"""`RiscvInterrupts`: the interrupt controller of a RISC-V core: the machine external interrupt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 from unicorn import riscv_const
 from unicorn.unicorn_py3.unicorn import Uc
-
-
-class InterruptController(Protocol):
-    """Decides when the running program is interrupted, and by what.
-
-    All calls happen while no instruction is carried out.
-    """
-
-    def set_line(self, number: int, level: bool) -> None:
-        """A peripheral's interrupt request line goes up or down."""
-        ...
-
-    def wakes(self) -> bool:
-        """Whether a sleeping core goes on."""
-        ...
-
-    def preempts(self) -> bool:
-        """Whether something pending interrupts what is running."""
-        ...
-
-    def take(self, pc: int) -> int:
-        """Enter what has to be handled in front of the instruction at ``pc``; the pc to go on."""
-        ...
-
-    def reset(self) -> None:
-        """Nothing is pending or enabled."""
-        ...
-
-
-class InterruptLine:
-    """A peripheral's request line; without a controller behind it nothing happens.
-
-    Attributes:
-        number: of the line; None where it leads nowhere.
-        level: whether the peripheral asks for attention.
-
-    ``changed`` is called after each change, to let a running core have a look.
-    """
-
-    def __init__(
-        self,
-        controller: InterruptController | None = None,
-        number: int | None = None,
-        changed: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.number = number
-        self.level = False
-        self._controller, self._changed = controller, changed
-
-    def set(self, level: bool) -> None:
-        """Ask for attention, or stop asking."""
-        self.level = level
-        if self._controller is not None and self.number is not None:
-            self._controller.set_line(self.number, level)
-        self._changed()
-
 
 # RISC-V privileged ISA 20211203, sections 3.1.6, 3.1.9 and 3.1.15.
 _MIE, _MPIE, _MPP = 1 << 3, 1 << 7, 3 << 11

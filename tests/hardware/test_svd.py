@@ -10,9 +10,9 @@ import pytest
 
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.machine.peripheral import Peripheral, load_peripheral
-from covp.machine.registers import Field, Register, RegisterMap
-from covp.machine.svd import svd
+from covp.hardware.peripheral import Peripheral, load_peripheral
+from covp.hardware.registers import Field, Register, RegisterMap
+from covp.hardware.svd import svd
 from covp.platform_file import load_platform, platform_names
 
 # Of each element: its children in the schema's order; "!" must be there, "+" may be repeated.

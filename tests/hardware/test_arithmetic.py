@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covp.machine.arithmetic import exact_matmul, patches, requantize
+from covp.hardware.arithmetic import exact_matmul, patches, requantize
 
 
 def tflm(value: int, multiplier: int, shift: int) -> int:

@@ -1,0 +1,1 @@
+"""What hardware authors write against: registers, peripherals, jobs, bus, clock; no emulator."""

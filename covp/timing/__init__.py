@@ -1,0 +1,1 @@
+"""Timing models of cores: how many cycles the instructions that ran would take."""
