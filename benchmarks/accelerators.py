@@ -1,6 +1,7 @@
 """The MLPerf Tiny models on a RISC-V core alone and with each accelerator of this repository.
 
-    python benchmarks/accelerators.py [--models resnet kws] [--markdown] [--runs 5]
+    python benchmarks/accelerators.py [--models resnet kws] [--runs 5] [--markdown]
+                                       [--json FILE]
 
 Instructions of one inference are exact; cycles are estimates of synthetic timing models (the
 accelerators' parameters are their defaults, see `covp accelerators`); the share of the model's
@@ -16,9 +17,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
+from document import write_document
 
 import covp
 from covp.evaluation import random_inputs, recorded_schedules
@@ -44,6 +47,8 @@ class Row:
     """One model under one accelerator; seconds of simulation are the shortest."""
 
     model: str
+    platform: str
+    compiler: str
     accelerator: str
     instructions: int
     cycles: int
@@ -72,7 +77,7 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
                 start = time.perf_counter()
                 output = module.run(*inputs)
                 seconds.append(time.perf_counter() - start)
-            profile = session.profile()
+            profile, compiler = session.profile(), session.toolchain.version
     assert program.reference is not None
     wanted = program.reference(inputs)[0]
     if wanted.dtype == np.float32:
@@ -82,8 +87,8 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
     total = sum(layer.macs for layer in program.layers)
     offloaded = sum(layer.macs for layer in program.layers if layer.target != "cpu")
     assert profile.instructions is not None and profile.cycles is not None
-    return Row(model, label, profile.instructions, profile.cycles, offloaded / total,
-               min(first), min(again), exact)  # fmt: skip
+    return Row(model, platform_name, compiler, label, profile.instructions, profile.cycles,
+               offloaded / total, min(first), min(again), exact)  # fmt: skip
 
 
 def show(row: Row, alone: Row, markdown: bool) -> None:
@@ -115,6 +120,7 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
     head = ["model", "accelerator", "instructions", "est. cycles", "speedup", "MACs", "simulated",
             "/ core", "again", "/ core", "bits"]  # fmt: skip
@@ -122,7 +128,7 @@ def main() -> int:
         print(f"| {' | '.join(head)} |\n|---|---|{'---:|' * 9}")
     else:
         print("{:13}{:27}{:>12}{:>12}{:>8}{:>6}{:>10}{:>7}{:>10}{:>7}{:>7}".format(*head))
-    good = True
+    good, rows = True, list[Row]()
     for model in options.models:
         for name, platform, kinds in (
             (model, "riscv32", INT8),
@@ -134,6 +140,7 @@ def main() -> int:
                 if row is None:
                     continue
                 alone = alone or row
+                rows.append(row)
                 show(row, alone, options.markdown)
                 good = good and row.exact
                 if accelerators == (PAPER,) and model in PAPER_COVERAGE:
@@ -141,6 +148,8 @@ def main() -> int:
                     note = f"the paper: {share:.0%} of the MACs"
                     good = good and row.coverage >= share - 0.005
                     print(f"{'':13}{note}" if not options.markdown else f"| | {note} |||||||||")
+    if options.json:
+        write_document(options.json, [asdict(row) for row in rows])
     return 0 if good else 1
 
 

@@ -1,6 +1,7 @@
 """Every layer of the MLPerf Tiny models beside the best of the other runtimes on the same core.
 
     python benchmarks/kernels.py [--models resnet kws] [--optimize balanced] [--rows 40]
+                                 [--json FILE]
 
 The anchor of a layer is the least that TFLM with the vendor's kernels or TinyEngine (which is not
 bit-exact) needs for it; see kernel_anchors.json. Ours is the better of zig and GCC where that is
@@ -16,6 +17,8 @@ import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from document import write_document
 
 import covp
 from covp import zoo
@@ -49,7 +52,7 @@ def rows_of(model: str, platform_name: str, optimize: str) -> list[Row]:
             continue
         result = evaluate(model, platform_name, toolchain=toolchain, optimize=optimize)  # type: ignore[arg-type]
         for entry in result.profile.layers:
-            found = entry.instructions or 0, toolchain, entry.layer.op
+            found = entry.instructions or 0, result.toolchain, entry.layer.op
             best[entry.layer.index] = min(best.get(entry.layer.index, found), found)
     rows = []
     for index, (op, _, instructions, runtime) in ANCHORS[core.name][model].items():
@@ -70,6 +73,7 @@ def main() -> int:
     parser.add_argument("--platforms", nargs="+", default=PLATFORMS)
     parser.add_argument("--optimize", choices=["speed", "balanced", "size"], default="speed")
     parser.add_argument("--rows", type=int, default=30, help="how many to print, worst first")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there as well")
     options = parser.parse_args()
     synthetic = [name for name in options.models if zoo.find(name).source != "official"]
     if synthetic:
@@ -85,9 +89,11 @@ def main() -> int:
     for row in sorted(rows, reverse=True)[: options.rows]:
         print(
             f"{row.ratio:5.2f} {row.core:11} {row.model:7} {row.layer:22} {row.ours:11,} "
-            f"{row.by:4} {row.anchor:11,} {row.runtime}"
+            f"{row.by.split()[0]:4} {row.anchor:11,} {row.runtime}"
         )
     above = sum(row.ratio > 1.0 for row in rows)
+    if options.json:
+        write_document(options.json, [row._asdict() for row in sorted(rows, reverse=True)])
     print(f"{len(rows)} layers, {above} above the best anchor")
     return 1 if above else 0
 

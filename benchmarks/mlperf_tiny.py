@@ -2,6 +2,7 @@
 
     python benchmarks/mlperf_tiny.py [--models resnet kws] [--inputs 20] [--toolchains zig gcc]
                                      [--accel qconv2d] [--optimize balanced | --untuned]
+                                     [--json FILE]
 
 Prints, for each model, platform and compiler: instructions of one inference and their ratio to
 the anchor's, arena and flash likewise, and how many of the random inputs gave the reference's
@@ -15,9 +16,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from anchors import ANCHORS
+from document import write_document
 
 import covp
 from covp import zoo
@@ -39,10 +43,28 @@ ZIG_ALONE = 1.15
 GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 
 
+class Row(NamedTuple):
+    """One model on one platform by one compiler, beside the anchor's figures."""
+
+    model: str
+    platform: str
+    core: str
+    compiler: str
+    instructions: int
+    arena: int
+    flash: int
+    exact: int
+    inputs: int
+    anchor: str
+    anchor_instructions: int
+    anchor_arena: int
+    anchor_flash: int
+
+
 def measure(
     name: str, platform_name: str, toolchain: str, options: argparse.Namespace
-) -> tuple[int, bool]:
-    """Print one row; its instructions, and whether bits and memory are as they should be."""
+) -> tuple[Row, bool]:
+    """Print one row; True where outputs are bit-exact and memory is within the limits."""
     platform = covp.load_platform(platform_name)
     tuned = None if options.untuned else recorded_schedules(platform, toolchain, options.optimize)
     program = covp.compile(name, platform, options.accel, allow_unused=True, schedules=tuned)
@@ -62,7 +84,7 @@ def measure(
             )
         instructions = session.profile().instructions
         assert instructions is not None
-        flash = session.memory().flash_bytes
+        flash, compiler = session.memory().flash_bytes, session.toolchain.version
     anchor = ANCHORS[platform.core.name][name]
     ratio, arena = instructions / anchor.instructions, program.arena_bytes
     held = exact == inputs and arena <= anchor.arena
@@ -72,7 +94,11 @@ def measure(
         f"{ratio:5.2f} {arena:8,} {anchor.arena:8,} {flash:8,} {anchor.flash:8,} "
         f"{exact:3}/{inputs} {'' if held else 'ABOVE THE LIMIT'}"
     )
-    return instructions, held
+    row = Row(
+        name, platform_name, platform.core.name, compiler, instructions, arena, flash, exact,
+        inputs, anchor.runtime, anchor.instructions, anchor.arena, anchor.flash,
+    )  # fmt: skip
+    return row, held
 
 
 def is_short(name: str, core: str, instructions: dict[str, int]) -> bool:
@@ -96,6 +122,7 @@ def main() -> int:
     parser.add_argument("--accel", nargs="*", default=[])
     parser.add_argument("--optimize", choices=["speed", "balanced", "size"], default="speed")
     parser.add_argument("--untuned", action="store_true", help="the kernels' own choices")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
     synthetic = [name for name in options.models if zoo.find(name).source != "official"]
     if synthetic:
@@ -104,7 +131,7 @@ def main() -> int:
         "model   platform       by   instructions      anchor ratio    arena   anchor "
         "   flash   anchor bits"
     )
-    held = True
+    held, rows = True, list[Row]()
     for name in options.models:
         for platform in options.platforms:
             core, counted = covp.load_platform(platform).core, dict[str, int]()
@@ -112,10 +139,14 @@ def main() -> int:
                 if toolchain == "gcc" and shutil.which(GCC[core.architecture]) is None:
                     print(f"{name:7} {platform:14} gcc  not installed, skipped")
                     continue
-                counted[toolchain], row_held = measure(name, platform, toolchain, options)
+                row, row_held = measure(name, platform, toolchain, options)
+                rows.append(row)
+                counted[toolchain] = row.instructions
                 held &= row_held
             if options.optimize == "speed" and not options.accel and not options.untuned:
                 held &= is_short(name, core.name, counted)
+    if options.json:
+        write_document(options.json, [row._asdict() for row in rows])
     return 0 if held else 1
 
 
