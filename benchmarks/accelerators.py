@@ -24,7 +24,8 @@ import numpy as np
 from document import write_document
 
 import covp
-from covp.evaluation import random_inputs, recorded_schedules
+from covp.evaluation import recorded_schedules
+from covp.graph.random_inputs import random_inputs
 
 MODELS = ("resnet", "kws", "vww", "toycar")
 PAPER = "qconv2d:requantize=false,depthwise=false,max_stride=1"
@@ -67,7 +68,7 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
     program = covp.compile(graph, platform, accelerators, allow_unused=True, schedules=schedules)
     if accelerators and all(layer.target == "cpu" for layer in program.layers):
         return None
-    inputs = random_inputs(graph, 0)
+    inputs = random_inputs(graph.inputs, 0)
     first: list[float] = []
     again: list[float] = []
     for _ in range(runs):

@@ -28,7 +28,7 @@ import covp
 from covp.device.debugger import DebuggerDevice
 from covp.device.openocd_server import OpenOcdServer
 from covp.errors import CovpError
-from covp.evaluation import random_inputs
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
@@ -96,7 +96,7 @@ def kws(platform: str, device: str, strict: bool) -> float:
     """Seconds of an inference with hosted layers."""
     graph = covp.load_model("kws")
     program = covp.compile(graph, load_platform(platform))
-    inputs = random_inputs(graph, 1)
+    inputs = random_inputs(graph.inputs, 1)
     with Session(platform, device=device, strict=strict) as session:
         module = session.load(program, hosted=True)
         return min(seconds(lambda: module.run(*inputs)) for _ in range(ROUNDS))

@@ -19,7 +19,7 @@ import msgspec
 import covp
 from covp.device.qemu import qemu_command
 from covp.device.virtual import VirtualDevice
-from covp.evaluation import random_inputs
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
 
@@ -47,7 +47,7 @@ def virtual_instructions(model: str, platform: Platform) -> int:
         module = session.load(covp.compile(graph, platform))
         assert isinstance(session.device, VirtualDevice)
         before = session.device.instructions
-        module.run(*random_inputs(graph, 1))
+        module.run(*random_inputs(graph.inputs, 1))
         return session.device.instructions - before
 
 
@@ -61,7 +61,7 @@ def _logged(model: str, platform: Platform, runs: int, log: Path) -> int:
     with Session(logging, device="gdb:qemu") as session:
         module = session.load(covp.compile(graph, logging))
         for _ in range(runs):
-            module.run(*random_inputs(graph, 1))
+            module.run(*random_inputs(graph.inputs, 1))
     with log.open("rb") as lines:
         return sum(line.startswith(b"Trace ") for line in lines)
 

@@ -25,8 +25,8 @@ import numpy as np
 
 import covp
 from covp.codegen.schedule import Schedule
-from covp.evaluation import random_inputs
 from covp.graph.graph import Graph, Op
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import platform_names
 from covp.runtime.devices import DEVICES
 from covp.runtime.profile import Profile
@@ -138,7 +138,7 @@ def search(target: Target, options: Options) -> dict[str, Schedule]:
 def measure(target: Target, workload: str, graph: Graph, choice: Choice | None) -> Row:
     """One inference on random inputs; where time is measured, the shortest of `REPEATS`."""
     program = covp.compile(graph, target.platform, schedules=choice)
-    values = random_inputs(graph, 0)
+    values = random_inputs(graph.inputs, 0)
     assert program.reference is not None
     with covp.Session(target.platform, device=target.device, toolchain=TOOLCHAIN) as session:
         module = session.load(program)

@@ -16,7 +16,9 @@ from covp.accelerator.registry import find_backend
 from covp.codegen.compile import ScheduleChoice, compile
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.frontend import load_model
+from covp.graph.equality import differences
 from covp.graph.graph import Graph
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import Platform, load_platform
 from covp.program import Program, Refusal
 from covp.runtime.profile import MemoryUse, Profile
@@ -168,7 +170,7 @@ def evaluate(
         else None,
     )
     _demand_offload(graph, program, require_offload)
-    values = random_inputs(graph, seed) if inputs is None else list(inputs)
+    values = random_inputs(graph.inputs, seed) if inputs is None else list(inputs)
     with Session(platform, device=device, toolchain=toolchain, strict=by_layer) as session:
         module = session.load(program, hosted=by_layer)
         start = time.perf_counter()
@@ -189,7 +191,7 @@ def evaluate(
             profile=session.profile(),
             memory=session.memory(),
             outputs=outputs,
-            mismatches=sum(map(_differences, outputs, wanted)),
+            mismatches=sum(differences(*pair).size for pair in zip(outputs, wanted, strict=True)),
             simulation_seconds=elapsed,
         )
 
@@ -267,21 +269,6 @@ def recorded_schedules(
     return lambda op: records.schedule(op, platform.core, compiler, optimize, kind, max_scratch)
 
 
-def random_inputs(graph: Graph, seed: int) -> list[Array]:
-    """Uniform over the whole range of integers, standard normal for floats."""
-    rng = np.random.default_rng(seed)
-    values: list[Array] = []
-    for tensor in graph.inputs:
-        if tensor.dtype.kind == "f":
-            values.append(rng.standard_normal(tensor.shape).astype(tensor.dtype))
-        else:
-            info = np.iinfo(tensor.dtype)
-            values.append(
-                rng.integers(info.min, info.max, tensor.shape, tensor.dtype, endpoint=True)
-            )
-    return values
-
-
 def read_input(path: str | Path) -> Array:
     """An input from a .npy file.
 
@@ -317,10 +304,3 @@ def _source(model: str | Path) -> str:
     from covp import zoo
 
     return zoo.find(str(model)).source
-
-
-def _differences(got: Array, wanted: Array) -> int:
-    if got.dtype.kind != "f":
-        return int((got != wanted).sum())
-    tolerance = 1e-5 * max(float(np.abs(wanted).max(initial=0)), 1e-30)
-    return int((~(np.abs(got - wanted) <= tolerance)).sum())

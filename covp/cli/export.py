@@ -9,9 +9,10 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.codegen.compile import compile
-from covp.evaluation import random_inputs, recorded_schedules
+from covp.evaluation import recorded_schedules
 from covp.export import export_project
 from covp.frontend import load_model
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Objective
@@ -48,7 +49,7 @@ def export(
         recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch) if tuned else None
     )
     program = compile(graph, board, accelerators, schedules=schedules)
-    inputs = random_inputs(graph, seed)
+    inputs = random_inputs(graph.inputs, seed)
     assert program.reference is not None
     outputs = program.reference(inputs)
     written = export_project(program, get_toolchain(toolchain, board.core), output, inputs, outputs)

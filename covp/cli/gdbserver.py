@@ -18,9 +18,10 @@ from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
-from covp.evaluation import random_inputs, recorded_schedules
+from covp.evaluation import recorded_schedules
 from covp.export import link_project
 from covp.frontend import load_model
+from covp.graph.random_inputs import random_inputs
 from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
@@ -98,7 +99,7 @@ def _firmware(
     program = compile(graph, platform, accelerators, schedules=schedules)
     compiler = get_toolchain(toolchain, platform.core)
     assert program.reference is not None
-    inputs = random_inputs(graph, seed)
+    inputs = random_inputs(graph.inputs, seed)
     elf = link_project(program, compiler, inputs, program.reference(inputs))
     for accelerator in program.accelerators:
         device.attach(accelerator.make(), accelerator.base, accelerator.name)

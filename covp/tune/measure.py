@@ -12,8 +12,10 @@ import covp.codegen.kernels  # noqa: F401  (they register themselves)
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
 from covp.codegen.schedule import Schedule
 from covp.errors import CapacityError, DeviceError, DeviceFault
+from covp.graph.equality import differences
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import Platform
 from covp.runtime.linking import FLASH_SECTIONS
 from covp.runtime.module import Function
@@ -51,7 +53,7 @@ class Bench:
         """
         core = self.session.platform.core
         code = emit_layer(KernelRequest(op, core, _FUNCTION, schedule))
-        inputs = _random_inputs(op, seed)
+        inputs = _inputs(op, seed)
         try:
             return self._run(op, code, schedule, inputs)
         except CapacityError:
@@ -117,13 +119,9 @@ class Bench:
         return cost
 
 
-def _random_inputs(op: Op, seed: int) -> dict[int, NDArray[Any]]:
-    rng = np.random.default_rng(seed)
-    return {
-        id(tensor): rng.integers(-128, 128, tensor.shape).astype(tensor.dtype)
-        for tensor in op.inputs
-        if tensor is not None and not tensor.constant
-    }
+def _inputs(op: Op, seed: int) -> dict[int, NDArray[Any]]:
+    tensors = [t for t in op.inputs if t is not None and not t.constant]
+    return dict(zip(map(id, tensors), random_inputs(tensors, seed), strict=True))
 
 
 def _initial(argument: Tensor | Scratch, inputs: dict[int, NDArray[Any]]) -> NDArray[Any]:
@@ -138,12 +136,6 @@ def _is_exact(op: Op, inputs: dict[int, NDArray[Any]], results: dict[int, NDArra
     ]
     wanted = definition(op.kind).reference(op, values)
     return all(
-        _is_equal(results[id(tensor)], value)
+        differences(results[id(tensor)], value).size == 0
         for tensor, value in zip(op.outputs, wanted, strict=True)
     )
-
-
-def _is_equal(got: NDArray[Any], wanted: NDArray[Any]) -> bool:
-    if got.dtype.kind == "f":
-        return np.allclose(got, wanted, rtol=1e-5, atol=1e-6)
-    return np.array_equal(got, wanted)

@@ -12,7 +12,8 @@ import covp
 from covp.device.qemu import QemuDevice
 from covp.device.rsp import Damaged, Decoder, Packet, Signal, encode
 from covp.errors import DeviceError, DeviceFault, PlatformError
-from covp.evaluation import evaluate, random_inputs
+from covp.evaluation import evaluate
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
@@ -103,7 +104,7 @@ def test_kws_has_the_same_bits_as_on_the_virtual_device(platform: str) -> None:
     # kws does not fit the HiFive1's 16 KB
     graph = covp.load_model("toycar" if platform == "hifive1" else "kws")
     program = covp.compile(graph, load_platform(need(platform)))
-    x = random_inputs(graph, 1)
+    x = random_inputs(graph.inputs, 1)
     results = []
     for device in ("virtual", "gdb:qemu"):
         with Session(platform, device=device) as session:

@@ -15,7 +15,7 @@ import covp
 from covp.device.gdb_remote import GdbDevice
 from covp.device.openocd_server import OpenOcdServer
 from covp.errors import DeviceError, DeviceFault
-from covp.evaluation import random_inputs
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import Region
 from covp.runtime.session import Session
 
@@ -120,7 +120,7 @@ def test_the_same_bits_and_cycles_as_on_the_virtual_device(through: GdbBoard, mo
     platform = through.board.core.platform
     graph = covp.load_model(model)
     program = covp.compile(graph, platform)
-    inputs = random_inputs(graph, 1)
+    inputs = random_inputs(graph.inputs, 1)
     results, cycles = [], []
     for device in ("virtual", f"gdb:{through.address}"):
         with Session(platform, device=device, timeout=60) as session:

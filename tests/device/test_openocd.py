@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import covp
-from covp.evaluation import evaluate, random_inputs
+from covp.evaluation import evaluate
+from covp.graph.random_inputs import random_inputs
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from tests.conftest import load
@@ -99,7 +100,7 @@ def test_the_same_bits_as_on_the_virtual_device(
     platform = load_platform("stm32f746")
     graph = covp.load_model(model)
     program = covp.compile(graph, platform)
-    inputs = random_inputs(graph, 1)
+    inputs = random_inputs(graph.inputs, 1)
     results, cycles = [], []
     for device in ("virtual", cortex_m.name):
         with Session(platform, device=device, strict=strict) as session:

@@ -1,0 +1,32 @@
+"""`differences`: the one rule by which outputs equal the reference's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FLOAT_TOLERANCE = 1e-5
+"""Of the largest finite magnitude that is expected: kernels add in another order than numpy."""
+
+
+def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
+    """Flat indices of the elements that are not as expected; every index for another shape or type.
+
+    Integers are equal bit for bit. Floats may differ by `FLOAT_TOLERANCE` of the largest finite
+    expected magnitude; an infinity equals itself alone, a NaN equals any NaN.
+
+    Args:
+        got: the outputs under test.
+        wanted: the expected ones.
+    """
+    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+        return np.arange(max(got.size, wanted.size, 1))
+    if wanted.dtype.kind != "f":
+        return np.flatnonzero(got != wanted)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    tolerance = FLOAT_TOLERANCE * max(float(finite.max(initial=0)), 1e-30)
+    with np.errstate(invalid="ignore", over="ignore"):
+        close = np.abs(got - wanted) <= tolerance
+    return np.flatnonzero(~(close | (got == wanted) | (np.isnan(got) & np.isnan(wanted))))
