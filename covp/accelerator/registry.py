@@ -6,13 +6,10 @@ Three doors, one type behind them: the folders of ``covp.accel_backends``, the e
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +20,7 @@ from types import ModuleType
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Parameter, split_parameters
 from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
+from covp.plugins import describe, load_file
 
 ENTRY_POINTS = "covp.accelerators"
 _BUILT_IN = "covp.accel_backends"
@@ -66,9 +64,7 @@ def find_backend(spec: str) -> AcceleratorBackend:
     except CovpError:
         raise
     except Exception as error:
-        raise AcceleratorError(
-            f"accelerator {spec} cannot be made: {_first_line(error)}"
-        ) from error
+        raise AcceleratorError(f"accelerator {spec} cannot be made: {describe(error)}") from error
 
 
 def list_backends() -> list[BackendInfo]:
@@ -132,7 +128,7 @@ def _from_entry_point(entry: EntryPoint) -> type[AcceleratorBackend]:
         found = entry.load()
     except Exception as error:
         raise AcceleratorError(
-            f"accelerator {entry.name} ({entry.value}) cannot be loaded: {_first_line(error)}"
+            f"accelerator {entry.name} ({entry.value}) cannot be loaded: {describe(error)}"
         ) from error
     if isinstance(found, ModuleType):
         return _only_backend(found, entry.value)
@@ -143,40 +139,20 @@ def _from_module(path: str) -> type[AcceleratorBackend]:
     try:
         module = importlib.import_module(path)
     except Exception as error:
-        raise AcceleratorError(f"{path} cannot be imported: {_first_line(error)}") from error
+        raise AcceleratorError(f"{path} cannot be imported: {describe(error)}") from error
     return _only_backend(module, path)
 
 
 def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file; an accelerator is a name or path/to/file.py:Class")
-    module = _load_file(path.resolve())
+    module = load_file(path, AcceleratorError)
     if name is None:
         return _only_backend(module, str(path))
     if not hasattr(module, name):
         known = [backend.__name__ for backend in _backends_in(module)]
         raise UsageError(f"{path} has no class {name!r}: {near_misses(name, known)}")
     return _checked(getattr(module, name), f"{path}:{name}")
-
-
-def _load_file(path: Path) -> ModuleType:
-    """The module in a file; its folder is importable meanwhile, for files that lie beside it."""
-    unique = f"covp_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    if unique in sys.modules:
-        return sys.modules[unique]
-    spec = importlib.util.spec_from_file_location(unique, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[unique] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[unique]
-        raise AcceleratorError(f"{path} cannot be loaded: {_first_line(error)}") from error
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
 
 
 def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
@@ -210,8 +186,3 @@ def _checked(found: object, where: str) -> type[AcceleratorBackend]:
     if missing:
         raise AcceleratorError(f"{where} lacks {', '.join(missing)}")
     return found
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"

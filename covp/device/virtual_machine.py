@@ -12,7 +12,8 @@ from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.interrupt import InterruptLine
-from covp.hardware.peripheral import Peripheral, load_peripheral
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_models import load_peripheral
 from covp.machine.counter import BlockRuns, Counter, Totals
 from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import (

@@ -6,17 +6,16 @@ A file given to ``covp run --operators FILE.py``, or a module behind an entry po
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from covp.errors import CovpError, ModelError, UsageError
+from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, no_macs
+from covp.plugins import call_hook, describe, load_file
 
 ENTRY_POINTS = "covp.operators"
 
@@ -95,14 +94,7 @@ def composition(op: Op) -> list[Op] | None:
     operator = _OPERATORS.get(op.kind)
     if operator is None or operator.compose is None:
         return None
-    try:
-        found = operator.compose(op)
-    except CovpError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"{op.name}: compose() of {op.kind} raised {type(error).__name__}: {error}"
-        ) from error
+    found = call_hook(f"{op.name}: {op.kind}", "compose", operator.compose, op, error=ModelError)
     if found is None:
         return None
     ops = list(found)
@@ -123,17 +115,7 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
     if not file.is_file():
         raise UsageError(f"--operators {path}: no such file")
     before = dict(_OPERATORS), also()
-    name = f"covp_operators_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except CovpError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    load_file(file, ModelError, again=True)
     if before == (_OPERATORS, also()):
         raise UsageError(
             f"--operators {path}: it registers nothing new: call register_operator, or register "
@@ -152,7 +134,7 @@ def _load_installed() -> None:
             found = entry.load()
         except Exception as error:
             raise ModelError(
-                f"operators of {entry.value} cannot be loaded: {type(error).__name__}: {error}"
+                f"operators of {entry.value} cannot be loaded: {describe(error)}"
             ) from error
         if isinstance(found, UserOperator):
             register_operator(found)

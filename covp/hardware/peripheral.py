@@ -1,18 +1,11 @@
-"""`Peripheral`: the base of memory-mapped hardware models, and how they are found by name."""
+"""`Peripheral`: the base of memory-mapped hardware models."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Mapping
-from pathlib import Path
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from covp.cache import content_key
-from covp.errors import AcceleratorError, DeviceFault, PlatformError, near_misses
+from covp.errors import DeviceFault
 from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptLine
@@ -166,75 +159,3 @@ def _written(register: Register, old: int, value: int) -> int:
         elif field.access != "ro":
             old = (old & ~field.mask) | (value & field.mask)
     return old
-
-
-def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> Peripheral:
-    """A new peripheral model.
-
-    Args:
-        model: the name of a module in covp.peripherals (its class is the `Peripheral` subclass
-            that it defines), "module:Class" or "path/to/file.py:Class".
-        parameters: given to the constructor.
-
-    Raises:
-        PlatformError: there is no such model; the text lists near misses.
-        AcceleratorError: the model cannot be imported or constructed.
-    """
-    place, _, wanted = model.partition(":")
-    try:
-        module = _import(place)
-    except PlatformError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(f"peripheral {model}: cannot be imported: {error!r}") from error
-    kind = _class(module, model, wanted)
-    try:
-        return kind(**dict(parameters or {}))
-    except Exception as error:
-        raise AcceleratorError(f"peripheral {model}: {error}") from error
-
-
-def peripheral_names() -> list[str]:
-    """The models that come with covp."""
-    folder = Path(__file__).parent.parent / "peripherals"
-    return sorted(path.stem for path in folder.glob("[!_]*.py"))
-
-
-def _import(place: str) -> ModuleType:
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise PlatformError(f"peripheral {place}: no such file")
-        name = f"covp_peripheral_{content_key(str(path.resolve()))}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-    full = place if "." in place else f"covp.peripherals.{place}"
-    try:
-        return importlib.import_module(full)
-    except ModuleNotFoundError as error:
-        if error.name is None or not full.startswith(error.name):
-            raise
-        hint = near_misses(place, peripheral_names())
-        raise PlatformError(f"unknown peripheral {place!r}: {hint}") from None
-
-
-def _class(module: ModuleType, model: str, wanted: str) -> type[Peripheral]:
-    if wanted:
-        found = getattr(module, wanted, None)
-        if isinstance(found, type) and issubclass(found, Peripheral):
-            return found
-        raise PlatformError(f"peripheral {model}: {wanted} is no Peripheral class in it")
-    classes = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, Peripheral)
-        and value.__module__ == module.__name__
-    ]
-    if len(classes) != 1:
-        raise PlatformError(f"peripheral {model}: it defines {len(classes)} models; write :Class")
-    return classes[0]

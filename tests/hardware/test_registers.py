@@ -13,7 +13,8 @@ import pytest
 import covp
 from covp.errors import AcceleratorError, DeviceFault, PlatformError
 from covp.hardware.clock import Clock
-from covp.hardware.peripheral import Peripheral, load_peripheral
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
 
 MAP = RegisterMap(

@@ -10,7 +10,8 @@ import pytest
 
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.hardware.peripheral import Peripheral, load_peripheral
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.hardware.svd import svd
 from covp.platform_file import load_platform, platform_names
