@@ -2,7 +2,7 @@
 
 ::
 
-    CovpError                 an error that a user can mend; one line: what, where, how to mend
+    CovpError                 an error that a user can fix; one line: what, where, how to fix
     ├── UsageError            the call itself is wrong (command line exit status 2)
     ├── ModelError            a model file cannot be read or uses something unsupported
     ├── PlatformError         a platform file is wrong or names what does not exist
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 
 class CovpError(Exception):
@@ -60,13 +61,39 @@ class DeviceError(CovpError):
     """The way to the core failed; not the program's fault."""
 
 
+FaultKind = Literal[
+    "unmapped read",
+    "unmapped write",
+    "unmapped fetch",
+    "unmapped access",
+    "write to read-only memory",
+    "misaligned access",
+    "stack overflow",
+    "register access",
+    "illegal instruction",
+    "division by zero",
+    "breakpoint",
+    "unhandled exception",
+    "hard fault",
+    "general protection",
+    "bus error",
+    "unhandled signal",
+    "timeout",
+    "endless sleep",
+    "endless poll",
+    "unexpected halt",
+    "emulator stop",
+    "peripheral error",
+]
+"""The short names of faults."""
+
+
 class DeviceFault(DeviceError):
     """The program on the core did something that the hardware forbids.
 
     Attributes:
-        kind: short name: "unmapped read", "write to read-only memory", "illegal instruction",
-            "misaligned access", "stack overflow", "timeout", "register access" ...
-        pc: address of the faulting instruction.
+        kind: one of `FaultKind`.
+        pc: address of the faulting instruction; None where it is not known.
         address: address of the access, or None where there is none.
         size: bytes of the access, or None.
         symbol: "function+0x12" of the pc, or None.
@@ -76,9 +103,9 @@ class DeviceFault(DeviceError):
 
     def __init__(
         self,
-        kind: str,
+        kind: FaultKind,
         *,
-        pc: int,
+        pc: int | None = None,
         address: int | None = None,
         size: int | None = None,
         detail: str = "",
@@ -86,7 +113,7 @@ class DeviceFault(DeviceError):
         source: str | None = None,
         registers: Mapping[str, int] | None = None,
     ) -> None:
-        self.kind = kind
+        self.kind: FaultKind = kind
         self.pc = pc
         self.address = address
         self.size = size
@@ -97,12 +124,13 @@ class DeviceFault(DeviceError):
         super().__init__(kind)
 
     def __str__(self) -> str:
-        text = self.kind
+        text: str = self.kind
         if self.address is not None:
             text += f" at address 0x{self.address:08x}"
             if self.size is not None:
                 text += f" ({self.size} byte{'s' if self.size != 1 else ''})"
-        text += f", pc 0x{self.pc:08x}"
+        if self.pc is not None:
+            text += f", pc 0x{self.pc:08x}"
         if self.symbol:
             text += f" in {self.symbol}"
         if self.source:
@@ -118,4 +146,4 @@ def near_misses(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"known are {', '.join(names)}" if names else "none is known"
+    return f"known are {', '.join(names)}" if names else "there is none"

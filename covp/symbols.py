@@ -25,8 +25,10 @@ class Symbols:
                 del self._files[position]
                 return
 
-    def locate(self, address: int) -> tuple[str | None, str | None]:
+    def locate(self, address: int | None) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        if address is None:
+            return None, None
         for file in reversed(self._files):
             symbol, line = file.symbol(address), file.line(address)
             if symbol is not None or line is not None:

@@ -286,7 +286,7 @@ class DebugTarget:
         else:
             self._note(HaltReason.FAULT)
             self.fault = fault
-        self._registers.write("pc", fault.pc)
+        self._registers.write("pc", fault.pc or 0)
 
     @contextmanager
     def _still(self) -> Iterator[None]:

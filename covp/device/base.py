@@ -1,9 +1,68 @@
-"""What covp needs of a core, however it is reached: four calls."""
+"""What covp needs of a core, however it is reached: four calls; and what some can do besides.
+
+A device states its further abilities in `LowLevelDevice.abilities`, each an object of a Protocol
+below or None. Callers look there and nowhere else, so that mypy sees every use.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
+
+from covp.errors import DeviceFault
+from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.peripheral import Peripheral
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a figure comes from.
+
+    Attributes:
+        kind: "exact" (counted by the emulator, the same on every run), "measured" (by a counter or
+            clock of the machine that ran the program), "estimated" (by a timing model) or "rtl"
+            (by the core's own RTL).
+        model: name of the timing model, core or counter, e.g. "rv32", "DWT_CYCCNT"; "" for exact.
+        assumes: what the figure leaves out, e.g. "zero wait states".
+        error: largest known relative error, e.g. 0.003; None where it was never checked.
+    """
+
+    kind: Literal["exact", "measured", "estimated", "rtl"]
+    model: str = ""
+    assumes: str = ""
+    error: float | None = None
+
+    def __str__(self) -> str:
+        by = f"{self.kind} by {self.model}" if self.model else self.kind
+        return f"{by}, {self.assumes}" if self.assumes else by
+
+
+EXACT = Source("exact")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The sources of the figures of a `Stop`, and of everything that is made from it.
+
+    Attributes:
+        instructions, cycles, seconds: None where the device does not give the figure.
+    """
+
+    instructions: Source | None = None
+    cycles: Source | None = None
+    seconds: Source | None = None
+
+
+NO_FIGURES = Sources()
+
+
+@dataclass(frozen=True)
+class PhaseCount:
+    """What one phase of a program took; see `CountsByPhase`."""
+
+    instructions: int
+    cycles: int
 
 
 @dataclass(frozen=True)
@@ -11,16 +70,132 @@ class Stop:
     """Why and where `LowLevelDevice.execute` came back.
 
     Attributes:
-        pc: address of the next instruction, equal to the ``stop`` that was asked for.
-        instructions: retired in this call, exact; None where the device cannot count.
-        cycles: estimated (virtual) or measured (hardware counter) core cycles; None where unknown.
-        seconds: measured run time of the program itself; None where the device cannot tell.
+        pc: address of the next instruction, equal to the requested ``stop``.
+        instructions: retired in this call; None where the device cannot count.
+        cycles: core cycles of this call; None where unknown.
+        seconds: run time of the program itself; None where the device cannot tell.
+        sources: where these figures come from.
+        phases: the counts of this call by phase, indexed by the phase's number; empty on devices
+            that do not count by phase, or where no phases are set.
     """
 
     pc: int
     instructions: int | None = None
     cycles: int | None = None
     seconds: float | None = None
+    sources: Sources = NO_FIGURES
+    phases: tuple[PhaseCount, ...] = ()
+
+
+class CountsByPhase(Protocol):
+    """Counts apart what a program does between addresses, without instrumenting it."""
+
+    def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
+        """Entering the code at an address makes a phase the current one.
+
+        Args:
+            markers: (address, phase); an address must be one that is jumped to or called, such as
+                a function. Phases are 0..N-1; phase 0 is current at the start of every `execute`.
+        """
+        ...
+
+    def current_phase(self) -> int:
+        """The phase that is current now, also after a fault."""
+        ...
+
+
+class HostsHardware(Protocol):
+    """Has a bus for Python models of hardware, and a core that takes custom instructions."""
+
+    @property
+    def peripherals(self) -> Mapping[str, tuple[int, Peripheral]]:
+        """Name to (base address, model)."""
+        ...
+
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """Put a model on the bus at ``base``, its interrupt on line ``irq``.
+
+        Raises:
+            PlatformError: its addresses or name are taken, or the core has no such line.
+        """
+        ...
+
+    def detach(self, name: str) -> None:
+        """Take a model off the bus."""
+        ...
+
+    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """Give the core the instructions of a unit.
+
+        Raises:
+            DeviceError: the core cannot have any, or the name or an encoding is taken.
+        """
+        ...
+
+    def remove_instructions(self, unit_name: str) -> None:
+        """Take the instructions of a unit away: they are illegal from then on."""
+        ...
+
+    def instruction_uses(self, unit_name: str) -> Mapping[str, int]:
+        """Custom instruction to how often it retired since it was added."""
+        ...
+
+
+class NamesCode(Protocol):
+    """Names functions and source lines in its faults, from debug information."""
+
+    def add_debug_info(self, elf: str | bytes) -> None:
+        """An ELF file's path or content."""
+        ...
+
+    def remove_debug_info(self, elf: str | bytes) -> None:
+        """Forget a file that was added."""
+        ...
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        ...
+
+
+class MeasuresTime(Protocol):
+    """Gives cycles or seconds of what it executes."""
+
+    @property
+    def sources(self) -> Sources:
+        """Where the figures of its `Stop` come from, known before anything is executed."""
+        ...
+
+
+class SavesState(Protocol):
+    """Can be put back into an earlier state."""
+
+    def save_state(self) -> object:
+        """Memory, registers, counters, clock, peripherals; opaque, for `load_state` only."""
+        ...
+
+    def load_state(self, state: object) -> None:
+        """Go on from a state that this very device saved."""
+        ...
+
+
+class Closable(Protocol):
+    """Holds something that has to be let go: an emulator, a process, a connection."""
+
+    def close(self) -> None:
+        """Let it go. A second call does nothing; other calls after it are errors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a device can do beyond read, write, execute and reset; None: it cannot."""
+
+    phases: CountsByPhase | None = None
+    hardware: HostsHardware | None = None
+    names: NamesCode | None = None
+    time: MeasuresTime | None = None
+    state: SavesState | None = None
+    closing: Closable | None = None
 
 
 class LowLevelDevice(Protocol):
@@ -28,6 +203,11 @@ class LowLevelDevice(Protocol):
 
     Addresses are the core's; ``read`` and ``write`` act as a debugger does: they may write flash.
     """
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do besides; a class that derives from this one says: nothing."""
+        return Abilities()
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
@@ -48,3 +228,11 @@ class LowLevelDevice(Protocol):
     def reset(self) -> None:
         """Put the core and the peripherals into their reset state; memory is kept."""
         ...
+
+
+def name_fault(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
+    """The fault with the symbol and source line of its pc, where the device knows them."""
+    names = device.abilities.names
+    if names is not None and fault.pc is not None:
+        fault.symbol, fault.source = names.locate(fault.pc)
+    return fault

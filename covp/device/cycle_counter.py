@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from covp.cores import Core
+from covp.device.base import Source
 from covp.errors import DeviceError
-
-if TYPE_CHECKING:
-    from covp.device.debugger import DebuggerDevice
 
 # Arm DDI0403E (ARMv7-M) C1.6.5 and C1.8: the counter stands still while the core is halted.
 _DEMCR, _TRCENA = 0xE000EDFC, 1 << 24
 _DWT_CTRL, _CYCCNTENA = 0xE0001000, 1
 _DWT_CYCCNT = 0xE0001004
 _WORD = 1 << 32
+
+
+class Debugger(Protocol):
+    """What reading the counter takes of a debugger."""
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Bytes of memory or of registers on the bus."""
+        ...
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Store them."""
+        ...
+
+    def read_register(self, name: str) -> int:
+        """Any register by name."""
+        ...
 
 
 class CycleCounter:
@@ -24,11 +38,18 @@ class CycleCounter:
     DWT_CYCCNT has 32 bits: a run longer than 2^32 cycles is counted modulo that.
     """
 
-    def __init__(self, core: Core, device: DebuggerDevice) -> None:
+    def __init__(self, core: Core, device: Debugger) -> None:
         self._arm = core.architecture == "arm"
         self._device = device
         self._usable: bool | None = False if core.name == "cortex-m0plus" else None
         self._before = 0
+
+    @property
+    def source(self) -> Source | None:
+        """What counts; None where nothing does, or it is not known yet."""
+        if self._usable is False:
+            return None
+        return Source("measured", "DWT_CYCCNT" if self._arm else "mcycle")
 
     def forget(self) -> None:
         """The core was reset: the counter has to be switched on again."""
@@ -69,7 +90,7 @@ class CycleCounter:
         return self._device.read_register("mcycle") | self._device.read_register("mcycleh") << 32
 
     def _read(self, address: int) -> int:
-        return int.from_bytes(self._device._read_memory(address, 4), "little")
+        return int.from_bytes(self._device.read_memory(address, 4), "little")
 
     def _write(self, address: int, value: int) -> None:
-        self._device._write_memory(address, value.to_bytes(4, "little"))
+        self._device.write_memory(address, value.to_bytes(4, "little"))

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from covp.device.base import Stop
+from covp.device.base import Abilities, Sources, Stop, name_fault
 from covp.device.cycle_counter import CycleCounter
-from covp.errors import DeviceError, DeviceFault
+from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.platform_file import Platform, Region
 from covp.symbols import Symbols
 
@@ -47,11 +47,11 @@ class DebuggerDevice(ABC):
     # -- what a protocol does -----------------------------------------------------------------
 
     @abstractmethod
-    def _read_memory(self, address: int, size: int) -> bytes:
+    def read_memory(self, address: int, size: int) -> bytes:
         """``size`` bytes, any size and alignment."""
 
     @abstractmethod
-    def _write_memory(self, address: int, data: bytes) -> None:
+    def write_memory(self, address: int, data: bytes) -> None:
         """Store bytes in RAM or in registers on the bus."""
 
     @abstractmethod
@@ -92,14 +92,28 @@ class DebuggerDevice(ABC):
 
     def _write_flash(self, region: Region, address: int, data: bytes) -> None:
         """Store bytes in a region of kind flash; plain writes unless a protocol knows better."""
-        self._write_memory(address, data)
+        self.write_memory(address, data)
 
     # -- LowLevelDevice -----------------------------------------------------------------------
+
+    @property
+    def abilities(self) -> Abilities:
+        """Measures cycles where the core has a counter, and names code."""
+        return Abilities(names=self, time=self, closing=self)
+
+    @property
+    def sources(self) -> Sources:
+        """Cycles by the core's own counter."""
+        return Sources(cycles=self._cycles.source)
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the connection. A second call does nothing."""
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         self._region(address, size)
-        return self._read_memory(address, size) if size else b""
+        return self.read_memory(address, size) if size else b""
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, in flash too; read back and compared if ``verify``.
@@ -113,7 +127,7 @@ class DebuggerDevice(ABC):
         if region.kind == "flash":
             self._write_flash(region, address, bytes(data))
         else:
-            self._write_memory(address, bytes(data))
+            self.write_memory(address, bytes(data))
         if self.verify:
             self._check_written(address, bytes(data))
 
@@ -141,7 +155,7 @@ class DebuggerDevice(ABC):
         pc = self.read_register("pc") & ~1
         if pc != stop:
             raise self._fault("unexpected halt", f"the core was to halt at 0x{stop:08x}")
-        return Stop(stop, None, cycles)
+        return Stop(stop, None, cycles, sources=self.sources if cycles is not None else Sources())
 
     def reset(self) -> None:
         """Reset the core and its surroundings and leave it halted; memory is kept."""
@@ -162,13 +176,9 @@ class DebuggerDevice(ABC):
         """Forget an ELF file given to `add_debug_info`."""
         self._symbols.remove(elf)
 
-    def located(self, fault: DeviceFault) -> DeviceFault:
-        """The fault with symbol, source line and, if it has none, the present registers."""
-        fault.symbol, fault.source = self._symbols.locate(fault.pc)
-        if not fault.registers:
-            with suppress(DeviceError):
-                fault.registers = self._read_registers()
-        return fault
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        return self._symbols.locate(address)
 
     # -----------------------------------------------------------------------------------------
 
@@ -179,7 +189,7 @@ class DebuggerDevice(ABC):
         raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
 
     def _check_written(self, address: int, data: bytes) -> None:
-        found = self._read_memory(address, len(data))
+        found = self.read_memory(address, len(data))
         if found != data:
             first = next(i for i, (a, b) in enumerate(zip(found, data, strict=False)) if a != b)
             raise DeviceError(
@@ -206,8 +216,8 @@ class DebuggerDevice(ABC):
         else:
             self._clear_breakpoint(address)
 
-    def _fault(self, kind: str, detail: str) -> DeviceFault:
+    def _fault(self, kind: FaultKind, detail: str) -> DeviceFault:
         registers = self._read_registers()
         pc = registers["pc"] & ~1
         detail = f"{detail} ({self.transport})"
-        return self.located(DeviceFault(kind, pc=pc, detail=detail, registers=registers))
+        return name_fault(DeviceFault(kind, pc=pc, detail=detail, registers=registers), self)

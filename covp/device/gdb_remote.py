@@ -121,7 +121,7 @@ class GdbDevice(DebuggerDevice):
 
     # -- DebuggerDevice -----------------------------------------------------------------------
 
-    def _read_memory(self, address: int, size: int) -> bytes:
+    def read_memory(self, address: int, size: int) -> bytes:
         step = (self._packet_size - _OVERHEAD) // 2
         parts = []
         for start in range(address, address + size, step):
@@ -133,7 +133,7 @@ class GdbDevice(DebuggerDevice):
             parts.append(data)
         return b"".join(parts)
 
-    def _write_memory(self, address: int, data: bytes) -> None:
+    def write_memory(self, address: int, data: bytes) -> None:
         # every byte of a binary packet may have to be escaped
         step = (self._packet_size - _OVERHEAD) // 2
         for start in range(0, len(data), step):
@@ -152,13 +152,13 @@ class GdbDevice(DebuggerDevice):
         """
         first, last = self._flash_at(address), self._flash_at(address + len(data) - 1)
         if first is None or last is None:
-            self._write_memory(address, data)
+            self.write_memory(address, data)
             return
-        if self._read_memory(address, len(data)) == data:
+        if self.read_memory(address, len(data)) == data:
             return  # no wear for nothing
         start, end = first.block_of(address)[0], last.block_of(address + len(data) - 1)[1]
-        before = self._read_memory(start, address - start)
-        behind = self._read_memory(address + len(data), end - address - len(data))
+        before = self.read_memory(start, address - start)
+        behind = self.read_memory(address + len(data), end - address - len(data))
         self._program(start, before + data + behind)
 
     def _program(self, address: int, data: bytes) -> None:

@@ -12,10 +12,10 @@ import os
 import signal
 from contextlib import suppress
 
-from covp.device.base import Stop
+from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
-from covp.errors import DeviceError, DeviceFault, PlatformError
+from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.machine.faults import is_stack_overflow, nearest_region
 from covp.platform_file import Platform
 from covp.symbols import Symbols
@@ -24,7 +24,8 @@ _BREAKPOINT = b"\xcc"  # int3
 _SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault
 # Page fault error code, Intel SDM volume 3A, 4.7.
 _WRITE, _FETCH = 1 << 1, 1 << 4
-_KINDS = {
+_SOURCES = Sources(seconds=Source("measured", "processor time of the process"))
+_KINDS: dict[int, tuple[FaultKind, str]] = {
     signal.SIGILL: ("illegal instruction", ""),
     signal.SIGFPE: ("division by zero", "or a quotient that does not fit"),
     signal.SIGTRAP: ("breakpoint", ""),
@@ -92,6 +93,16 @@ class HostDevice:
 
     # -- LowLevelDevice -----------------------------------------------------------------------
 
+    @property
+    def abilities(self) -> Abilities:
+        """Measures time, and names code."""
+        return Abilities(names=self, time=self, closing=self)
+
+    @property
+    def sources(self) -> Sources:
+        """Seconds by the process' own clock."""
+        return _SOURCES
+
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         memory, offset = self._place(address, size)
@@ -126,7 +137,7 @@ class HostDevice:
         if report is None or report.signal:
             self._end_process()
             raise self._fault(report, seconds)
-        return Stop(stop, seconds=report.nanoseconds / 1e9)
+        return Stop(stop, seconds=report.nanoseconds / 1e9, sources=_SOURCES)
 
     def reset(self) -> None:
         """Nothing is left of a run but memory, which is kept."""
@@ -141,6 +152,10 @@ class HostDevice:
     def remove_debug_info(self, elf: str | bytes) -> None:
         """Forget an ELF file given to `add_debug_info`."""
         self._symbols.remove(elf)
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        return self._symbols.locate(address)
 
     # -----------------------------------------------------------------------------------------
 
@@ -169,9 +184,10 @@ class HostDevice:
 
     def _fault(self, report: Report | None, seconds: float) -> DeviceFault:
         if report is None:
-            return DeviceFault("timeout", pc=0, detail=f"{seconds:g} seconds; it had to be killed")
+            return DeviceFault("timeout", detail=f"{seconds:g} seconds; it had to be killed")
         pc, number = report.registers["rip"], signal.Signals(report.signal)
-        address = None
+        address: int | None = None
+        kind: FaultKind
         if number == signal.SIGALRM:
             kind, detail = "timeout", f"{seconds:g} seconds"
         elif number == signal.SIGSEGV:
@@ -182,10 +198,10 @@ class HostDevice:
             detail = f"{number.name}{more and f': {more}'}"
         fault = DeviceFault(kind, pc=pc, address=address, detail=detail, registers=report.registers)
         with suppress(OSError):  # an ELF file that is gone
-            fault.symbol, fault.source = self._symbols.locate(pc)
+            name_fault(fault, self)
         return fault
 
-    def _access(self, report: Report) -> tuple[str, int | None, str]:
+    def _access(self, report: Report) -> tuple[FaultKind, int | None, str]:
         """Kind, address and detail of a segmentation fault."""
         if report.code == _SI_KERNEL:
             detail = "a privileged instruction, or an SSE operand that is not aligned"
@@ -202,5 +218,5 @@ class HostDevice:
                 f"0x{self.platform.ram.start:08x}; a larger one is set by the platform's key stack"
             )
             return "stack overflow", address, detail
-        kind = "unmapped write" if report.error & _WRITE else "unmapped read"
+        kind: FaultKind = "unmapped write" if report.error & _WRITE else "unmapped read"
         return kind, address, nearest_region(self.platform, address)

@@ -82,7 +82,7 @@ class OpenOcdDevice(DebuggerDevice):
 
     # -- DebuggerDevice -----------------------------------------------------------------------
 
-    def _read_memory(self, address: int, size: int) -> bytes:
+    def read_memory(self, address: int, size: int) -> bytes:
         if size >= _FILE_BYTES and self._port.is_local:
             return self._dump(address, size)
         if address % 4 == 0 and size % 4 == 0:
@@ -114,7 +114,7 @@ class OpenOcdDevice(DebuggerDevice):
             raise DeviceError(f"{self.transport}: {command}: {len(data)} bytes came")
         return data
 
-    def _write_memory(self, address: int, data: bytes) -> None:
+    def write_memory(self, address: int, data: bytes) -> None:
         if len(data) >= _FILE_BYTES and self._port.is_local:
             self._with_file(data, f"load_image {{@}} 0x{address:x} bin", _IMAGE_SECONDS)
             return
@@ -204,11 +204,11 @@ class OpenOcdDevice(DebuggerDevice):
         """Program whole sectors, with their other content kept; nothing where all is there."""
         bank = next((b for b in self._banks if b.start <= address < b.end), None)
         if bank is None:
-            self._write_memory(address, data)
+            self.write_memory(address, data)
             return
         touched = [s for s in bank.sectors if s[0] < address + len(data) and address < sum(s)]
         start, end = touched[0][0], sum(touched[-1])
-        before = self._read_memory(start, end - start)
+        before = self.read_memory(start, end - start)
         after = before[: address - start] + data + before[address + len(data) - start :]
         if after != before:
             command = f"flash write_image erase {{@}} 0x{start:x} bin"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from covp.device.base import Stop
+from covp.device.base import EXACT, Abilities, PhaseCount, Source, Sources, Stop, name_fault
 from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.job_unit import JobUnit
+from covp.machine.counter import Totals
 from covp.machine.watchpoints import Watch, WatchHit
 from covp.platform_file import Platform
 
@@ -41,7 +42,18 @@ class VirtualDevice(VirtualMachine):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # -- running ------------------------------------------------------------------------------
+    # -- LowLevelDevice -----------------------------------------------------------------------
+
+    @property
+    def abilities(self) -> Abilities:
+        """All but the state."""
+        return Abilities(phases=self, hardware=self, names=self, time=self, closing=self)
+
+    @property
+    def sources(self) -> Sources:
+        """Instructions are counted, cycles estimated by the core's timing table."""
+        table = self.platform.core.timing or "one cycle per instruction"
+        return Sources(EXACT, Source("estimated", table, "zero wait states"))
 
     def execute(
         self,
@@ -64,7 +76,7 @@ class VirtualDevice(VirtualMachine):
         seconds = self.timeout if timeout is None else timeout
         deadline = self._begin(time.monotonic() + seconds)
         state = self._counter.state
-        before = self._now()
+        before, phases = self._now(), self.phase_counts()
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
             self._execution.forget_code(stop, 4)
@@ -86,8 +98,21 @@ class VirtualDevice(VirtualMachine):
                 raise self._located(
                     DeviceFault("timeout", pc=pc, detail=f"{seconds:g} seconds of host time")
                 )
+        return self._stopped(stop, before, phases)
+
+    def _stopped(self, pc: int, before: Totals, phases: Sequence[PhaseCount]) -> Stop:
+        """What was counted since ``before``, in all and by phase."""
         now = self._now()
-        return Stop(stop, now.instructions - before.instructions, now.cycles - before.cycles)
+        return Stop(
+            pc,
+            now.instructions - before.instructions,
+            now.cycles - before.cycles,
+            sources=self.sources,
+            phases=tuple(
+                PhaseCount(after.instructions - then.instructions, after.cycles - then.cycles)
+                for after, then in zip(self.phase_counts(), phases, strict=True)
+            ),
+        )
 
     def _begin(self, deadline: float) -> float:
         self._check_open()
@@ -111,9 +136,8 @@ class VirtualDevice(VirtualMachine):
             for name, (_, model) in self._mmio.peripherals.items():
                 if isinstance(model, JobUnit) and model.refusal:
                     fault.detail += f"; {name} refused its job: {model.refusal}"
-        fault.symbol, fault.source = self._symbols.locate(fault.pc)
         fault.registers = self.registers()
-        return fault
+        return name_fault(fault, self)
 
     # -- run control, for debuggers -----------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, uclib
 
+from covp.device.base import PhaseCount
 from covp.errors import DeviceError, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
@@ -260,17 +261,21 @@ class VirtualMachine:
     def _skip(self, cycles: int) -> None:
         self._counter.state.cycles += cycles
 
-    def set_markers(self, markers: Sequence[tuple[int, int]]) -> None:
-        """Count by phase: entering the code at ``address`` makes ``bucket`` the current one.
-
-        Args:
-            markers: (address, bucket); an address must be one that is jumped to or called, such
-                as a function. Buckets are 0..N-1. All buckets start at zero; bucket 0 is current
-                now and at the start of every `execute`.
-        """
-        cleared = [(address & ~self._thumb, bucket) for address, bucket in markers]
+    def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
+        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        cleared = [(address & ~self._thumb, phase) for address, phase in markers]
         self._ranges = []
-        self._counter.set_markers(cleared, 1 + max((bucket for _, bucket in markers), default=0))
+        self._counter.set_markers(cleared, 1 + max((phase for _, phase in markers), default=0))
+
+    def current_phase(self) -> int:
+        """The phase that is current now, also after a fault."""
+        return self._counter.phase()[0]
+
+    def phase_counts(self) -> tuple[PhaseCount, ...]:
+        """What every phase took since `set_phases`; empty before."""
+        return tuple(
+            PhaseCount(total.instructions, total.cycles) for total in self._counter.buckets()
+        )
 
     def set_buckets(self, ranges: Sequence[tuple[int, int, int]]) -> None:
         """Count by place: code in start <= address < end counts to ``bucket``, from now on.
@@ -281,9 +286,7 @@ class VirtualMachine:
         self._baseline = self._range_counts()
 
     def bucket_counts(self) -> list[tuple[int, int]]:
-        """(instructions, cycles) of every bucket since `set_markers` or `set_buckets`."""
-        if not self._ranges:
-            return [(total.instructions, total.cycles) for total in self._counter.buckets()]
+        """(instructions, cycles) of every bucket since `set_buckets`."""
         return [
             (now[0] - then[0], now[1] - then[1])
             for now, then in zip(self._range_counts(), self._baseline, strict=True)
@@ -319,6 +322,10 @@ class VirtualMachine:
     def remove_debug_info(self, elf: str | bytes) -> None:
         """Forget an ELF file given to `add_debug_info`."""
         self._symbols.remove(elf)
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        return self._symbols.locate(address)
 
     @property
     def symbols(self) -> Symbols:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.errors import DeviceFault
+from covp.errors import DeviceFault, FaultKind
 from covp.platform_file import Region
 
 
@@ -101,9 +101,9 @@ class Bus:
                 if what == "write" and region.kind == "flash":
                     raise self._fault("write to read-only memory", address, size, region.name)
                 return memory
-        kind = "unmapped write" if what == "write" else "unmapped read"
+        kind: FaultKind = "unmapped write" if what == "write" else "unmapped read"
         raise self._fault(kind, address, size, "outside the memory map")
 
-    def _fault(self, kind: str, address: int, size: int, why: str) -> DeviceFault:
+    def _fault(self, kind: FaultKind, address: int, size: int, why: str) -> DeviceFault:
         detail = f"by bus master {self.master}: {why}"
-        return DeviceFault(kind, pc=0, address=address, size=size, detail=detail)
+        return DeviceFault(kind, address=address, size=size, detail=detail)

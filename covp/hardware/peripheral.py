@@ -130,7 +130,6 @@ class Peripheral:
         """A fault of kind "register access" that names the model; the device adds the pc."""
         return DeviceFault(
             "register access",
-            pc=0,
             address=offset,
             size=size,
             detail=f"{self.name or type(self).__name__}: {detail}",

@@ -110,7 +110,7 @@ class Execution:
         if error is not None:
             self._left_at(pc)
             if isinstance(error, DeviceFault):
-                error.pc = error.pc or pc
+                error.pc = pc if error.pc is None else error.pc
             raise error
         if self._peripherals.take_stored():
             return self._behind_store(pc)
@@ -276,7 +276,7 @@ class Execution:
             self._repeat_access(pc)
         ending = Ending(pc, self._register("sp"), status)
         fault = explain(self._platform, self._counter, ending)
-        self._left_at(fault.pc)
+        self._left_at(pc if fault.pc is None else fault.pc)
         return fault
 
     def _repeat_access(self, pc: int) -> None:

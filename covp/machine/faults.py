@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from unicorn import unicorn_const as uc
 
-from covp.errors import DeviceFault
+from covp.errors import DeviceFault, FaultKind
 from covp.machine.counter import Counter
 from covp.platform_file import Platform
 
 _STACK_GUARD = 0x10000
-_ACCESS_KINDS = {
+_ACCESS_KINDS: dict[int, FaultKind] = {
     uc.UC_MEM_READ_UNMAPPED: "unmapped read",
     uc.UC_MEM_WRITE_UNMAPPED: "unmapped write",
     uc.UC_MEM_FETCH_UNMAPPED: "unmapped fetch",
@@ -20,7 +20,7 @@ _ACCESS_KINDS = {
     uc.UC_MEM_FETCH_PROT: "unmapped fetch",
 }
 # Exception numbers as the emulator reports them.
-_ARM_EXCEPTIONS = {
+_ARM_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     1: ("illegal instruction", "undefined instruction"),
     2: ("unhandled exception", "SVC, and no handler takes it"),
     3: ("unmapped fetch", "the instruction cannot be fetched"),
@@ -30,7 +30,7 @@ _ARM_EXCEPTIONS = {
     17: ("illegal instruction", "no such coprocessor, or it is off"),
     18: ("illegal instruction", "a jump to an even address: the core has no Arm state"),
 }
-_RISCV_EXCEPTIONS = {
+_RISCV_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     0: ("misaligned access", "the jump's target is not on an instruction boundary"),
     1: ("unmapped fetch", "the instruction cannot be fetched"),
     2: ("illegal instruction", "this core does not have it"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.errors import AcceleratorError, CovpError, DeviceFault, PlatformError
+from covp.errors import AcceleratorError, CovpError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptLine
@@ -157,7 +157,6 @@ class PeripheralBus:
         if hopeless and self.deadline < float("inf"):
             raise DeviceFault(
                 "endless poll",
-                pc=0,
                 detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
                 "nothing is under way that would change it",
             )
@@ -183,11 +182,11 @@ class PeripheralBus:
         self.locating = False
         self._access_points.add(pc)
 
-    def _find(self, address: int, size: int, kind: str) -> tuple[int, Peripheral]:
+    def _find(self, address: int, size: int, kind: FaultKind) -> tuple[int, Peripheral]:
         for base, peripheral in self._pages.get(address & -PAGE, ()):
             if base <= address < base + peripheral.size:
                 return base, peripheral
-        raise DeviceFault(kind, pc=0, address=address, size=size, detail="no peripheral there")
+        raise DeviceFault(kind, address=address, size=size, detail="no peripheral there")
 
     def _fail(self, error: BaseException, address: int) -> None:
         """Keep what a peripheral raised until the emulator has returned."""

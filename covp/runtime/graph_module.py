@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault, UsageError
 from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.program import Program, ProgramTensor
@@ -74,9 +73,10 @@ class GraphModule(Module):
 
     def _in_layer(self, error: AcceleratorError | DeviceFault) -> AcceleratorError | DeviceFault:
         """The error with the layer that was running, where the device knows."""
-        if not isinstance(self.session.device, VirtualDevice):
+        phases = self.session.device.abilities.phases
+        if phases is None:
             return error
-        layer = self.session.device.clock.phase()[0] - _FIRST_LAYER
+        layer = phases.current_phase() - _FIRST_LAYER
         if not 0 <= layer < len(self.program.layers):
             return error
         where = f"in layer {self.program.layers[layer].name} ({self.program.layers[layer].target})"
@@ -125,9 +125,9 @@ class GraphModule(Module):
 
     def _count_layers(self) -> None:
         """Let the device count by layer, from zero, where it can."""
-        set_markers = getattr(self.session.device, "set_markers", None)
-        if set_markers is not None:
-            set_markers(self._markers)
+        phases = self.session.device.abilities.phases
+        if phases is not None:
+            phases.set_phases(self._markers)
         for unit in self._units.values():
             unit.forget_jobs()
         self._uses = self._instruction_uses()
@@ -152,11 +152,10 @@ class GraphModule(Module):
 
     def _measure(self, stops: Sequence[Stop]) -> Profile:
         clock_hz = self.session.platform.clock_hz
-        bucket_counts = getattr(self.session.device, "bucket_counts", None)
-        if bucket_counts is None:
+        if not all(stop.phases for stop in stops):
             return self._from_stops(stops)
-        counts = [*bucket_counts()]
-        counts += [(0, 0)] * (_FIRST_LAYER + len(self.program.layers) - len(counts))
+        rows = zip(*(stop.phases for stop in stops), strict=True)
+        counts = [(sum(c.instructions for c in row), sum(c.cycles for c in row)) for row in rows]
         known = all(stop.cycles is not None for stop in stops)
         costs = [(count[0], count[1] if known else None) for count in counts]
         started = [job for unit in self._units.values() for job in unit.jobs]
@@ -176,12 +175,14 @@ class GraphModule(Module):
             between=Cost(*costs[_BETWEEN]),
             jobs={name: len(unit.jobs) for name, unit in self._units.items()}
             | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()},
+            sources=stops[0].sources,
         )
 
     @property
     def _units(self) -> dict[str, JobUnit]:
         """The hardware models of the program's accelerators that keep a record of their jobs."""
-        present = getattr(self.session.device, "peripherals", {})
+        hardware = self.session.device.abilities.hardware
+        present = hardware.peripherals if hardware is not None else {}
         named = {a.name: present[a.name][1] for a in self.program.accelerators if a.name in present}
         return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
 
@@ -196,16 +197,22 @@ class GraphModule(Module):
             )
         clock_hz = self.session.platform.clock_hz
         return Profile(
-            self.name, cost.instructions, cost.cycles, clock_hz, layers, measured=cost.seconds
+            self.name,
+            cost.instructions,
+            cost.cycles,
+            clock_hz,
+            layers,
+            measured=cost.seconds,
+            sources=cost.sources,
         )
 
     def _instruction_uses(self) -> dict[str, int]:
         """How often the instructions of the program's tightly coupled units were executed."""
-        device = self.session.device
-        if not isinstance(device, VirtualDevice):
+        hardware = self.session.device.abilities.hardware
+        if hardware is None:
             return {}
-        names = [a.name for a in self.program.accelerators if a.name not in device.peripherals]
-        return {name: sum(device.instruction_uses(name).values()) for name in names}
+        names = [a.name for a in self.program.accelerators if a.name not in hardware.peripherals]
+        return {name: sum(hardware.instruction_uses(name).values()) for name in names}
 
 
 def _offload(jobs: Sequence[JobRecord], bucket: int, cycles: int | None) -> Offload | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from covp.device.base import Stop
+from covp.device.base import NO_FIGURES, Sources, Stop
 from covp.hardware.job_unit import JobRecord
 from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
@@ -20,11 +20,13 @@ class Cost:
         instructions: retired.
         cycles: of the core, estimated on the virtual device, else by the core's own counter.
         seconds: of run time, measured.
+        sources: where these figures come from.
     """
 
     instructions: int | None
     cycles: int | None
     seconds: float | None = None
+    sources: Sources = NO_FIGURES
 
     @staticmethod
     def of(stops: Sequence[Stop]) -> Cost:
@@ -33,6 +35,7 @@ class Cost:
             _sum(stop.instructions for stop in stops),
             _sum(stop.cycles for stop in stops),
             _sum(stop.seconds for stop in stops),
+            stops[0].sources if stops else NO_FIGURES,
         )
 
 
@@ -112,6 +115,7 @@ class Profile:
             name as it was asked for; those whose model keeps no record are left out.
         transfers: round trips to the device, inputs and outputs included.
         measured: run time in seconds that the device measured itself; None where it cannot.
+        sources: where instructions, cycles and measured seconds come from.
     """
 
     program: str
@@ -123,6 +127,7 @@ class Profile:
     jobs: Mapping[str, int] = field(default_factory=dict)
     transfers: Transfers = field(default_factory=Transfers)
     measured: float | None = None
+    sources: Sources = NO_FIGURES
 
     @property
     def seconds(self) -> float | None:

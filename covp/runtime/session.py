@@ -10,7 +10,6 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from covp.device.base import LowLevelDevice
-from covp.device.virtual import VirtualDevice
 from covp.errors import ToolchainError, UsageError
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.platform_file import Platform, load_platform
@@ -107,9 +106,8 @@ class Session:
                 )
             self._open = False
             self._queue.drop_all()
-            close = getattr(self.device, "close", None)
-            if close is not None:
-                close()
+            if self.device.abilities.closing is not None:
+                self.device.abilities.closing.close()
 
     def tensor(self, array: ArrayLike) -> DeviceTensor:
         """A copy of the array in device memory.
@@ -254,13 +252,14 @@ class Session:
                 return
             other = "another class" if present.name == accelerator.name else present.name
             raise UsageError(f"{where}: {other} is there already; load it in another session")
-        if not isinstance(self.device, VirtualDevice):
+        hardware = self.device.abilities.hardware
+        if hardware is None:
             raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
         model = accelerator.make()
         if isinstance(model, InstructionUnit):
-            self.device.add_instructions(accelerator.name, model.instructions)
+            hardware.add_instructions(accelerator.name, model.instructions)
         else:
-            self.device.attach(model, accelerator.base, accelerator.name, accelerator.irq)
+            hardware.attach(model, accelerator.base, accelerator.name, accelerator.irq)
         self._accelerators[accelerator.base] = accelerator
 
     def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:
@@ -270,12 +269,13 @@ class Session:
         for accelerator in accelerators:
             if accelerator.base in self._accelerators and accelerator.base not in needed:
                 del self._accelerators[accelerator.base]
-                if not self._open or not isinstance(self.device, VirtualDevice):
+                hardware = self.device.abilities.hardware
+                if not self._open or hardware is None:
                     continue
-                if accelerator.name in self.device.peripherals:
-                    self.device.detach(accelerator.name)
+                if accelerator.name in hardware.peripherals:
+                    hardware.detach(accelerator.name)
                 else:
-                    self.device.remove_instructions(accelerator.name)
+                    hardware.remove_instructions(accelerator.name)
 
     def _add(self, module: _M) -> _M:
         try:
@@ -290,9 +290,8 @@ class Session:
     def _unload(self, module: Module) -> None:
         if self._open:
             self.sync()
-            forget = getattr(self.device, "remove_debug_info", None)
-            if forget is not None:
-                forget(module.image.elf.content)
+            if self.device.abilities.names is not None:
+                self.device.abilities.names.remove_debug_info(module.image.elf.content)
         self._memory.release(module.image)
         self._modules.remove(module)
         if isinstance(module, GraphModule):
@@ -300,9 +299,8 @@ class Session:
 
     def _write(self, image: LoadedImage) -> None:
         write_image(self._io, image.elf)
-        add_debug_info = getattr(self.device, "add_debug_info", None)
-        if add_debug_info is not None:
-            add_debug_info(image.elf.content)
+        if self.device.abilities.names is not None:
+            self.device.abilities.names.add_debug_info(image.elf.content)
 
     def _check_open(self) -> None:
         if not self._open:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.device.base import LowLevelDevice, Stop
+from covp.device.base import Abilities, LowLevelDevice, Stop
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class MeteredDevice:
         return Transfers(
             self._reads, self._writes, self._executes, self._bytes_read, self._bytes_written
         )
+
+    @property
+    def abilities(self) -> Abilities:
+        """Those of the device; what they do is not metered."""
+        return self.device.abilities
 
     def read(self, address: int, size: int) -> bytes:
         """See `LowLevelDevice.read`."""

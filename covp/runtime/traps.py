@@ -10,15 +10,15 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
-from covp.device.base import LowLevelDevice
-from covp.errors import DeviceError, DeviceFault
+from covp.device.base import LowLevelDevice, name_fault
+from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.platform_file import Platform
 
 TRAP_WORDS = 6
 
 # CFSR, Arm DDI0403E (ARMv7-M) B3.2.15: bit, kind, detail, the register with the address.
 _MMFAR, _BFAR = 4, 5
-_CFSR = (
+_CFSR: tuple[tuple[int, FaultKind, str, int | None], ...] = (
     (0, "unmapped fetch", "MemManage: instruction access", None),
     (1, "unmapped access", "MemManage: data access", _MMFAR),
     (4, "stack overflow", "MemManage while an exception was entered", None),
@@ -38,7 +38,7 @@ _ADDRESS_VALID = {_MMFAR: 7, _BFAR: 15}
 _ARM_EXCEPTIONS = {2: "NMI", 3: "HardFault", 11: "SVC", 12: "DebugMonitor", 14: "PendSV"}
 
 # mcause, RISC-V privileged ISA 20211203, table 3.6.
-_MCAUSE = {
+_MCAUSE: dict[int, FaultKind] = {
     0: "misaligned access",
     1: "unmapped fetch",
     2: "illegal instruction",
@@ -62,10 +62,7 @@ def fault_of(
     if not record[0]:
         return None
     fault = (_riscv if platform.core.architecture == "riscv" else _arm)(platform, device, record)
-    locate = getattr(device, "located", None)
-    if locate is not None and fault.pc:
-        locate(fault)
-    return fault
+    return name_fault(fault, device)
 
 
 def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
@@ -75,15 +72,15 @@ def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> D
     with suppress(DeviceError):  # a stack that ran out has no frame
         registers |= dict(zip(names, struct.unpack("<8I", device.read(frame, 32)), strict=True))
         registers["sp"] = frame + 32
-    pc = registers.get("pc", 0)
+    pc = registers.get("pc")
     raised = [row for row in _CFSR if status >> row[0] & 1]
     overflow = [row for row in raised if row[0] in _STACK_ERRORS]
     if not raised:
         name = _ARM_EXCEPTIONS.get(number, f"exception {number}")
-        kind = "hard fault" if name == "HardFault" else "unhandled exception"
+        kind: FaultKind = "hard fault" if name == "HardFault" else "unhandled exception"
         return DeviceFault(kind, pc=pc, detail=name, registers=registers)
     _, kind, detail, place = (overflow or raised)[0]
-    address = None
+    address: int | None = None
     if place is not None and status >> _ADDRESS_VALID[place] & 1:
         address = record[place]
     if kind == "stack overflow":
@@ -94,7 +91,7 @@ def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> D
 def _riscv(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
     _, cause, pc, value, sp, ra = record
     registers = {"pc": pc, "sp": sp, "ra": ra, "mcause": cause, "mtval": value}
-    kind = _MCAUSE.get(cause, "unhandled exception")
+    kind: FaultKind = _MCAUSE.get(cause, "unhandled exception")
     if cause in (2, 3) or kind == "unhandled exception":
         return DeviceFault(kind, pc=pc, detail=f"mcause {cause}", registers=registers)
     bottom = platform.ram.start

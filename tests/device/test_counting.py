@@ -419,20 +419,17 @@ inner:
 """
 
 
-def test_markers_count_callees_to_the_current_bucket(program):
+def test_phases_count_callees_to_the_current_one(program):
     loaded = program("stm32l4r5", MARKED)
-    loaded.device.set_markers([(loaded.labels["first"], 1), (loaded.labels["second"] | 1, 2)])
+    loaded.device.set_phases([(loaded.labels["first"], 1), (loaded.labels["second"] | 1, 2)])
     stop = loaded.run()
-    counts = loaded.device.bucket_counts()
-    # bucket 1: first, its two calls of inner, and the call of second; 2: bx, subs, bne (, bl first)
-    assert [instructions for instructions, _ in counts] == [1 + 1, 3 * (8 + 1), 3 * 3 + 2]
-    assert sum(instructions for instructions, _ in counts) == stop.instructions
-    assert sum(cycles for _, cycles in counts) == stop.cycles
-    again = loaded.run()
-    assert [2 * count for count, _ in counts] == [
-        count for count, _ in loaded.device.bucket_counts()
-    ]
-    assert again == stop
+    counts = stop.phases
+    # phase 1: first, its two calls of inner, and the call of second; 2: bx, subs, bne (, bl first)
+    assert [count.instructions for count in counts] == [1 + 1, 3 * (8 + 1), 3 * 3 + 2]
+    assert sum(count.instructions for count in counts) == stop.instructions
+    assert sum(count.cycles for count in counts) == stop.cycles
+    # each execution tells its own counts
+    assert loaded.run() == stop
 
 
 def test_ranges_count_by_place(program):

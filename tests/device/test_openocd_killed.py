@@ -164,9 +164,9 @@ def test_memory_that_is_not_there(board: Board) -> None:
     """A platform that promises more RAM than the chip has."""
     device = board.device()
     with failing(board.name, r"read_memory 0x60000000 32 1 failed: .*ailed"):
-        device._read_memory(0x60000000, 4)
+        device.read_memory(0x60000000, 4)
     with failing(board.name, r"write_memory 0x60000000 .* failed: .*ailed"):
-        device._write_memory(0x60000000, bytes(4))
+        device.write_memory(0x60000000, bytes(4))
     device.write(RAM, b"abcd")
     device.close()
 
