@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ToolchainError,
         UsageError,
     )
-    from covp.frontend import load_model
+    from covp.models import load_model
     from covp.platform_file import Platform, load_platform
     from covp.program import Program
     from covp.runtime.profile import Profile
@@ -52,7 +52,7 @@ _HOMES = {
     "Program": "covp.program",
     "Session": "covp.runtime.session",
     "compile": "covp.codegen.compile",
-    "load_model": "covp.frontend",
+    "load_model": "covp.models",
     "load_platform": "covp.platform_file",
 }
 

@@ -15,10 +15,10 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.codegen.compile import ScheduleChoice, compile
 from covp.errors import AcceleratorError, UsageError, near_misses
-from covp.frontend import load_model
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
+from covp.models import load_model
 from covp.platform_file import Platform, load_platform
 from covp.program import Program, Refusal
 from covp.runtime.profile import MemoryUse, Profile
@@ -182,7 +182,7 @@ def evaluate(
         wanted = program.reference(values)
         return Evaluation(
             model=graph.name,
-            source=_source(model),
+            source=graph.source,
             platform=platform,
             device=device,
             toolchain=session.toolchain.version,
@@ -295,12 +295,3 @@ def speedup(alone: Evaluation, accelerated: Evaluation) -> Mapping[str, float | 
     if before.cycles is not None and after.cycles:
         faster = before.cycles / after.cycles
     return {"instructions_saved": saved, "speedup": faster}
-
-
-def _source(model: str | Path) -> str:
-    path = Path(model)
-    if path.exists() or path.suffix or len(path.parts) > 1:
-        return "file"
-    from covp import zoo
-
-    return zoo.find(str(model)).source

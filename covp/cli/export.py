@@ -11,8 +11,8 @@ from covp.cli.output import print_json
 from covp.codegen.compile import compile
 from covp.evaluation import recorded_schedules
 from covp.export import export_project
-from covp.frontend import load_model
 from covp.graph.random_inputs import random_inputs
+from covp.models import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Objective

@@ -20,9 +20,9 @@ from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.evaluation import recorded_schedules
 from covp.export import link_project
-from covp.frontend import load_model
 from covp.graph.random_inputs import random_inputs
 from covp.hardware.svd import svd
+from covp.models import load_model
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.toolchain import get_toolchain

@@ -10,7 +10,7 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
-from covp.frontend import load_model
+from covp.models import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Cost, Objective, Trial, front

@@ -24,10 +24,10 @@ from covp.codegen.offload import (
 )
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError
-from covp.frontend import load_model
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import definition
 from covp.graph.reference import run_reference
+from covp.models import load_model
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.program import (

@@ -119,12 +119,15 @@ class Graph:
         name: of the model, a C identifier.
         inputs, outputs: the graph's own.
         ops: each after the ones whose outputs it reads.
+        source: "official", "custom" or "synthetic" for models of the zoo, "file" for those of
+            a path, "memory" for a graph that was built in this process.
     """
 
     name: str
     inputs: list[Tensor]
     outputs: list[Tensor]
     ops: list[Op] = field(default_factory=list)
+    source: str = "memory"
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor once: inputs first, then in the order of the operators."""

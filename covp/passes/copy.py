@@ -12,4 +12,4 @@ def copy_graph(graph: Graph) -> Graph:
     ops: list[Op] = [
         replace(op, inputs=list(op.inputs), outputs=list(op.outputs)) for op in graph.ops
     ]
-    return Graph(graph.name, list(graph.inputs), list(graph.outputs), ops)
+    return Graph(graph.name, list(graph.inputs), list(graph.outputs), ops, graph.source)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from covp.codegen.compile import compile
-from covp.frontend import load_model
 from covp.graph.reference import run_reference
+from covp.models import load_model
 
 from .conftest import Call
 from .documents import Run

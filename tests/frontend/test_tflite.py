@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import tflite
 
-from covp.errors import ModelError, UsageError
-from covp.frontend import load_model
+from covp.errors import ModelError
 from covp.frontend.tflite import load_tflite, read_tflite
 from covp.frontend.tflite_options import CONVERTERS
 from covp.graph.attributes import (
@@ -236,23 +235,3 @@ def test_broadcast_that_does_not_fit() -> None:
     op = Op("ADD", "add_0", [a, b], [out], Elementwise())
     with pytest.raises(ModelError, match=r"operator 0 \(ADD\): .*do not broadcast"):
         read_tflite(write_tflite(Graph("m", [a, b], [out], [op])))
-
-
-def test_load_model_by_path_and_name(small: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "7 wonders.tflite"
-    path.write_bytes(small)
-    assert load_model(path).name == "model_7_wonders"
-    assert load_model(str(path)).ops[0].kind == "CONV_2D"
-    with pytest.raises(ModelError, match="ONNX is not supported yet"):
-        load_model(tmp_path / "m.onnx")
-    with pytest.raises(UsageError, match="did you mean resnet"):
-        load_model("resnt")
-
-
-def test_a_folder_does_not_hide_a_zoo_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("toycar", "other"):
-        (tmp_path / name).mkdir()
-    assert load_model("toycar").name == "toycar"
-    with pytest.raises(ModelError, match="other: is a directory"):
-        load_model("other")

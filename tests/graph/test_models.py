@@ -12,13 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from covp import zoo
-from covp.frontend import load_model
 from covp.frontend.tflite import load_tflite, read_tflite
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
 from covp.graph.ops.convolution import conv2d_accumulate
 from covp.graph.reference import run_all, run_reference
 from covp.graph.resolved import resolve
+from covp.models import load_model
 from covp.passes import run_passes
 from covp.zoo.tflite_writer import write_tflite
 

@@ -14,9 +14,9 @@ import pytest
 
 from covp import zoo
 from covp.errors import CovpError, UsageError
-from covp.frontend import load_model
 from covp.graph.ops import definition
 from covp.graph.reference import run_reference
+from covp.models import load_model
 from covp.zoo.catalog import CATALOG
 from covp.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
 from covp.zoo.tflite_writer import write_tflite

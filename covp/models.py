@@ -1,0 +1,71 @@
+"""`find_model`: what a model's name or path means, decided once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp import zoo
+from covp.frontend import read_model
+from covp.graph.graph import Graph
+from covp.zoo.catalog import CATALOG
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model file and where it comes from.
+
+    Attributes:
+        name: the name in the zoo, or the file's stem.
+        path: the file.
+        source: "official", "custom" or "synthetic" for models of the zoo (see
+            `covp.zoo.ZooModel`), "file" for one given by its path.
+    """
+
+    name: str
+    path: Path
+    source: str
+
+    def load(self) -> Graph:
+        """Read the file; the graph knows its source, a zoo model's graph bears the zoo's name.
+
+        Raises:
+            ModelError: the file is missing, damaged or not supported; one line.
+        """
+        graph = read_model(self.path)
+        graph.source = self.source
+        if self.source != "file":
+            graph.name = self.name
+        return graph
+
+
+def find_model(spec: str | Path) -> ModelFile:
+    """The file of a path or of a zoo name. A file wins over a zoo name, a folder does not.
+
+    Args:
+        spec: a path, or a name of `covp.zoo.names`. What has a suffix or a folder is a path,
+            whether or not the file exists.
+
+    Raises:
+        UsageError: neither a file nor a name of the zoo; the text suggests near misses.
+    """
+    path = Path(spec)
+    if path.is_file() or path.suffix or len(path.parts) > 1:
+        return ModelFile(path.stem, path, "file")
+    if path.is_dir() and str(spec) not in CATALOG:
+        return ModelFile(path.stem, path, "file")
+    found = zoo.find(str(spec))
+    return ModelFile(found.name, found.path, found.source)
+
+
+def load_model(spec: str | Path) -> Graph:
+    """A graph from a model file or the name of a zoo model.
+
+    Args:
+        spec: as for `find_model`.
+
+    Raises:
+        UsageError: neither a file nor a name of the zoo.
+        ModelError: the file cannot be read; one line.
+    """
+    return find_model(spec).load()

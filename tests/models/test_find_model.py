@@ -1,0 +1,82 @@
+"""What a model's name or path means, beside folders and files of a zoo model's name."""
+
+from pathlib import Path
+
+import pytest
+
+from covp import zoo
+from covp.errors import ModelError, UsageError
+from covp.graph.attributes import Softmax
+from covp.models import ModelFile, find_model, load_model
+from covp.passes import run_passes
+from covp.zoo.builder import GraphBuilder
+from covp.zoo.tflite_writer import write_tflite
+
+
+@pytest.fixture
+def content() -> bytes:
+    builder = GraphBuilder("tiny")
+    x = builder.input((1, 8), scale=0.1)
+    return write_tflite(
+        builder.graph(
+            builder.add("SOFTMAX", x, attributes=Softmax(), scale=1 / 256, zero_point=-128)
+        )
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_path(content: bytes, folder: Path) -> None:
+    path = folder / "7 wonders.tflite"
+    path.write_bytes(content)
+    assert find_model(path) == ModelFile("7 wonders", path, "file")
+    graph = load_model(str(path))
+    assert (graph.name, graph.source, graph.ops[0].kind) == ("model_7_wonders", "file", "SOFTMAX")
+
+
+def test_a_name(folder: Path) -> None:
+    found = find_model("cifar10")
+    assert (found.name, found.source) == ("cifar10", "synthetic")
+    graph = found.load()
+    assert (graph.name, graph.source) == ("cifar10", "synthetic")
+    assert run_passes(graph).source == "synthetic"
+
+
+def test_a_folder_hides_no_zoo_model(folder: Path) -> None:
+    for name in ("cifar10", "other"):
+        (folder / name).mkdir()
+    assert find_model("cifar10").source == "synthetic"
+    with pytest.raises(ModelError, match="other: is a directory"):
+        load_model("other")
+
+
+def test_a_file_hides_a_zoo_model(content: bytes, folder: Path) -> None:
+    Path("cifar10").write_bytes(content)
+    graph = load_model("cifar10")
+    assert (graph.source, graph.ops[0].kind) == ("file", "SOFTMAX")
+    assert find_model(Path("cifar10")) == ModelFile("cifar10", Path("cifar10"), "file")
+
+
+def test_what_is_no_model(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"ONNX is not supported yet; convert the model"):
+        load_model(folder / "m.onnx")
+    with pytest.raises(ModelError, match="ONNX is not supported yet"):
+        load_model("M.ONNX")
+    with pytest.raises(ModelError, match="no such file"):
+        load_model("folder/kws")
+    with pytest.raises(UsageError, match="did you mean resnet"):
+        load_model("resnt")
+
+
+def test_the_official_file_is_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / zoo.entry("kws").file).write_bytes(b"not the official one")
+    monkeypatch.setenv("COVP_MODEL_DIR", str(folder))
+    asked = []
+    monkeypatch.setattr(zoo, "_is_official", lambda path, wanted: asked.append(path))
+    assert find_model("kws").source == "custom"
+    assert len(asked) == 1
