@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
-from covp.errors import AcceleratorError, CovpError
+from covp.errors import AcceleratorError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
+from covp.plugins import call_hook
 
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -161,13 +162,10 @@ def new_peripheral(backend: AcceleratorBackend) -> Any:
     from covp.hardware.custom_instruction import InstructionUnit
     from covp.hardware.peripheral import Peripheral
 
-    where = f"accelerator {backend.name}: make_peripheral()"
-    try:
-        made = backend.make_peripheral()
-    except CovpError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
+    where = f"accelerator {backend.name}"
+    made = call_hook(where, "make_peripheral", backend.make_peripheral)
     if not isinstance(made, (Peripheral, InstructionUnit)):
-        raise AcceleratorError(f"{where} gave {made!r:.80}, no Peripheral and no InstructionUnit")
+        raise AcceleratorError(
+            f"{where}: make_peripheral() gave {made!r:.80}, no Peripheral and no InstructionUnit"
+        )
     return made

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from covp.c_names import c_prefix
 from covp.hardware.job import Job, Number, Operand
 from covp.hardware.registers import RegisterMap
-
-
-def driver_prefix(name: str) -> str:
-    """What the names of a unit's C macros start with."""
-    return "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
 def driver_files(
@@ -27,7 +23,7 @@ def driver_files(
         sleep: the core sleeps until the unit's interrupt (``NAME_IRQ`` of ``NAME_place.h``);
             else it polls STATUS.
     """
-    prefix = driver_prefix(name)
+    prefix = c_prefix(name)
     return {
         f"{name}_registers.h": registers.c_header(prefix, base),
         f"{name}.h": _header(name, prefix, job),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.graph.graph import Tensor
 from covp.hardware.job import Job, JobValues, Number, Operand
+from covp.plugins import describe
 
 
 def checked_registers(job: Job, given: object) -> Mapping[str, Any]:
@@ -55,9 +56,7 @@ def elements(operand: Operand, values: JobValues) -> int:
     try:
         count = operand.elements(values)
     except Exception as error:
-        raise ValueError(
-            f"the size of {operand.name} raised {type(error).__name__}: {error}"
-        ) from error
+        raise ValueError(f"the size of {operand.name} raised {describe(error)}") from error
     if not isinstance(count, (int, np.integer)) or count < 0:
         raise ValueError(f"the size of {operand.name} is {count!r}, no number of elements")
     return int(count)

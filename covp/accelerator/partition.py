@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.limits import Limit, broken
-from covp.errors import AcceleratorError, CovpError, ModelError, UsageError
+from covp.errors import AcceleratorError, ModelError, UsageError
 from covp.graph.graph import Graph, Op
 from covp.graph.pattern import Match, Pattern
+from covp.plugins import call_hook
 
 _T = TypeVar("_T")
 
@@ -131,7 +132,7 @@ def _cheapest(offers: Sequence[Placement]) -> tuple[Placement, str]:
 
 def _estimate(offer: Placement) -> int | None:
     assert offer.backend is not None and offer.match is not None
-    return _asked(offer.backend, offer.match, "estimate()", offer.backend.estimate)
+    return _call(offer.backend, offer.match, "estimate", offer.backend.estimate)
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:
@@ -139,7 +140,7 @@ def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -
     if not limits:
         return None
     try:
-        return _asked(backend, match, "estimate()", backend.estimate)
+        return _call(backend, match, "estimate", backend.estimate)
     except ModelError:
         return None
 
@@ -172,18 +173,13 @@ def _matched(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op)
         raise AcceleratorError(
             f"accelerator {backend.name}: patterns must hold Patterns, not {pattern!r}"
         )
-    try:
-        return pattern.match(graph, op)
-    except Exception as error:
-        raise AcceleratorError(
-            f"accelerator {backend.name}, layer {op.name}: a predicate of pattern {pattern.name} "
-            f"raised {type(error).__name__}: {error}"
-        ) from error
+    where = f"accelerator {backend.name}, layer {op.name}"
+    return call_hook(where, f"a predicate of pattern {pattern.name}", pattern.match, graph, op)
 
 
 def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Limit, ...]]:
     """Why a backend refuses a match, empty where it does not, and the limits behind it."""
-    answer: object = _asked(backend, match, "supports()", backend.supports)
+    answer: object = _call(backend, match, "supports", backend.supports)
     if answer is True:
         return "", ()
     if isinstance(answer, str):
@@ -191,7 +187,7 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
     if answer is False:
         return f"pattern {match.name}: not supported", ()
     if isinstance(answer, Sequence) and all(isinstance(limit, Limit) for limit in answer):
-        failed = _asked(backend, match, "a limit of supports()", lambda _: broken(answer))
+        failed = _call(backend, match, "supports", lambda _: broken(answer))
         return ", ".join(map(str, failed)), failed
     raise AcceleratorError(
         f"accelerator {backend.name}, layer {match.op.name}: supports() must return True, False, "
@@ -199,16 +195,6 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
     )
 
 
-def _asked(
-    backend: AcceleratorBackend, match: Match, what: str, question: Callable[[Match], _T]
-) -> _T:
-    """What a backend answers; what it raises names it and the layer."""
-    try:
-        return question(match)
-    except CovpError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(
-            f"accelerator {backend.name}, layer {match.op.name}: {what} raised "
-            f"{type(error).__name__}: {error}"
-        ) from error
+def _call(backend: AcceleratorBackend, match: Match, hook: str, run: Callable[[Match], _T]) -> _T:
+    """The answer of a backend about a match."""
+    return call_hook(f"accelerator {backend.name}, layer {match.op.name}", hook, run, match)

@@ -53,6 +53,7 @@ def accelerators(
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:
     """The registers of an accelerator in its first place on a platform."""
+    from covp.c_names import c_prefix
     from covp.codegen.offload import accelerator_places
     from covp.hardware.peripheral import Peripheral
     from covp.hardware.svd import svd
@@ -67,5 +68,5 @@ def _register_map(spec: str, form: str, platform_name: str) -> str:
     if form == "svd":
         return svd(platform, {backend.name: (base, model)})
     if form == "header":
-        return model.registers.c_header(backend.name.upper(), base)
+        return model.registers.c_header(c_prefix(backend.name), base)
     return model.registers.markdown()

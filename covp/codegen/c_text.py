@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,12 +24,6 @@ _TYPES = {
 def c_type(dtype: np.dtype[Any]) -> str:
     """The C type of a numpy dtype."""
     return _TYPES[dtype.name]
-
-
-def c_name(text: str) -> str:
-    """A C identifier made of any text."""
-    name = re.sub(r"\W+", "_", text).strip("_").lower() or "unnamed"
-    return f"_{name}" if name[0].isdigit() else name
 
 
 def c_float(value: float) -> str:

@@ -22,7 +22,8 @@ from covp.accelerator.call import (
     Workspace,
 )
 from covp.accelerator.partition import Placement
-from covp.codegen.c_text import c_array, c_float, c_name
+from covp.c_names import c_name
+from covp.codegen.c_text import c_array, c_float
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import (
     Argument,
@@ -33,9 +34,10 @@ from covp.codegen.layer import (
     prototype,
 )
 from covp.cores import Core
-from covp.errors import AcceleratorError, CovpError
+from covp.errors import AcceleratorError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match
+from covp.plugins import call_hook
 
 _STEPS = (CCall, Requantize, CoreKernel)
 
@@ -65,23 +67,10 @@ def lower_placement(placement: Placement) -> Sequence[Step]:
     backend = placement.backend
     assert backend is not None and placement.match is not None
     where = f"accelerator {backend.name}, layer {placement.match.op.name}"
-    try:
-        lowered = backend.lower(placement.match)
-    except CovpError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(
-            f"{where}: lower() raised {type(error).__name__}: {error}"
-        ) from error
+    lowered = call_hook(where, "lower", backend.lower, placement.match)
     steps = _checked(lowered, f"{where}: lower()")
-    try:
-        return _checked(backend.refine(placement.match, steps), f"{where}: refine()")
-    except CovpError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(
-            f"{where}: refine() raised {type(error).__name__}: {error}"
-        ) from error
+    refined = call_hook(where, "refine", backend.refine, placement.match, steps)
+    return _checked(refined, f"{where}: refine()")
 
 
 def _checked(lowered: object, where: str) -> Sequence[Step]:
@@ -227,13 +216,8 @@ def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
     Raises:
         AcceleratorError: it raised, or gave something else than calls.
     """
+    calls: object = call_hook(f"accelerator {backend.name}", "startup", backend.startup)
     where = f"accelerator {backend.name}: startup()"
-    try:
-        calls: object = backend.startup()
-    except CovpError:
-        raise
-    except Exception as error:
-        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
     if not isinstance(calls, Sequence):
         raise AcceleratorError(f"{where} must return several CCalls, not {calls!r:.80}")
     for call in calls:

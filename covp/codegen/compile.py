@@ -10,8 +10,8 @@ import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backend
+from covp.c_names import c_name
 from covp.codegen.arena import ALIASES, ArenaPlan
-from covp.codegen.c_text import c_name
 from covp.codegen.calls import StartupCode, emit_calls
 from covp.codegen.layer import KernelRequest, LayerCode, emit_layer, prototype
 from covp.codegen.offload import (

@@ -112,6 +112,12 @@ def test_registers_that_do_not_fit_the_job(register: str, value: Any, said: str)
         run(changed(changed={register: value}))
 
 
+@pytest.mark.parametrize("name", ["mac_", "_mac", "Mac__1", "_"])
+def test_odd_names_have_one_prefix_in_all_of_the_driver(name: str) -> None:
+    kind = type("Named", (Mac,), {"name": name})
+    assert run(kind({"wait": "sleep"}))
+
+
 @pytest.mark.parametrize("value", [float("nan"), 1e300, "a"])
 def test_a_float_register_that_holds_no_float32(value: Any) -> None:
     with pytest.raises(AcceleratorError, match=r"layer layer: .* for GAIN, which is no float32"):
