@@ -69,7 +69,6 @@ def measure(
     tuned = None if options.untuned else recorded_schedules(platform, toolchain, options.optimize)
     program = covp.compile(name, platform, options.accel, allow_unused=True, schedules=tuned)
     inputs = options.inputs
-    assert program.reference is not None
     exact = 0
     with covp.Session(platform, toolchain=toolchain) as session:
         graph = session.load(program)

@@ -139,7 +139,6 @@ def measure(target: Target, workload: str, graph: Graph, choice: Choice | None) 
     """One inference on random inputs; where time is measured, the shortest of `REPEATS`."""
     program = covp.compile(graph, target.platform, schedules=choice)
     values = random_inputs(graph.inputs, 0)
-    assert program.reference is not None
     with covp.Session(target.platform, device=target.device, toolchain=TOOLCHAIN) as session:
         module = session.load(program)
         output = module.run(*values)

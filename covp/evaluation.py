@@ -178,7 +178,6 @@ def evaluate(
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
         _demand_jobs(program, session.profile())
-        assert program.reference is not None
         wanted = program.reference(values)
         return Evaluation(
             model=graph.name,

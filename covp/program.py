@@ -1,19 +1,23 @@
-"""`Program`: what the model wing hands to the machine wing."""
+"""`Program`: what the model wing hands to the machine wing.
+
+Programs are plain data: they pickle, and a process that was just started runs the copy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.partition import Refusal as Refusal
-from covp.graph.graph import Quantization
+from covp.graph.graph import Graph, Quantization
+from covp.graph.reference import run_reference
+from covp.graph.user_operators import UserOperator, find_user_operator, register_operator
 from covp.platform_file import Platform
-
-Reference = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class ProgramLayer:
         index: the operator's position in the model file.
         name: the operator's name in the graph.
         op: its kind, e.g. "CONV_2D".
-        target: "cpu" or the accelerator's name.
+        target: "cpu", or the `AcceleratorInstance.id` of an accelerator.
         macs: multiply-accumulates of the layer as the model states it.
         function: name of the C function.
         schedule: the choice the kernel made, short.
@@ -72,20 +76,33 @@ class AcceleratorInstance:
     """An accelerator that the program's drivers expect on the bus.
 
     Attributes:
-        name: as it was asked for.
-        make: gives a new peripheral model, attached to the device at ``base``.
+        id: unique in its program; what `ProgramLayer.target` names.
+        name: the specification it was requested by, e.g. "gemm:size=16".
+        backend: its compiler side, which makes the hardware model.
         base: bus address of its registers.
         irq: its interrupt line; None where the platform has none for it.
         files: of its driver, names in the program's sources.
-        kind: its class; two programs share a model only of the same one.
     """
 
+    id: str
     name: str
-    make: Callable[[], Any]
+    backend: AcceleratorBackend
     base: int
     irq: int | None = None
     files: tuple[str, ...] = ()
-    kind: object = None
+
+    @property
+    def kind(self) -> type[AcceleratorBackend]:
+        """Its class; two programs share a model only of the same one."""
+        return type(self.backend)
+
+    def make(self) -> Any:
+        """A new hardware model, for the bus at ``base``: a peripheral or an instruction unit.
+
+        Raises:
+            AcceleratorError: the backend gives none.
+        """
+        return new_peripheral(self.backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +111,7 @@ class Program:
 
     Attributes:
         name: of the model, a C identifier.
+        graph: the model as it was read; `reference` computes it.
         platform: what it was compiled for.
         sources: file name to text; ``.c`` files are compiled, ``.h`` files are included.
         run_function: ``void f(void)``, one inference from the arena's inputs to its outputs.
@@ -102,15 +120,16 @@ class Program:
         inputs, outputs: in the model's order; offsets count from ``arena_symbol``.
         layers: in the order they run.
         accelerators: what has to be on the bus.
-        reference: inputs to outputs with TFLM's arithmetic, in numpy; the oracle of `matches`.
         refusals: what each accelerator left to the core, and why.
-        warnings: what the user should know; a line each.
+        warnings: what the user should know; one line each.
         flags: extra compiler options.
-        startup_function: ``void f(void)``, what accelerators want called in front of every
-            inference; the run function calls it. Empty: nothing.
+        startup_function: ``void f(void)``, what accelerators want called before every inference;
+            the run function calls it. Empty: nothing.
+        operators: those of users in the graph; a process that unpickles the program learns them.
     """
 
     name: str
+    graph: Graph
     platform: Platform
     sources: Mapping[str, str]
     run_function: str
@@ -120,8 +139,25 @@ class Program:
     outputs: tuple[ProgramTensor, ...]
     layers: tuple[ProgramLayer, ...]
     accelerators: tuple[AcceleratorInstance, ...] = ()
-    reference: Reference | None = None
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
-    flags: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = ()
     startup_function: str = ""
+    operators: tuple[UserOperator, ...] = ()
+
+    def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The outputs that are expected: the graph in numpy, with TFLM's arithmetic.
+
+        Args:
+            inputs: one array per input, of its shape and dtype.
+
+        Raises:
+            UsageError: an input does not fit.
+        """
+        return run_reference(self.graph, inputs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for operator in self.operators:
+            if find_user_operator(operator.kind) is None:
+                register_operator(operator)

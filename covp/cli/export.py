@@ -50,7 +50,6 @@ def export(
     )
     program = compile(graph, board, accelerators, schedules=schedules)
     inputs = random_inputs(graph.inputs, seed)
-    assert program.reference is not None
     outputs = program.reference(inputs)
     written = export_project(program, get_toolchain(toolchain, board.core), output, inputs, outputs)
     if as_json:

@@ -1,13 +1,12 @@
-"""A model and a platform become a `Program`: passes, partition, C a layer, a memory plan."""
+"""`compile`: a model and a platform to a `Program`, by passes, partition, C and a memory plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
-from covp.accelerator.backend import AcceleratorBackend, new_peripheral
+from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backend
 from covp.c_names import c_name
@@ -26,15 +25,11 @@ from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import definition
-from covp.graph.reference import run_reference
+from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import load_model
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
-from covp.program import (
-    AcceleratorInstance,
-    Program,
-    ProgramLayer,
-)
+from covp.program import AcceleratorInstance, Program, ProgramLayer
 
 ScheduleChoice = Callable[[Op], Schedule | None]
 
@@ -52,8 +47,9 @@ def compile(
     Args:
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
-        accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends;
-            the first one that takes a layer gets it.
+        accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends. A
+            layer that several take goes to the one with the smallest estimate of its cycles, or
+            to the first of them where one does not estimate.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
@@ -102,14 +98,45 @@ def _assemble(
 ) -> Program:
     name = c_name(graph.name)
     memory = ArenaPlan(lowered, layers)
-    # as the model states them, whatever the passes removed
-    macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
+    startup = StartupCode.of(backends)
+    sources = _model_sources(name, memory, layers, startup)
+    instances = _add_drivers(sources, backends, platform)
+    return Program(
+        name=name,
+        graph=graph,
+        platform=platform,
+        sources=sources,
+        run_function=f"{name}_run",
+        startup_function=_startup_function(name) if startup.body else "",
+        arena_symbol=f"{name}_arena",
+        arena_bytes=memory.nbytes,
+        inputs=tuple(memory.describe(t) for t in lowered.inputs),
+        outputs=tuple(memory.describe(t) for t in lowered.outputs),
+        layers=_layers(graph, split, layers, memory),
+        accelerators=instances,
+        refusals=split.refusals,
+        warnings=tuple(unmatched(lowered, split, backends)),
+        # kernels read bytes a word at a time
+        flags=("-fno-strict-aliasing",),
+        operators=_user_operators(graph),
+    )
+
+
+def _model_sources(
+    name: str, memory: ArenaPlan, layers: Sequence[LayerCode], startup: StartupCode
+) -> dict[str, str]:
     sources = {f"{name}.h": _header(name, memory.nbytes)}
     sources |= {f"{layer.function}.c": layer.source for layer in layers}
-    startup = StartupCode.of(backends)
     sources[f"{name}.c"] = _run_source(name, memory, layers, startup)
+    return sources
+
+
+def _add_drivers(
+    sources: dict[str, str], backends: Sequence[AcceleratorBackend], platform: Platform
+) -> tuple[AcceleratorInstance, ...]:
+    """Put the drivers' files into ``sources``; the accelerators with their places."""
+    instances = []
     places = accelerator_places(platform, len(backends))
-    drivers = []
     for backend, (base, irq) in zip(backends, places, strict=True):
         driver = checked_driver(backend, base, irq)
         for file in driver:
@@ -119,36 +146,29 @@ def _assemble(
                     "another driver or the model; name it after the accelerator"
                 )
         sources |= driver
-        drivers.append(tuple(driver))
-    return Program(
-        name=name,
-        platform=platform,
-        sources=sources,
-        run_function=f"{name}_run",
-        startup_function=_startup_function(name) if startup.body else "",
-        arena_symbol=f"{name}_arena",
-        arena_bytes=memory.nbytes,
-        inputs=tuple(memory.describe(t) for t in lowered.inputs),
-        outputs=tuple(memory.describe(t) for t in lowered.outputs),
-        layers=tuple(_describe(layer, memory, split, macs) for layer in layers),
-        accelerators=tuple(
-            AcceleratorInstance(
-                backend.spec, partial(new_peripheral, backend), base, irq, files, type(backend)
-            )
-            for backend, (base, irq), files in zip(backends, places, drivers, strict=True)
-        ),
-        reference=lambda inputs: run_reference(graph, inputs),
-        refusals=tuple(split.refusals),
-        warnings=tuple(unmatched(lowered, split, backends)),
-        # kernels read bytes a word at a time
-        flags=("-fno-strict-aliasing",),
-    )
+        instances.append(
+            AcceleratorInstance(backend.name, backend.spec, backend, base, irq, tuple(driver))
+        )
+    return tuple(instances)
+
+
+def _user_operators(graph: Graph) -> tuple[UserOperator, ...]:
+    found = (find_user_operator(kind) for kind in dict.fromkeys(op.kind for op in graph.ops))
+    return tuple(operator for operator in found if operator is not None)
+
+
+def _layers(
+    graph: Graph, split: Partition, layers: Sequence[LayerCode], memory: ArenaPlan
+) -> tuple[ProgramLayer, ...]:
+    # as the model states them, whatever the passes removed
+    macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
+    placements = {placement.ops[-1]: placement for placement in split.placements}
+    return tuple(_describe(layer, memory, placements[layer.op], macs) for layer in layers)
 
 
 def _describe(
-    layer: LayerCode, memory: ArenaPlan, split: Partition, macs: Mapping[int, int]
+    layer: LayerCode, memory: ArenaPlan, placement: Placement, macs: Mapping[int, int]
 ) -> ProgramLayer:
-    placement = next(p for p in split.placements if p.ops[-1] is layer.op)
     return ProgramLayer(
         index=layer.op.index,
         name=layer.op.name,

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.call import CCall
 from covp.errors import CapacityError, DeviceFault, ToolchainError, UsageError
+from covp.graph.graph import Graph
+from covp.graph.pattern import Match
 from covp.platform_file import Platform, load_platform
 from covp.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.runtime.session import Session
@@ -52,6 +56,7 @@ void net_run(void)
 def make_program(platform: Platform, run: str = RUN, **changes: Any) -> Program:
     program = Program(
         name="net",
+        graph=Graph("net", [], []),
         platform=platform,
         sources={"net.h": HEADER, "net.c": run, "twice.c": TWICE, "sum.c": MEAN},
         run_function="net_run",
@@ -229,16 +234,31 @@ def test_accelerators_are_on_the_bus_while_a_program_needs_them(open_session: Op
     class Answer(Peripheral):
         registers = RegisterMap(Register("VALUE", 0, reset=42))
 
+    class AnswerBackend(AcceleratorBackend):
+        name = "answer"
+        patterns = ()
+        peripheral = Answer
+
+        def supports(self, match: Match) -> bool:
+            return False
+
+        def lower(self, match: Match) -> CCall:
+            raise NotImplementedError
+
+        def driver(self, base: int) -> dict[str, str]:
+            return {}
+
     session = open_session("riscv32")
     base = 0x70000000
     run = RUN.replace(
         "{\n    net_00",
         "{\n    net_arena[200] = (uint8_t)*(volatile uint32_t *)0x70000000;\n    net_00",
     )
+    instance = AcceleratorInstance("answer", "answer", AnswerBackend(), base)
     program = make_program(
         session.platform,
         run,
-        accelerators=(AcceleratorInstance("answer", Answer, base),),
+        accelerators=(instance,),
         outputs=(ProgramTensor("a", (1,), np.dtype("uint8"), 200),),
     )
     graph = session.load(program)
@@ -246,7 +266,9 @@ def test_accelerators_are_on_the_bus_while_a_program_needs_them(open_session: Op
     second = session.load(program)
     graph.unload()
     assert second.run(X) == [42]
-    other = dataclasses.replace(program, accelerators=(AcceleratorInstance("other", Answer, base),))
+    other = dataclasses.replace(
+        program, accelerators=(dataclasses.replace(instance, name="other"),)
+    )
     flash = session.memory()
     with pytest.raises(UsageError, match="other at 0x70000000: answer is there already"):
         session.load(other)

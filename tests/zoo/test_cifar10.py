@@ -46,7 +46,6 @@ def test_bits(name: str) -> None:
 
 def check(platform: covp.Platform) -> None:
     program = covp.compile("cifar10", platform)
-    assert program.reference is not None
     seen = set()
     with covp.Session(platform) as session:
         graph = session.load(program)
