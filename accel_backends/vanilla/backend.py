@@ -126,23 +126,22 @@ class Vanilla(Accelerator):
         yield Limit("padding", "same" if same and centred else "other", one_of=("same",))
 
     def cases(self) -> Mapping[str, Any]:
-        """Layers that it takes: few of all convolutions are of its kind."""
+        """Layers that it accepts: few of all convolutions are of its kind."""
         from hypothesis import strategies as st
 
-        from covp.verify import ConvCase
+        from covp.testing.layers import convolutions
 
         odd = st.sampled_from([1, 2, 3, 5])
-        layers = st.builds(
-            ConvCase,
-            dtype=st.just("float32"),
-            size=st.tuples(st.integers(1, 12), st.integers(1, 12)),
-            channels=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+        layers = convolutions(
+            "CONV_2D",
+            max_size=12,
+            max_channels=9,
+            dtype="float32",
+            batch=1,
             kernel=st.tuples(odd, odd),
-            same=st.just(True),
-            bias=st.booleans(),
-            activation=st.sampled_from(["none", "relu", "relu6"]),
-            seed=st.integers(0, 2**16),
-            gap=st.integers(0, 7),
+            stride=(1, 1),
+            dilation=(1, 1),
+            same=True,
         )
         return {"CONV_2D": layers}
 

@@ -118,9 +118,9 @@ class AcceleratorBackend(ABC):
         return None
 
     def cases(self) -> Mapping[str, Any]:
-        """For `covp verify`: operator name to a hypothesis strategy of `covp.verify.Case`.
+        """For `covp verify`: operator name to a Hypothesis strategy of `covp.testing.Case`.
 
-        Empty: those of `covp.verify.cases.STRATEGIES` for the operators of the patterns.
+        Empty: those of `covp.testing.layers.STRATEGIES` for the operators of the patterns.
         """
         return {}
 

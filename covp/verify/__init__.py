@@ -1,10 +1,11 @@
 """Property tests of an accelerator: driver on the emulated core and model against the reference."""
 
-from covp.verify.cases import (
+from covp.testing import (
     Case,
     ConcatenationCase,
     ConvCase,
     ElementwiseCase,
+    OperatorCase,
     PoolCase,
     SoftmaxCase,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "ConcatenationCase",
     "ConvCase",
     "ElementwiseCase",
+    "OperatorCase",
     "PoolCase",
     "SoftmaxCase",
     "Verdict",

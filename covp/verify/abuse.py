@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
+from covp.testing import Case
 from covp.verify.bench import Bench
-from covp.verify.cases import Case
 
 _START, _STATUS = 0x00, 0x04
 _BUSY, _DONE = 1, 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ from covp.errors import AcceleratorError, CovpError, DeviceFault, UsageError
 from covp.graph.reference import run_reference
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
+from covp.testing import Case, Layer
+from covp.testing.layers import STRATEGIES
 from covp.verify.abuse import abuse
 from covp.verify.bench import Bench, LayerTooLarge, ProgramBench, open_bench
-from covp.verify.cases import STRATEGIES, Case
 
 _FLOAT_TOLERANCE = 1e-5
 
@@ -216,9 +217,18 @@ def _search(
 
 
 def _test_text(spec: str, case: Case, platform: str) -> str:
-    name = type(case).__name__
+    """A pytest file that runs one case."""
+    names = {"covp.verify": {"check"}}
+    parts = [value for value in getattr(case, "__dict__", {}).values() if is_dataclass(value)]
+    for value in (case, *parts):  # all that the case's text names
+        home = "covp.testing" if isinstance(value, Layer) else type(value).__module__
+        names.setdefault(home, set()).add(type(value).__name__)
+    imports = "".join(
+        f"from {home} import {', '.join(sorted(classes))}\n"
+        for home, classes in sorted(names.items())
+    )
     return (
-        f"from covp.verify import {name}, check\n\n\n"
+        f"{imports}\n\n"
         "def test_the_smallest_failing_layer() -> None:\n"
         f"    case = {case!r}\n"
         f"    check({spec!r}, case, platform={platform!r})\n"

@@ -17,7 +17,7 @@ from covp.graph.pattern import Match, Pattern, op, wildcard
 from covp.hardware.job import PROTOCOL
 from covp.hardware.job_unit import AcceptedJob, JobError, JobUnit
 from covp.hardware.registers import RegisterMap
-from covp.verify import ConvCase
+from covp.testing import ConvCase
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
 

@@ -17,7 +17,7 @@ from covp.errors import UsageError
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
-from covp.verify import ConvCase
+from covp.testing import ConvCase
 
 words = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0, 0x80808080, 0x7F7F7F7F, 2**31]))
 shifts = st.integers(-31, 30)

@@ -9,7 +9,7 @@ from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
 from covp.passes.copy import copy_graph
 from covp.passes.transposes import remove_transposes
-from covp.verify import ConvCase
+from covp.testing import ConvCase
 
 FORTH, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
 

@@ -237,6 +237,24 @@ def test_a_printed_test_names_the_accelerator_as_the_user_did() -> None:
     assert verify(find_backend("gemm:size=4"), examples=1).accelerator == "gemm:size=4"
 
 
+def test_a_printed_layer_brings_the_imports_of_its_attributes() -> None:
+    class Doubles(Fc):
+        operators = ("TRANSPOSE",)
+
+        def accepts(self, layer: Any) -> list[Limit]:
+            raise ZeroDivisionError
+
+        def layer(self, match: Match) -> Any:
+            return match.op
+
+    verdict = verify(Doubles(), examples=5)
+    space: dict[str, Any] = {}
+    exec(compile(verdict.test, "smallest", "exec"), space)
+    assert "from covp.graph.attributes import Transpose\n" in verdict.test
+    assert "from covp.testing import OperatorCase\n" in verdict.test
+    assert space["Transpose"] and space["OperatorCase"] and space["check"]
+
+
 @pytest.mark.parametrize(
     ("cases", "said"),
     [

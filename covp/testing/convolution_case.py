@@ -1,0 +1,129 @@
+"""`ConvCase`: layers with weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.attributes import (
+    Activation,
+    Conv2D,
+    DepthwiseConv2D,
+    FullyConnected,
+    Pair,
+)
+from covp.graph.graph import Graph, Tensor
+from covp.testing.case import Dtype, Layer, place_windows
+from covp.testing.quantizations import affine
+from covp.testing.tensors import Shape, int8, plain
+
+
+@dataclass(frozen=True)
+class ConvCase(Layer):
+    """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+
+    Attributes:
+        dtype: of input and output; weights are of the same, the bias of int8 layers is int32.
+        batch: images.
+        size: (height, width) of the image; one smaller than a window grows to it.
+        channels: (input, output); a depthwise layer's output has the next multiple of the input's.
+        kernel, stride, dilation: (height, width).
+        same: TFLite's SAME padding, else VALID.
+        padding: (top, bottom, left, right) in place of both; TFLite files cannot have it.
+        bias: whether there is one.
+        activation: fused.
+        zero_points: (input, output) of int8 layers.
+        output_scale: in units of one at which random sums fill int8; smaller ones saturate.
+        per_channel: a scale for each output channel; FULLY_CONNECTED has one in any case.
+        weight_limit: the largest magnitude of int8 weights, 1 to 127.
+        zeros: part of the weights that is 0, from 0 to 1.
+        extreme: int8 inputs and weights are at their ranges' ends only.
+    """
+
+    kind: str = "CONV_2D"
+    dtype: Dtype = "int8"
+    batch: int = 1
+    size: Pair = (1, 1)
+    channels: Pair = (1, 1)
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    same: bool = False
+    bias: bool = False
+    activation: Activation = "none"
+    zero_points: Pair = (0, 0)
+    output_scale: float = 1.0
+    seed: int = 0
+    gap: int = 0
+    padding: tuple[int, int, int, int] | None = None
+    per_channel: bool = True
+    weight_limit: int = 127
+    zeros: float = 0.0
+    extreme: bool = False
+
+    def graph(self) -> Graph:
+        """The layer alone."""
+        fan_in, outputs = self.channels
+        if self.kind == "FULLY_CONNECTED":
+            attributes: Any = FullyConnected(self.activation)
+            return self._assemble(
+                (self.batch, fan_in), (outputs, fan_in), (self.batch, outputs), attributes
+            )
+        seen = place_windows(
+            self.size, self.kernel, self.stride, self.dilation, self.same, self.padding
+        )
+        if self.kind == "DEPTHWISE_CONV_2D":
+            multiplier = -(-outputs // fan_in)
+            outputs = fan_in * multiplier
+            weights = (1, *self.kernel, outputs)
+            attributes = DepthwiseConv2D(
+                self.stride, seen.padding, self.dilation, multiplier, self.activation
+            )
+        else:
+            weights = (outputs, *self.kernel, fan_in)
+            attributes = Conv2D(self.stride, seen.padding, self.dilation, self.activation)
+        source, result = (self.batch, *seen.size, fan_in), (self.batch, *seen.out, outputs)
+        return self._assemble(source, weights, result, attributes)
+
+    def _assemble(self, source: Shape, filters: Shape, result: Shape, attributes: Any) -> Graph:
+        rng = np.random.default_rng(self.seed)
+        channels = result[-1]
+        if self.dtype == "float32":
+            weights = plain("w", filters, data=rng.uniform(-1, 1, filters).astype(np.float32))
+            bias = plain("b", (channels,), data=rng.uniform(-1, 1, channels).astype(np.float32))
+            x, y = plain("x", source), plain("y", result)
+        else:
+            several = self.per_channel and self.kind != "FULLY_CONNECTED"
+            scales = rng.uniform(0.001, 0.02, channels if several else 1).astype(np.float32)
+            axis = 3 if self.kind == "DEPTHWISE_CONV_2D" else 0
+            weights = int8("w", filters, scales, 0, self._weights(rng, filters), axis)
+            data = rng.integers(-5000, 5000, channels).astype(np.int32)
+            product = affine(scales * np.float32(0.05))
+            bias = Tensor("b", (channels,), data.dtype, product, data)
+            x = int8("x", source, 0.05, self.zero_points[0])
+            y = int8("y", result, self._result_scale(filters), self.zero_points[1])
+        return self._alone([x, weights, bias if self.bias else None], y, attributes)
+
+    def _weights(self, rng: np.random.Generator, shape: Shape) -> NDArray[np.int8]:
+        limit = self.weight_limit
+        if self.extreme:
+            weights = rng.choice(np.array([-limit, limit]), shape)
+        else:
+            weights = rng.integers(-limit, limit + 1, shape)
+        if self.zeros:
+            weights[rng.random(shape) < self.zeros] = 0
+        return weights.astype(np.int8)
+
+    def _result_scale(self, filters: Shape) -> float:
+        """Sums of random products grow with the root of their number."""
+        channels = filters[-1] if self.kind == "DEPTHWISE_CONV_2D" else filters[0]
+        depth = int(np.prod(filters)) // channels
+        typical = 0.05 * 0.02 * 50 * 80 * depth**0.5 / 128
+        return float(typical * self.output_scale * self.weight_limit / 127)
+
+    def inputs(self) -> list[NDArray[Any]]:
+        """Values for the graph's inputs."""
+        return self._inputs(self.seed + 1, "extreme" if self.extreme else "random")
