@@ -216,8 +216,7 @@ def _demand_offload(graph: Graph, program: Program, kinds: Sequence[str]) -> Non
 def _demand_jobs(program: Program, profile: Profile) -> None:
     """Raises AcceleratorError: layers are on an accelerator whose hardware was never started."""
     for name, count in profile.jobs.items():
-        target = name.partition(":")[0]
-        layers = [layer.name for layer in program.layers if layer.target == target]
+        layers = [layer.name for layer in program.layers if layer.target == name]
         if layers and count == 0:
             raise AcceleratorError(
                 f"accelerator {name} received no job for its {len(layers)} layers, first "

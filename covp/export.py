@@ -152,7 +152,7 @@ def _where(accelerator: AcceleratorInstance) -> str:
 
 
 def _readme(program: Program, toolchain: Toolchain) -> str:
-    needs = [f"- {a.name} {_where(a)}" for a in program.accelerators]
+    needs = [f"- {a.spec} {_where(a)}" for a in program.accelerators]
     hardware = ["\nThe drivers expect:\n", *needs, ""] if needs else []
     tensors = [
         f"| {kind} | `{program.arena_symbol} + {tensor.offset}` | {_comment(tensor)} |"

@@ -52,7 +52,7 @@ class ProgramLayer:
         index: the operator's position in the model file.
         name: the operator's name in the graph.
         op: its kind, e.g. "CONV_2D".
-        target: "cpu", or the `AcceleratorInstance.id` of an accelerator.
+        target: "cpu", or the `AcceleratorInstance.name` of an accelerator.
         macs: multiply-accumulates of the layer as the model states it.
         function: name of the C function.
         schedule: the choice the kernel made, short.
@@ -76,15 +76,13 @@ class AcceleratorInstance:
     """An accelerator that the program's drivers expect on the bus.
 
     Attributes:
-        id: unique in its program; what `ProgramLayer.target` names.
-        name: the specification it was requested by, e.g. "gemm:size=16".
+        name: unique in its program; what `ProgramLayer.target` says.
         backend: its compiler side, which makes the hardware model.
         base: bus address of its registers.
         irq: its interrupt line; None where the platform has none for it.
         files: of its driver, names in the program's sources.
     """
 
-    id: str
     name: str
     backend: AcceleratorBackend
     base: int
@@ -92,9 +90,14 @@ class AcceleratorInstance:
     files: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> type[AcceleratorBackend]:
-        """Its class; two programs share a model only of the same one."""
-        return type(self.backend)
+    def spec(self) -> str:
+        """The accelerator and its parameters, as a user writes them, e.g. "gemm:size=16"."""
+        return self.backend.spec
+
+    def is_like(self, other: AcceleratorInstance) -> bool:
+        """Whether two programs can share one hardware model for this and the other instance."""
+        mine, theirs = self.backend, other.backend
+        return (self.name, self.spec, type(mine)) == (other.name, other.spec, type(theirs))
 
     def make(self) -> Any:
         """A new hardware model, for the bus at ``base``: a peripheral or an instruction unit.

@@ -9,7 +9,6 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json, print_table
 from covp.evaluation import Evaluation, evaluate, missed, read_input
-from covp.program import ProgramLayer
 from covp.tune.records import Objective
 
 
@@ -132,7 +131,7 @@ def _report(result: Evaluation, profile: bool) -> None:
         clock = f" at {result.platform.clock_hz / 1e6:g} MHz" if result.profile.cycles else ""
         click.echo(f"{word} {result.profile.seconds * 1e3:,.2f} ms{clock}")
     for name, jobs in result.profile.jobs.items():
-        own = [e.offload for e in result.profile.layers if e.offload and _runs_on(e.layer, name)]
+        own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
         busy = sum(o.startup + max(o.compute, o.memory) for o in own)
         text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
         click.echo(f"{name} received {jobs:,} {text}")
@@ -146,10 +145,6 @@ def _report(result: Evaluation, profile: bool) -> None:
     else:
         elements = sum(output.size for output in result.outputs)
         click.echo(f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements")
-
-
-def _runs_on(layer: ProgramLayer, accelerator: str) -> bool:
-    return layer.target == accelerator.partition(":")[0]
 
 
 def _report_offload(result: Evaluation) -> None:

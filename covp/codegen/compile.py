@@ -146,9 +146,7 @@ def _add_drivers(
                     "another driver or the model; name it after the accelerator"
                 )
         sources |= driver
-        instances.append(
-            AcceleratorInstance(backend.name, backend.spec, backend, base, irq, tuple(driver))
-        )
+        instances.append(AcceleratorInstance(backend.name, backend, base, irq, tuple(driver)))
     return tuple(instances)
 
 

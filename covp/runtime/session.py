@@ -248,9 +248,10 @@ class Session:
         present = self._accelerators.get(accelerator.base)
         where = f"{accelerator.name} at 0x{accelerator.base:08x}"
         if present is not None:
-            if (present.name, present.kind) == (accelerator.name, accelerator.kind):
+            if present.is_like(accelerator):
                 return
-            other = "another class" if present.name == accelerator.name else present.name
+            same = (present.name, present.spec) == (accelerator.name, accelerator.spec)
+            other = "another class" if same else present.spec
             raise UsageError(f"{where}: {other} is there already; load it in another session")
         hardware = self.device.abilities.hardware
         if hardware is None:

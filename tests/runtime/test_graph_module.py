@@ -254,7 +254,7 @@ def test_accelerators_are_on_the_bus_while_a_program_needs_them(open_session: Op
         "{\n    net_00",
         "{\n    net_arena[200] = (uint8_t)*(volatile uint32_t *)0x70000000;\n    net_00",
     )
-    instance = AcceleratorInstance("answer", "answer", AnswerBackend(), base)
+    instance = AcceleratorInstance("answer", AnswerBackend(), base)
     program = make_program(
         session.platform,
         run,
