@@ -17,7 +17,7 @@ from covp.errors import UsageError
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.program import AcceleratorInstance, Program, ProgramTensor
 from covp.runtime.image import link_standalone, plain_loops, standalone_script, start_files
-from covp.toolchain import Source, Toolchain, runtime_dir
+from covp.toolchain import Toolchain, runtime_dir, split_sources
 
 Array = NDArray[Any]
 _LIBRARY = ("memory.c", "math.c", "workspace.c", "workspace.h")
@@ -69,8 +69,7 @@ def link_project(
         ToolchainError: it does not compile, or does not fit the memory.
     """
     texts = {**program.sources, "main.c": _main(program, inputs, outputs)}
-    sources = [Source(name, text) for name, text in texts.items() if name.endswith((".c", ".S"))]
-    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
+    sources, headers = split_sources(texts)
     return link_standalone(toolchain, program.platform, sources, program.flags, headers)
 
 

@@ -79,6 +79,12 @@ class Source:
             raise UsageError(f"{path}: cannot be read as C source: {error}") from None
 
 
+def split_sources(files: Mapping[str, str]) -> tuple[list[Source], dict[str, str]]:
+    """The files that are compiled (``.c``, ``.S``) and those that are included (``.h``)."""
+    sources = [Source(name, text) for name, text in files.items() if name.endswith((".c", ".S"))]
+    return sources, {name: text for name, text in files.items() if name.endswith(".h")}
+
+
 @dataclass(frozen=True)
 class Driver:
     """A compiler as a Makefile calls it, for compiling and linking.

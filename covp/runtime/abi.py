@@ -13,14 +13,13 @@ import numbers
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from covp.cores import Core
 from covp.errors import UsageError
 from covp.runtime.signature import CType, Signature
-from covp.runtime.tensor import DeviceTensor
 
 WORDS = 12
 FLOATS = 8
@@ -29,6 +28,21 @@ WIDE = 1 << 8  # TASK_CODES_WIDE of device_runtime/task_layout.h
 TASK_BYTES = 96
 _TASK = struct.Struct("<4I12I8f")
 _RISCV_REGISTERS = 8
+
+
+@runtime_checkable
+class Addressed(Protocol):
+    """Something in the target's memory that can be passed as a pointer."""
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its elements."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,8 +68,53 @@ class Task:
         return _TASK.pack(self.function, self.codes, 0, 0, *words, *floats)
 
 
+class _Layout:
+    """Arguments as they fill registers and stack, one after the other."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.words: list[int] = []
+        self.floats: list[float] = []
+        self.codes = 0
+
+    def add(self, value: int | float, size: int) -> None:
+        """The next argument: a float32 value, or an integer of ``size`` bytes."""
+        if isinstance(value, float):
+            if self.core.has("fpu"):
+                self.floats.append(value)
+            else:
+                self.words.append(int.from_bytes(struct.pack("<f", value), "little"))
+        elif size == 8:
+            self._add_pair(value)
+        else:
+            self.words.append(value & 0xFFFFFFFF)
+
+    def _add_pair(self, value: int) -> None:
+        if _pair_is_aligned(self.core, len(self.words)):
+            self.words.append(0)
+        if self.core.architecture == "x86":
+            self.codes |= WIDE << len(self.words)
+        self.words += [value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF]
+
+    def task(self, address: int, what: str, codes: int = 0) -> Task:
+        """The call of a function. Raises UsageError: there are too many arguments."""
+        if len(self.words) > WORDS or len(self.floats) > FLOATS:
+            raise UsageError(
+                f"{what} needs {len(self.words)} argument words and {len(self.floats)} floats in "
+                f"registers; at most {WORDS} and {FLOATS} can be passed: pass a pointer to a "
+                "tensor instead"
+            )
+        return Task(address, self.codes | codes, tuple(self.words), tuple(self.floats))
+
+
 def make_task(core: Core, address: int, signature: Signature, arguments: Sequence[Any]) -> Task:
     """Check the arguments against the signature and lay them out.
+
+    Args:
+        core: whose calling convention holds.
+        address: of the function, with the Thumb bit.
+        signature: the C declaration.
+        arguments: integers, floats, and `Addressed` objects for pointers.
 
     Raises:
         UsageError: count, type or range is wrong, or the type cannot be passed.
@@ -66,33 +125,32 @@ def make_task(core: Core, address: int, signature: Signature, arguments: Sequenc
     if len(arguments) != expected:
         plural = "s" if expected != 1 else ""
         raise UsageError(f"{signature} takes {expected} argument{plural}, not {len(arguments)}")
-    hard_float = core.has("fpu")
     _check_result(signature)
-    words: list[int] = []
-    floats: list[float] = []
-    codes = RESULT_FLOAT if hard_float and signature.result.kind == "float" else 0
+    layout = _Layout(core)
     for parameter, argument in zip(signature.parameters, arguments, strict=True):
-        where = f"{signature.name}: argument {parameter.name or len(words)}"
-        value = encode(parameter.type, argument, where)
-        if isinstance(value, float):
-            if hard_float:
-                floats.append(value)
-            else:
-                words.append(int.from_bytes(struct.pack("<f", value), "little"))
-        elif parameter.type.bytes == 8:
-            if _pair_is_aligned(core, len(words)):
-                words.append(0)
-            if core.architecture == "x86":
-                codes |= WIDE << len(words)
-            words += [value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF]
-        else:
-            words.append(value & 0xFFFFFFFF)
-    if len(words) > WORDS or len(floats) > FLOATS:
-        raise UsageError(
-            f"{signature} needs {len(words)} argument words and {len(floats)} floats in registers; "
-            f"at most {WORDS} and {FLOATS} can be passed: pass a pointer to a tensor instead"
-        )
-    return Task(address, codes, tuple(words), tuple(floats))
+        where = f"{signature.name}: argument {parameter.name or len(layout.words)}"
+        layout.add(encode(parameter.type, argument, where), parameter.type.bytes)
+    float_result = core.has("fpu") and signature.result.kind == "float"
+    return layout.task(address, str(signature), RESULT_FLOAT if float_result else 0)
+
+
+def untyped_task(core: Core, address: int, arguments: Sequence[int | float], what: str) -> Task:
+    """The call of an address of which no declaration is known.
+
+    Args:
+        core: whose calling convention holds.
+        address: of the function, with the Thumb bit.
+        arguments: in C order; an int is a word of 32 bits (two's complement or an address), a
+            float is a float32.
+        what: names the function in errors.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    layout = _Layout(core)
+    for argument in arguments:
+        layout.add(argument, 4)
+    return layout.task(address, what)
 
 
 def _pair_is_aligned(core: Core, position: int) -> bool:
@@ -148,19 +206,19 @@ def _encode_int(kind: CType, argument: Any, where: str) -> int:
 def _encode_pointer(kind: CType, argument: Any, where: str) -> int:
     if argument is None:
         return 0
-    if isinstance(argument, DeviceTensor):
-        _check_pointee(kind, argument, where)
-        return argument.address
     if isinstance(argument, numbers.Integral) and not isinstance(argument, bool):
         address = int(argument)
         if not 0 <= address <= 0xFFFFFFFF:
             raise UsageError(f"{where}: 0x{address:x} is not a 32-bit address")
         return address
+    if isinstance(argument, Addressed):
+        _check_pointee(kind, argument, where)
+        return argument.address
     hint = "; make it session.tensor(...)" if isinstance(argument, np.ndarray) else ""
     raise UsageError(f"{where}: {kind.name} needs a tensor, not {_kind_of(argument)}{hint}")
 
 
-def _check_pointee(kind: CType, tensor: DeviceTensor, where: str) -> None:
+def _check_pointee(kind: CType, tensor: Addressed, where: str) -> None:
     pointee = kind.pointee
     while pointee is not None and pointee.kind == "other" and pointee.pointee is not None:
         pointee = pointee.pointee  # a pointer to an array: its elements

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from covp.device.base import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError
-from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.program import Program, ProgramTensor
 from covp.runtime.abi import Task
-from covp.runtime.image import RETURN
-from covp.runtime.module import Call, Module
-from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
+from covp.runtime.call import Call
+from covp.runtime.linking import LoadedImage
+from covp.runtime.measurement import BETWEEN, FIRST_LAYER, OUTSIDE, Measurement
+from covp.runtime.module import Module
+from covp.runtime.profile import Profile
+from covp.runtime.resident import Resident
 from covp.runtime.signature import VOID, Signature
-
-if TYPE_CHECKING:
-    from covp.device.base import Stop
-    from covp.runtime.linking import LoadedImage
-    from covp.runtime.session import Session
-
-_OUTSIDE, _BETWEEN, _FIRST_LAYER = range(3)
 
 
 class GraphModule(Module):
@@ -34,12 +30,17 @@ class GraphModule(Module):
         program: what was loaded.
     """
 
-    def __init__(self, session: Session, image: LoadedImage, program: Program) -> None:
-        super().__init__(session, image, program.name)
+    def __init__(
+        self,
+        session: Resident,
+        image: LoadedImage,
+        program: Program,
+        unloaded: Callable[[Module], None] = lambda module: None,
+    ) -> None:
+        super().__init__(session, image, program.name, unloaded)
         self.program = program
         self._arena = self.address(program.arena_symbol)
         self._profile: Profile | None = None
-        self._uses: dict[str, int] = {}
 
     def run(self, *inputs: ArrayLike) -> Any:
         """One inference.
@@ -57,26 +58,31 @@ class GraphModule(Module):
         arrays = self._check(inputs)
         session = self.session
         session.sync()
-        before = session._io.transfers
-        for tensor, array in zip(self.program.inputs, arrays, strict=True):
-            session._io.write(self._arena + tensor.offset, array.tobytes())
-        self._count_layers()
+        before = session.io.transfers
+        self._store(arrays)
+        measurement = Measurement(self.program, session.device.abilities, self._markers)
         try:
             stops = self._infer()
         except (AcceleratorError, DeviceFault) as error:
             raise self._in_layer(error) from error.__cause__
-        profile = self._measure(stops)
+        profile = measurement.profile(stops)
         outputs = [self._read(tensor) for tensor in self.program.outputs]
-        self._profile = replace(profile, transfers=session._io.transfers.since(before))
-        session._last_run = self
+        self._profile = replace(profile, transfers=session.io.transfers.since(before))
+        session.latest = self._profile
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def profile(self) -> Profile:
+        """The cost of the latest `run`. Raises UsageError before the first."""
+        if self._profile is None:
+            raise UsageError(f"{self.name} has not run yet: call run() first")
+        return self._profile
 
     def _in_layer(self, error: AcceleratorError | DeviceFault) -> AcceleratorError | DeviceFault:
         """The error with the layer that was running, where the device knows."""
         phases = self.session.device.abilities.phases
         if phases is None:
             return error
-        layer = phases.current_phase() - _FIRST_LAYER
+        layer = phases.current_phase() - FIRST_LAYER
         if not 0 <= layer < len(self.program.layers):
             return error
         where = f"in layer {self.program.layers[layer].name} ({self.program.layers[layer].target})"
@@ -86,18 +92,9 @@ class GraphModule(Module):
         return AcceleratorError(f"{error}, {where}")
 
     def _infer(self) -> Sequence[Stop]:
-        """From inputs in the arena to outputs there; what each execution says of its cost."""
+        """From inputs in the arena to outputs there; the `Stop` of each execution."""
         entry = self._loaded().elf.symbols[self.program.run_function].value
-        return [self.session._queue.run([self._call(self.program.run_function, Task(entry))])]
-
-    def _call(self, function: str, task: Task) -> Call:
-        return Call(self.session, Signature(function, (), VOID), task, ())
-
-    def profile(self) -> Profile:
-        """The cost of the latest `run`. Raises UsageError before the first."""
-        if self._profile is None:
-            raise UsageError(f"{self.name} has not run yet: call run() first")
-        return self._profile
+        return [self.session.queue.run([void_call(self.program.run_function, Task(entry))])]
 
     def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
         self._loaded()
@@ -118,19 +115,15 @@ class GraphModule(Module):
             arrays.append(np.ascontiguousarray(array))
         return arrays
 
+    def _store(self, arrays: Sequence[NDArray[Any]]) -> None:
+        """Put the inputs into the arena."""
+        for tensor, array in zip(self.program.inputs, arrays, strict=True):
+            self.session.io.write(self._arena + tensor.offset, array.tobytes())
+
     def _read(self, tensor: ProgramTensor) -> NDArray[Any]:
-        raw = self.session._io.read(self._arena + tensor.offset, tensor.nbytes)
+        raw = self.session.io.read(self._arena + tensor.offset, tensor.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
         return np.array(values)
-
-    def _count_layers(self) -> None:
-        """Let the device count by layer, from zero, where it can."""
-        phases = self.session.device.abilities.phases
-        if phases is not None:
-            phases.set_phases(self._markers)
-        for unit in self._units.values():
-            unit.forget_jobs()
-        self._uses = self._instruction_uses()
 
     @cached_property
     def _markers(self) -> list[tuple[int, int]]:
@@ -142,80 +135,15 @@ class GraphModule(Module):
         """
         symbols = self._loaded().elf.symbols
         run = symbols[self.program.run_function]
-        markers = [(address, _BETWEEN) for address in range(run.address, run.address + run.size, 2)]
+        markers = [(address, BETWEEN) for address in range(run.address, run.address + run.size, 2)]
         if self.program.startup_function in symbols:
-            markers.append((symbols[self.program.startup_function].address, _BETWEEN))
-        for bucket, layer in enumerate(self.program.layers, _FIRST_LAYER):
-            markers.append((self.address(layer.function), bucket))
-        markers.append((self.session._symbol(RETURN), _OUTSIDE))
+            markers.append((symbols[self.program.startup_function].address, BETWEEN))
+        for phase, layer in enumerate(self.program.layers, FIRST_LAYER):
+            markers.append((self.address(layer.function), phase))
+        markers.append((self.session.queue.call_return, OUTSIDE))
         return markers
 
-    def _measure(self, stops: Sequence[Stop]) -> Profile:
-        clock_hz = self.session.platform.clock_hz
-        if not all(stop.phases for stop in stops):
-            return self._from_stops(stops)
-        rows = zip(*(stop.phases for stop in stops), strict=True)
-        counts = [(sum(c.instructions for c in row), sum(c.cycles for c in row)) for row in rows]
-        known = all(stop.cycles is not None for stop in stops)
-        costs = [(count[0], count[1] if known else None) for count in counts]
-        started = [job for unit in self._units.values() for job in unit.jobs]
-        layers = tuple(
-            LayerProfile(layer, *cost, _offload(started, bucket, cost[1]))
-            for bucket, (layer, cost) in enumerate(
-                zip(self.program.layers, costs[_FIRST_LAYER:], strict=True), _FIRST_LAYER
-            )
-        )
-        inside = counts[_BETWEEN:]
-        return Profile(
-            program=self.name,
-            instructions=sum(count[0] for count in inside),
-            cycles=sum(count[1] for count in inside) if known else None,
-            clock_hz=clock_hz,
-            layers=layers,
-            between=Cost(*costs[_BETWEEN]),
-            jobs={name: len(unit.jobs) for name, unit in self._units.items()}
-            | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()},
-            sources=stops[0].sources,
-        )
 
-    @property
-    def _units(self) -> dict[str, JobUnit]:
-        """The hardware models of the program's accelerators that keep a record of their jobs."""
-        hardware = self.session.device.abilities.hardware
-        present = hardware.peripherals if hardware is not None else {}
-        named = {a.name: present[a.name][1] for a in self.program.accelerators if a.name in present}
-        return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
-
-    def _from_stops(self, stops: Sequence[Stop]) -> Profile:
-        """Of a device that does not count by layer, but may know the cost of an execution."""
-        cost = Cost.of(stops)
-        layers: tuple[LayerProfile, ...] = ()
-        if len(stops) == len(self.program.layers) and cost.cycles is not None:
-            layers = tuple(
-                LayerProfile(layer, stop.instructions, stop.cycles)
-                for layer, stop in zip(self.program.layers, stops, strict=True)
-            )
-        clock_hz = self.session.platform.clock_hz
-        return Profile(
-            self.name,
-            cost.instructions,
-            cost.cycles,
-            clock_hz,
-            layers,
-            measured=cost.seconds,
-            sources=cost.sources,
-        )
-
-    def _instruction_uses(self) -> dict[str, int]:
-        """How often the instructions of the program's tightly coupled units were executed."""
-        hardware = self.session.device.abilities.hardware
-        if hardware is None:
-            return {}
-        names = [a.name for a in self.program.accelerators if a.name not in hardware.peripherals]
-        return {name: sum(hardware.instruction_uses(name).values()) for name in names}
-
-
-def _offload(jobs: Sequence[JobRecord], bucket: int, cycles: int | None) -> Offload | None:
-    """How a layer's cycles split, from the jobs that were started in it."""
-    own = sorted((job for job in jobs if job.phase == bucket), key=lambda job: job.start)
-    return Offload.of(own, cycles) if own and cycles is not None else None
+def void_call(function: str, task: Task) -> Call:
+    """A call whose result nobody reads."""
+    return Call(Signature(function, (), VOID), task)

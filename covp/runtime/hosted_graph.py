@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from covp.device.base import Stop
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import Task
-from covp.runtime.graph_module import GraphModule
-from covp.runtime.module import Call
-
-if TYPE_CHECKING:
-    from covp.device.base import Stop
+from covp.runtime.call import Call
+from covp.runtime.graph_module import GraphModule, void_call
 
 
 class HostedGraph(GraphModule):
@@ -50,8 +48,7 @@ class HostedGraph(GraphModule):
         """
         arrays = self._check(inputs)
         self.session.sync()
-        for tensor, array in zip(self.program.inputs, arrays, strict=True):
-            self.session._io.write(self._arena + tensor.offset, array.tobytes())
+        self._store(arrays)
         last = next(
             (
                 position
@@ -69,16 +66,16 @@ class HostedGraph(GraphModule):
         return self._run_calls([*self._startup(), *self._calls()])
 
     def _startup(self) -> list[Call]:
-        """What accelerators want called in front of every inference."""
+        """Calls that accelerators need before every inference."""
         function = self.program.startup_function
         if not function:
             return []
-        return [self._call(function, Task(self._loaded().elf.symbols[function].value))]
+        return [void_call(function, Task(self._loaded().elf.symbols[function].value))]
 
     def _calls(self) -> list[Call]:
         symbols = self._loaded().elf.symbols
         return [
-            self._call(
+            void_call(
                 layer.function,
                 Task(
                     symbols[layer.function].value,
@@ -89,7 +86,7 @@ class HostedGraph(GraphModule):
         ]
 
     def _run_calls(self, calls: list[Call]) -> list[Stop]:
-        queue = self.session._queue
+        queue = self.session.queue
         if self.session.strict:
             return [queue.run([call]) for call in calls]
         return [queue.run(calls)]

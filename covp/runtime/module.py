@@ -3,65 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from covp.cache import cache_dir, content_key, write_atomically
-from covp.errors import DeviceError, UsageError, near_misses
-from covp.runtime.abi import Task, decode_result, make_task
+from covp.errors import UsageError, near_misses
+from covp.runtime.abi import make_task
+from covp.runtime.call import Call
 from covp.runtime.linking import LoadedImage
+from covp.runtime.resident import Resident
 from covp.runtime.signature import Signature, signature_from_data, signature_to_data
 from covp.runtime.tensor import DeviceTensor
-
-if TYPE_CHECKING:
-    from covp.runtime.session import Session
-
-
-class Call:
-    """A queued call.
-
-    Attributes:
-        task: function and arguments.
-        arguments: kept alive until the call has run.
-    """
-
-    def __init__(
-        self, session: Session, signature: Signature, task: Task, arguments: Sequence[Any]
-    ) -> None:
-        self.signature = signature
-        self.task = task
-        self._arguments: tuple[Any, ...] = tuple(arguments)
-        self._session = session
-        self._words: tuple[int, int] | None = None
-        self._dropped = False
-
-    def result(self) -> int | float | bool | None:
-        """What the function returned (pointers as addresses, None for void); runs the queue.
-
-        Raises:
-            DeviceFault: this or an earlier queued call faulted.
-            DeviceError: an earlier fault kept the call from running.
-        """
-        if self._words is None and not self._dropped:
-            self._session.sync()
-        if self._words is None:
-            raise DeviceError(f"{self.signature.name} did not run: a call queued before it faulted")
-        return decode_result(self.signature.result, *self._words)
-
-    def finish(self, low: int, high: int) -> None:
-        """Take the result registers, when the call has run."""
-        self._words = (low, high)
-        self._arguments = ()
-
-    def drop(self) -> None:
-        """Mark a call that will not run any more; no effect on one that has run."""
-        self._dropped = self._words is None
-        self._arguments = ()
-
-    def __repr__(self) -> str:
-        state = "done" if self._words else "dropped" if self._dropped else "queued"
-        return f"<Call {self.signature.name} {state}>"
 
 
 class Function:
@@ -86,14 +39,14 @@ class Function:
             UsageError: the arguments do not fit the C declaration.
         """
         session = self.module.session
-        session._check_open()
-        self.module._check_loaded()
+        session.check_open()
+        self.module.check_loaded()
         for argument in arguments:
             if isinstance(argument, DeviceTensor):
                 argument.check_usable_in(session, self.signature.name)
         task = make_task(session.platform.core, self._value, self.signature, arguments)
-        call = Call(session, self.signature, task, arguments)
-        session._enqueue(call)
+        call = Call(self.signature, task, arguments, session.sync)
+        session.enqueue(call)
         return call
 
     def __repr__(self) -> str:
@@ -101,12 +54,26 @@ class Function:
 
 
 class Module:
-    """Compiled C code in the device's memory; `Session.load_c` makes them."""
+    """Compiled C code in the device's memory; `Session.load_c` makes them.
 
-    def __init__(self, session: Session, image: LoadedImage, name: str) -> None:
+    Args:
+        session: where it lives.
+        image: the linked code; it is written to the device by who makes the module.
+        name: for messages.
+        unloaded: called when the module is unloaded, after its memory was given back.
+    """
+
+    def __init__(
+        self,
+        session: Resident,
+        image: LoadedImage,
+        name: str,
+        unloaded: Callable[[Module], None] = lambda module: None,
+    ) -> None:
         self.session = session
         self.name = name
         self._image: LoadedImage | None = image
+        self._unloaded = unloaded
 
     @cached_property
     def signatures(self) -> dict[str, Signature]:
@@ -149,7 +116,10 @@ class Module:
     def unload(self) -> None:
         """Run what is queued, then give the module's memory back."""
         if self._image is not None:
-            self.session._unload(self)
+            if self.session.is_open:
+                self.session.sync()
+            self.session.unload_image(self._image)
+            self._unloaded(self)
             self._image = None
 
     def _loaded(self) -> LoadedImage:
@@ -157,5 +127,6 @@ class Module:
             raise UsageError(f"module {self.name} was unloaded")
         return self._image
 
-    def _check_loaded(self) -> None:
+    def check_loaded(self) -> None:
+        """Raises UsageError after `unload`."""
         self._loaded()

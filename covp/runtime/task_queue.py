@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from covp.device.base import Stop
 from covp.errors import DeviceError, DeviceFault
 from covp.platform_file import Platform
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.allocator import Block
-from covp.runtime.image import DONE, ENTRY, QUEUE
+from covp.runtime.call import Call
+from covp.runtime.image import DONE, ENTRY, QUEUE, RETURN
 from covp.runtime.linking import ImageMemory, LoadedImage
 from covp.runtime.transfers import MeteredDevice
 from covp.runtime.traps import TRAP_WORDS, fault_of
-
-if TYPE_CHECKING:
-    from covp.runtime.module import Call
 
 MAX_TASKS = 1024
 _RESULT = 8  # offset in struct covp_task
@@ -32,6 +29,7 @@ class TaskQueue:
 
     Attributes:
         timeout: seconds of host time for one execution; None is the device's default.
+        call_return: the address in the task runner that each call returns to.
     """
 
     def __init__(
@@ -47,6 +45,7 @@ class TaskQueue:
         self._device = device
         self._ram = memory.ram
         self._address = {n: runtime.elf.symbols[n].address for n in (ENTRY, DONE, QUEUE)}
+        self.call_return = runtime.elf.symbols[RETURN].address
         self._waiting: list[Call] = []
 
     def __len__(self) -> int:
@@ -57,7 +56,7 @@ class TaskQueue:
         self._waiting.append(call)
 
     def run_all(self) -> list[Stop]:
-        """Run what waits; what each execution says of its cost.
+        """Run what waits; the `Stop` of each execution.
 
         Raises:
             DeviceFault, CapacityError: all that has not run by then is dropped.
@@ -84,7 +83,7 @@ class TaskQueue:
         """Run these calls now, in one execution, without those that wait.
 
         Raises:
-            DeviceFault: one of them faulted; it and those behind it are dropped.
+            DeviceFault: one of them faulted; it and those after it are dropped.
             CapacityError: their queue does not fit the RAM.
         """
         size = len(batch) * TASK_BYTES

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.errors import UsageError
-
-if TYPE_CHECKING:
-    from covp.runtime.session import Session
+from covp.runtime.resident import Resident
 
 ALIGNMENT = 16
 
@@ -21,28 +18,24 @@ class DeviceTensor:
 
     Attributes:
         shape, dtype: as of the numpy array it came from; dtype is little-endian.
-        address: of the first element, a multiple of 16.
+        session: where it lives.
     """
 
-    def __init__(self, session: Session, array: ArrayLike) -> None:
+    def __init__(self, session: Resident, array: ArrayLike) -> None:
         values = np.asarray(array)
         if values.dtype.kind not in "iufb" or values.dtype.itemsize > 8:
             raise UsageError(f"a tensor of {values.dtype} cannot be put on the device")
+        self.session = session
         self.shape: tuple[int, ...] = values.shape
         self.dtype: np.dtype[Any] = values.dtype.newbyteorder("<")
         what = f"tensor {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}"
-        block = session._memory.ram.allocate(self.nbytes, ALIGNMENT, what)
-        self.address = block.address
-        self._session = session
-        # a tensor that nobody holds any more gives its memory back
-        self._release = weakref.finalize(self, session._memory.ram.free, block)
-        self._release.atexit = False
+        self._placed = session.place(self.nbytes, ALIGNMENT, what)
         self.write(values)
 
     @property
-    def session(self) -> Session:
-        """Where it lives."""
-        return self._session
+    def address(self) -> int:
+        """Of the first element, a multiple of 16."""
+        return self._placed.address
 
     @property
     def nbytes(self) -> int:
@@ -52,13 +45,15 @@ class DeviceTensor:
     def numpy(self) -> NDArray[Any]:
         """A copy of its present content; queued calls run first."""
         self._check_alive()
-        self._session.sync()
-        raw = self._session._io.read(self.address, self.nbytes) if self.nbytes else b""
+        raw = self.session.read(self.address, self.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
         return np.array(values)
 
     def write(self, array: ArrayLike) -> None:
         """Replace the content; queued calls run first, on the old content.
+
+        Args:
+            array: of exactly this shape and dtype.
 
         Raises:
             UsageError: another shape or dtype.
@@ -70,29 +65,26 @@ class DeviceTensor:
                 f"a tensor of shape {self.shape} {self.dtype.name} cannot take an array of shape "
                 f"{values.shape} {values.dtype.name}"
             )
-        self._session.sync()
-        if self.nbytes:
-            data = np.ascontiguousarray(values, self.dtype).tobytes()
-            self._session._io.write(self.address, data)
+        self.session.write(self.address, np.ascontiguousarray(values, self.dtype).tobytes())
 
     def free(self) -> None:
         """Give the memory back; queued calls run first. A second call does nothing."""
-        if self._release.alive:
-            self._session.sync()
-            self._release()
+        if self._placed.alive:
+            self.session.sync()
+            self._placed.free()
 
     def _check_alive(self) -> None:
-        self._session._check_open()
-        if not self._release.alive:
+        self.session.check_open()
+        if not self._placed.alive:
             raise UsageError("the tensor was freed")
 
-    def check_usable_in(self, session: Session, where: str) -> None:
+    def check_usable_in(self, session: Resident, where: str) -> None:
         """Raises UsageError: it was freed, or lives on the device of another session."""
         self._check_alive()
-        if session is not self._session:
+        if session is not self.session:
             raise UsageError(
                 f"{where}: the tensor lives in another session, on "
-                f"{self._session.platform.name}; copy it with session.tensor(tensor.numpy())"
+                f"{self.session.platform.name}; copy it with session.tensor(tensor.numpy())"
             )
 
     def __repr__(self) -> str:

@@ -81,7 +81,7 @@ def _wait(bench: Bench) -> int:
 
 
 def _memory(bench: Bench) -> NDArray[np.uint8]:
-    return np.frombuffer(bench.session._io.read(*bench.arena()), np.uint8)
+    return np.frombuffer(bench.session.read(*bench.arena()), np.uint8)
 
 
 def _job(bench: Bench, values: Values) -> tuple[int, NDArray[np.intp]]:

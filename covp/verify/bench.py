@@ -20,7 +20,7 @@ from covp.codegen.offload import (
     split_graph,
 )
 from covp.device.virtual import VirtualDevice
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
@@ -28,12 +28,7 @@ from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
-from covp.runtime.abi import FLOATS, WORDS, Task
-from covp.runtime.elf import global_names
-from covp.runtime.module import Call, Module
 from covp.runtime.session import Session
-from covp.runtime.signature import VOID, Signature
-from covp.toolchain import Source
 
 GUARD = 0xA5
 _ARENA = 64 * 1024
@@ -97,12 +92,7 @@ class Bench:
     def _load_driver(self, irq: int | None) -> None:
         name = self.backend.name
         files = checked_driver(self.backend, self.base, irq)
-        sources = [Source(f, text) for f, text in files.items() if f.endswith((".c", ".S"))]
-        headers = {file: text for file, text in files.items() if file.endswith(".h")}
-        session = self.session
-        objects = session.toolchain.compile(sources, headers, flags=("-g1", *FLAGS))
-        image = session._place(objects, f"driver of {name}", global_names(objects))
-        self.driver = session._add(Module(session, image, name))
+        self.driver = self.session.load_sources(files, f"driver of {name}", flags=("-g1", *FLAGS))
 
     def reset(self) -> None:
         """Forget a job that went wrong."""
@@ -147,22 +137,10 @@ class Bench:
             raise AcceleratorError(
                 f"accelerator {self.backend.name}: its driver defines no function {function}"
             )
-        words, floats = [], []
-        for value in arguments:
-            if isinstance(value, float) and self.platform.core.has("fpu"):
-                floats.append(value)
-            elif isinstance(value, float):
-                words.append(int(np.float32(value).view(np.uint32)))
-            else:
-                words.append(value & 0xFFFFFFFF)
-        if len(words) > WORDS or len(floats) > FLOATS:
-            raise AcceleratorError(
-                f"accelerator {self.backend.name}: covp verify passes up to {WORDS} integers and "
-                f"{FLOATS} floats to a driver function, {function} takes {len(arguments)}"
-            )
-        task = Task(image.symbols[function].value, words=tuple(words), floats=tuple(floats))
-        call = Call(self.session, Signature(function, (), VOID), task, ())
-        self.session._queue.run([call])
+        try:
+            self.session.call(image.symbols[function].value, *arguments, name=function)
+        except UsageError as error:
+            raise AcceleratorError(f"accelerator {self.backend.name}: {error}") from None
 
 
 class _Layer:
@@ -198,7 +176,7 @@ class _Layer:
         self, outputs: Sequence[Tensor]
     ) -> tuple[list[NDArray[Any]], list[int], list[tuple[int, int]]]:
         """The results, the damaged addresses, the places."""
-        raw = np.frombuffer(self.bench.session._io.read(self.base, self.size), np.uint8)
+        raw = np.frombuffer(self.bench.session.read(self.base, self.size), np.uint8)
         expected = self.image.copy()
         results = []
         for tensor in outputs:
@@ -256,26 +234,26 @@ class _Layer:
         """Bring what was placed since into the device, without touching earlier results."""
         if self._loaded:
             return
-        io = self.bench.session._io
-        present = np.frombuffer(io.read(self.base, self.size), np.uint8)
+        session = self.bench.session
+        present = np.frombuffer(session.read(self.base, self.size), np.uint8)
         fresh = self.image.copy()
         if self._started:
             for start, size in self._written:
                 fresh[start : start + size] = present[start : start + size]
         self._started = True
-        io.write(self.base, fresh.tobytes())
+        session.write(self.base, fresh.tobytes())
         self._loaded = True
 
     def _requantize(self, step: Requantize) -> None:
         """The core's part, computed by the reference."""
-        io = self.bench.session._io
-        raw = io.read(self._addresses[id(step.sums)], 4 * step.output.size)
+        session = self.bench.session
+        raw = session.read(self._addresses[id(step.sums)], 4 * step.output.size)
         sums = np.frombuffer(raw, np.int32).reshape(-1, step.multiplier.size)
         scaled = multiply_by_quantized_multiplier(sums, step.multiplier, step.shift)
         result = np.clip(scaled + step.zero_point, *step.clamp).astype(np.int8)
         target = self._word(step.output)
         self._store()
-        io.write(target, result.tobytes())
+        session.write(target, result.tobytes())
 
 
 class ProgramBench:

@@ -196,13 +196,13 @@ def test_a_stack_that_runs_out(code: Module) -> None:
 
 def test_an_endless_loop_is_over_with_the_time(session: Session, code: Module) -> None:
     kept = session.tensor(np.arange(5, dtype=np.int32))
-    session._queue.timeout = 0.2
+    session.timeout = 0.2
     with pytest.raises(DeviceFault) as caught:
         code["forever"]().result()
     fault = caught.value
     assert fault.kind == "timeout" and "0.2 seconds" in fault.detail
     assert fault.symbol is not None and fault.symbol.startswith("forever")
-    session._queue.timeout = 20
+    session.timeout = 20
     assert code["add"](2, 3).result() == 5
     assert kept.numpy().tolist() == [0, 1, 2, 3, 4]
 

@@ -82,7 +82,7 @@ def test_a_session_in_use_cannot_be_closed(open_session: Open) -> None:
     wait(flag)
     thread = threading.Thread(target=session.sync)
     thread.start()
-    while not session._io.busy:
+    while not session.io.busy:
         time.sleep(0.001)
     with pytest.raises(UsageError, match="in use"):
         session.close()

@@ -294,7 +294,7 @@ def test_an_endless_loop_is_a_fault(session: Session) -> None:
 def test_a_long_queue_runs_in_what_memory_is_left(open_session: Open) -> None:
     session = open_session("hifive1")
     module = session.load_c(COUNTER)
-    fill = max(gap.size for gap in session._memory.ram.gaps()) - 300
+    fill = max(gap.size for gap in session.image_memory.ram.gaps()) - 300
     held = session.tensor(np.zeros(fill, np.int8))
     calls = [module["add"](1) for _ in range(200)]
     assert [call.result() for call in calls] == list(range(1, 201))

@@ -357,4 +357,4 @@ def test_more_arguments_than_verify_can_pass() -> None:
         def startup(self) -> list[CCall]:
             return [CCall("fc_prepare", "fc_more.h", tuple(range(13)))]
 
-    assert "takes 13" in str(_failure(Many).failure)
+    assert "needs 13 argument words" in str(_failure(Many).failure)

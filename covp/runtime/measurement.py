@@ -1,0 +1,118 @@
+"""`Measurement`: the cost of one inference by layer, from the counts of device and units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covp.device.base import Abilities, PhaseCount, Stop
+from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.program import Program
+from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
+
+OUTSIDE, BETWEEN, FIRST_LAYER = range(3)
+"""Phases of an inference: the task runner, the run function itself, and from here on the layers."""
+
+
+class Measurement:
+    """What is counted while a program's layers run, from when this is made.
+
+    Args:
+        program: whose layers they are.
+        abilities: of the device.
+        markers: (address, phase) of the program's code, see `CountsByPhase.set_phases`.
+    """
+
+    def __init__(
+        self, program: Program, abilities: Abilities, markers: Sequence[tuple[int, int]]
+    ) -> None:
+        self._program = program
+        self._hardware = abilities.hardware
+        if abilities.phases is not None:
+            abilities.phases.set_phases(markers)
+        self._units = self._job_units()
+        for unit in self._units.values():
+            unit.forget_jobs()
+        self._uses = self._instruction_uses()
+
+    def profile(self, stops: Sequence[Stop]) -> Profile:
+        """The cost, from the device's executions in their order."""
+        cost = Cost.of(stops)
+        layers, between = self._layers(stops, cost), Cost(None, None)
+        if all(stop.phases for stop in stops):
+            phases = _summed(stops)
+            layers = self._counted_layers(phases)
+            between = Cost(phases[BETWEEN].instructions, phases[BETWEEN].cycles)
+            inside = phases[BETWEEN:]
+            cost = Cost(
+                sum(count.instructions for count in inside),
+                sum(count.cycles for count in inside),
+                cost.seconds,
+                cost.sources,
+            )
+        return Profile(
+            program=self._program.name,
+            instructions=cost.instructions,
+            cycles=cost.cycles,
+            clock_hz=self._program.platform.clock_hz,
+            layers=layers,
+            between=between,
+            jobs=self._jobs(),
+            measured=cost.seconds,
+            sources=cost.sources,
+        )
+
+    def _layers(self, stops: Sequence[Stop], cost: Cost) -> tuple[LayerProfile, ...]:
+        """Of a device that does not count by phase: one execution per layer tells them apart."""
+        layers = self._program.layers
+        if len(stops) != len(layers) or cost.cycles is None:
+            return ()
+        return tuple(
+            LayerProfile(layer, stop.instructions, stop.cycles)
+            for layer, stop in zip(layers, stops, strict=True)
+        )
+
+    def _counted_layers(self, phases: Sequence[PhaseCount]) -> tuple[LayerProfile, ...]:
+        jobs = [job for unit in self._units.values() for job in unit.jobs]
+        return tuple(
+            LayerProfile(
+                layer, count.instructions, count.cycles, _offload(jobs, phase, count.cycles)
+            )
+            for phase, (layer, count) in enumerate(
+                zip(self._program.layers, phases[FIRST_LAYER:], strict=True), FIRST_LAYER
+            )
+        )
+
+    def _jobs(self) -> dict[str, int]:
+        """Jobs that each accelerator received; of units in the core, instructions."""
+        jobs = {name: len(unit.jobs) for name, unit in self._units.items()}
+        return jobs | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()}
+
+    def _job_units(self) -> dict[str, JobUnit]:
+        """The hardware models of the program's accelerators that keep a record of their jobs."""
+        present = self._hardware.peripherals if self._hardware is not None else {}
+        named = {
+            a.name: present[a.name][1] for a in self._program.accelerators if a.name in present
+        }
+        return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
+
+    def _instruction_uses(self) -> dict[str, int]:
+        """How often the instructions of the program's tightly coupled units were executed."""
+        if self._hardware is None:
+            return {}
+        hardware = self._hardware
+        names = [a.name for a in self._program.accelerators if a.name not in hardware.peripherals]
+        return {name: sum(hardware.instruction_uses(name).values()) for name in names}
+
+
+def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:
+    """The counts of several executions, by phase."""
+    rows = zip(*(stop.phases for stop in stops), strict=True)
+    return [
+        PhaseCount(sum(c.instructions for c in row), sum(c.cycles for c in row)) for row in rows
+    ]
+
+
+def _offload(jobs: Sequence[JobRecord], phase: int, cycles: int) -> Offload | None:
+    """How a layer's cycles split, from the jobs that were started in it."""
+    own = sorted((job for job in jobs if job.phase == phase), key=lambda job: job.start)
+    return Offload.of(own, cycles) if own else None

@@ -1,0 +1,297 @@
+"""`Resident`: a device with covp's runtime in its memory: place data there, call addresses."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from covp.device.base import LowLevelDevice
+from covp.errors import UsageError
+from covp.platform_file import Platform, load_platform
+from covp.runtime.abi import untyped_task
+from covp.runtime.call import Call
+from covp.runtime.devices import open_device
+from covp.runtime.image import place_runtime, runtime_exports
+from covp.runtime.linking import ALIGNMENT, ImageMemory, LoadedImage, write_image
+from covp.runtime.profile import Cost, Profile
+from covp.runtime.signature import CType, Signature
+from covp.runtime.task_queue import TaskQueue
+from covp.runtime.transfers import MeteredDevice
+from covp.toolchain import get_toolchain
+
+_WORD = CType("int", "uint32_t", 4)
+_Self = TypeVar("_Self", bound="Resident")
+
+
+class Placed:
+    """Bytes of RAM that belong to the host; `Resident.place` makes them.
+
+    They are given back by `free`, or when nobody holds this object any more.
+
+    Attributes:
+        address: of the first byte.
+        nbytes: how many.
+    """
+
+    def __init__(self, memory: ImageMemory, nbytes: int, alignment: int, what: str) -> None:
+        block = memory.ram.allocate(nbytes, alignment, what)
+        self.address, self.nbytes = block.address, nbytes
+        self._release = weakref.finalize(self, memory.ram.free, block)
+        self._release.atexit = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the bytes still belong to it."""
+        return bool(self._release.alive)
+
+    def free(self) -> None:
+        """Give the bytes back. A second call does nothing."""
+        self._release()
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A state that `Resident.restore` goes back to.
+
+    Attributes:
+        owner: whose state it is.
+        images: what was loaded; the same has to be there when it is restored.
+        state: the device's.
+    """
+
+    owner: Resident
+    images: tuple[LoadedImage, ...]
+    state: object
+
+
+class Resident:
+    """What tensors and modules live on: memory, the task queue, and the runtime's own image.
+
+    Calls are queued and run together when a result is needed (`Call.result`,
+    `DeviceTensor.numpy`) or at `sync`; ``strict=True`` runs each at once.
+
+    Args:
+        platform: a platform, its name or the path of its YAML file.
+        device: what the platform runs on: a name ("virtual" is the emulated core) or a device.
+        toolchain: "zig" or "gcc".
+        strict: run every call when it is made.
+        timeout: seconds of host time that what is run together may take; None is the device's
+            default. A program that takes longer faults.
+
+    Attributes:
+        device: what the platform runs on.
+        io: the device, with its transfers counted.
+        image_memory: which bytes of the target are in use.
+        queue: the calls that wait.
+        images: everything that is loaded, the runtime first.
+        latest: the profile of the latest inference; None before the first.
+
+    Raises:
+        PlatformError, ToolchainError, UsageError, CapacityError: with one line each.
+    """
+
+    def __init__(
+        self,
+        platform: Platform | str | Path,
+        device: str | LowLevelDevice = "virtual",
+        toolchain: str = "zig",
+        strict: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        self.platform = load_platform(platform)
+        self.toolchain = get_toolchain(toolchain, self.platform.core)
+        self.strict = strict
+        self.image_memory = ImageMemory(self.platform)
+        runtime = place_runtime(self.toolchain, self.platform, self.image_memory)
+        self.images: list[LoadedImage] = []
+        self.exports = runtime_exports(runtime)
+        self.latest: Profile | None = None
+        self._open = True
+        self.device: LowLevelDevice = (
+            open_device(device, self.platform) if isinstance(device, str) else device
+        )
+        self.io = MeteredDevice(self.device)
+        self.queue = TaskQueue(self.platform, self.io, self.image_memory, runtime, timeout)
+        self.load_image(runtime)
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._open and kind is None:
+                self.sync()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let the device go; queued calls are dropped. A second call does nothing.
+
+        Raises:
+            UsageError: the device is executing, for another thread; nothing was closed.
+        """
+        if self._open:
+            if self.io.busy:
+                raise UsageError(
+                    f"the session on {self.platform.name} is in use: a call is running on its "
+                    "device; wait for it, or set a timeout"
+                )
+            self._open = False
+            self.queue.drop_all()
+            if self.device.abilities.closing is not None:
+                self.device.abilities.closing.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `close` was not called yet."""
+        return self._open
+
+    def check_open(self) -> None:
+        """Raises UsageError after `close`."""
+        if not self._open:
+            raise UsageError("the session is closed")
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def place(self, data: bytes | int, alignment: int = ALIGNMENT, what: str = "data") -> Placed:
+        """Bytes of RAM for the host's use.
+
+        Args:
+            data: the content, or the number of bytes, whose content is then undefined.
+            alignment: of the address, a power of two.
+            what: names them where they do not fit.
+
+        Raises:
+            CapacityError: they do not fit the RAM.
+        """
+        self.check_open()
+        nbytes = data if isinstance(data, int) else len(data)
+        placed = Placed(self.image_memory, nbytes, alignment, what)
+        if not isinstance(data, int):
+            self.write(placed.address, data)
+        return placed
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes of the target's memory; queued calls run first.
+
+        Raises:
+            DeviceError: outside the memory.
+        """
+        self.sync()
+        return self.io.read(address, size) if size else b""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes in the target's memory; queued calls run first.
+
+        Raises:
+            DeviceError: outside the memory.
+        """
+        self.sync()
+        if data:
+            self.io.write(address, data)
+
+    def load_image(self, image: LoadedImage) -> None:
+        """Write a linked image to its place; faults name its code from then on."""
+        write_image(self.io, image.elf)
+        if self.device.abilities.names is not None:
+            self.device.abilities.names.add_debug_info(image.elf.content)
+        self.images.append(image)
+
+    def unload_image(self, image: LoadedImage) -> None:
+        """Give an image's memory back."""
+        if self._open and self.device.abilities.names is not None:
+            self.device.abilities.names.remove_debug_info(image.elf.content)
+        self.image_memory.release(image)
+        self.images.remove(image)
+
+    # -- calls --------------------------------------------------------------------------------
+
+    def call(self, address: int, *arguments: int | float, name: str = "") -> int:
+        """Call an address now, after the queued calls.
+
+        Args:
+            address: of the function, with the Thumb bit on Arm.
+            arguments: in C order; an int is a word of 32 bits (two's complement or an address), a
+                float is a float32.
+            name: of the function, for errors.
+
+        Returns:
+            The word in the first result register.
+
+        Raises:
+            UsageError: more arguments than the calling convention passes here.
+            DeviceFault: the function faulted.
+        """
+        self.sync()
+        what = name or f"0x{address:08x}"
+        task = untyped_task(self.platform.core, address, arguments, what)
+        call = Call(Signature(what, (), _WORD), task)
+        self.queue.run([call])
+        return int(call.result() or 0)
+
+    def enqueue(self, call: Call) -> None:
+        """Let a call wait for `sync`; with ``strict`` run it."""
+        self.queue.add(call)
+        if self.strict:
+            self.sync()
+
+    def sync(self) -> Cost:
+        """Run the queued calls; their cost together, as far as the device can tell.
+
+        Raises:
+            DeviceFault: one of them faulted; it and those after it are dropped.
+        """
+        self.check_open()
+        return Cost.of(self.queue.run_all())
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of host time for what is run together; None is the device's default."""
+        return self.queue.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self.queue.timeout = seconds
+
+    # -- going back ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The state of the device: memory, registers, counters, clock and peripherals.
+
+        Queued calls run first.
+
+        Raises:
+            UsageError: the device cannot save its state.
+        """
+        self.sync()
+        ability = self.device.abilities.state
+        if ability is None:
+            raise UsageError(f"the device of {self.platform.name} cannot save its state")
+        return Snapshot(self, tuple(self.images), ability.save_state())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot; queued calls are dropped.
+
+        Tensors that were made since keep their memory, whose content is what it was before them.
+
+        Raises:
+            UsageError: it was taken in another session, or with other modules loaded.
+        """
+        self.check_open()
+        ability = self.device.abilities.state
+        if snapshot.owner is not self or ability is None:
+            raise UsageError("a snapshot can be restored in the session that it was taken in only")
+        if snapshot.images != tuple(self.images):
+            raise UsageError(
+                "the snapshot was taken with other modules loaded; load and unload before it"
+            )
+        self.queue.drop_all()
+        ability.load_state(snapshot.state)
