@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.registry import find_backend
+from covp.accelerator.registry import find_backends
 from covp.codegen.compile import ScheduleChoice, compile
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.equality import differences
@@ -158,7 +158,7 @@ def evaluate(
     """
     platform = load_platform(platform)
     # in front of the model: their files may register its operators
-    backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
+    backends = find_backends(accelerators)
     graph = load_model(model)
     program = compile(
         graph,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from covp.accelerator import (
     table,
     tensor,
 )
+from covp.accelerator.driver_template import driver_file
+from covp.c_names import c_prefix
 from covp.graph.pattern import Match
 from covp.graph.resolved import QuantizedConv2D
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
@@ -126,15 +127,12 @@ class Gemm(Accelerator):
         return max(1, min(by_sums, by_input, layer.out_height))
 
     def driver(self, base: int) -> Mapping[str, str]:
-        """gemm.c, which cuts a layer into strips; the register header is generated."""
-        folder = files(__package__)
-        source = folder.joinpath("gemm.c").read_text(encoding="utf-8")
-        if self.values["wait"] == "sleep":
-            source = '#include "gemm_place.h"\n#define GEMM_LINE GEMM_IRQ\n' + source
+        """A driver that cuts a layer into strips; the register header is generated."""
+        name, interrupt = self.name, self.values["wait"] == "sleep"
         return {
-            "gemm_registers.h": self.job.registers.c_header("GEMM", base),
-            "gemm.h": folder.joinpath("gemm.h").read_text(encoding="utf-8"),
-            "gemm.c": source,
+            f"{name}_registers.h": self.job.registers.c_header(c_prefix(name), base),
+            f"{name}.h": driver_file(__package__, "driver.h.in", name),
+            f"{name}.c": driver_file(__package__, "driver.c.in", name, interrupt=interrupt),
         }
 
     def check(self, job: JobValues) -> str | None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import Argument, CCall, Constant, Requantize, Step, Words, Workspace
 from covp.accelerator.declared import TIMING, WAIT
+from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.c_names import c_prefix
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.resolved import QuantizedConv2D, resolve
 from covp.hardware.job_unit import MemoryPort, Work
+from covp.hardware.registers import RegisterMap
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""
@@ -97,17 +99,16 @@ class QConv2dBackend(AcceleratorBackend):
 
     def _call(self, job: QuantizedConv2D, match: Match, result: Argument) -> CCall:
         words = Words("job", register_image(job, bool(self.values["requantize"])))
-        return CCall("qconv2d_run", "qconv2d.h", (words, match.bindings["input"], result))
+        return CCall(f"{self.name}_run", f"{self.name}.h", (words, match.bindings["input"], result))
 
     def driver(self, base: int) -> Mapping[str, str]:
         """The driver, with a header of register addresses made from the hardware model's map."""
-        folder = files(__package__)
-        source = folder.joinpath("qconv2d.c").read_text(encoding="utf-8")
-        sleep = '#include "qconv2d_place.h"\n#define QCONV2D_LINE QCONV2D_IRQ\n'
+        name, interrupt = self.name, self.values["wait"] == "sleep"
+        registers: RegisterMap = self.peripheral_class().registers
         return {
-            "qconv2d_registers.h": self.peripheral_class().registers.c_header("QCONV2D", base),
-            "qconv2d.h": folder.joinpath("qconv2d.h").read_text(encoding="utf-8"),
-            "qconv2d.c": sleep + source if self.values["wait"] == "sleep" else source,
+            f"{name}_registers.h": registers.c_header(c_prefix(name), base),
+            f"{name}.h": driver_file(__package__, "driver.h.in", name),
+            f"{name}.c": driver_file(__package__, "driver.c.in", name, interrupt=interrupt),
         }
 
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
 from covp.plugins import call_hook
 
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_B = TypeVar("_B", bound="AcceleratorBackend")
 
 
 class AcceleratorBackend(ABC):
     """One accelerator as the compiler sees it. Subclasses set the class attributes.
 
     Attributes:
-        name: as users write it behind ``-a``, and the target that reports show.
+        name: as users write it after ``-a``. An instance may have another name of its own, see
+            `renamed`: the C names of its driver and the target that reports show.
         patterns: what the accelerator looks for; earlier ones go first.
         peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
         parameters: what users may set behind the name: ``name:key=value,key=value``. Those that
@@ -33,7 +36,7 @@ class AcceleratorBackend(ABC):
         values: the parameters of this instance, each of its declared type.
     """
 
-    name: ClassVar[str]
+    name: str
     patterns: ClassVar[Sequence[Pattern]]
     peripheral: ClassVar[str | type[Any]]
     parameters: ClassVar[Sequence[Parameter]] = ()
@@ -46,12 +49,23 @@ class AcceleratorBackend(ABC):
             UsageError: an unknown parameter, a wrong type or a value outside its limits.
             AcceleratorError: the class's name is no C identifier.
         """
-        if not (isinstance(self.name, str) and _C_NAME.fullmatch(self.name)):
-            raise AcceleratorError(
-                f"accelerator {self.name!r}: its name becomes a part of C names; only letters, "
-                "digits and _ can be in it, the first one no digit"
-            )
+        wrong = name_problem(self.name)
+        if wrong:
+            raise AcceleratorError(f"accelerator {self.name!r}: {wrong}")
         self.values = read_parameters(self.name, self.parameters, values or {})
+
+    def renamed(self: _B, name: str) -> _B:
+        """The same accelerator as an instance with a name of its own.
+
+        Raises:
+            UsageError: the name cannot be a part of C names.
+        """
+        wrong = name_problem(name)
+        if wrong:
+            raise UsageError(f"accelerator {name!r}: {wrong}")
+        other = copy.copy(self)
+        other.name = name
+        return other
 
     @classmethod
     def description(cls) -> str:
@@ -60,13 +74,15 @@ class AcceleratorBackend(ABC):
 
     @property
     def spec(self) -> str:
-        """What `find_backend` takes for this instance: the name and what is not default."""
+        """The text that `find_backend` makes this instance of: names and changed parameters."""
         changed = [
             f"{p.name}={p.text(self.values[p.name])}"
             for p in self.parameters
             if self.values[p.name] != p.default
         ]
-        return ":".join([self.name, ",".join(changed)] if changed else [self.name])
+        kind = type(self).name
+        instance = f"{self.name}=" if self.name != kind else ""
+        return f"{instance}{kind}{':' if changed else ''}{','.join(changed)}"
 
     @abstractmethod
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
@@ -151,6 +167,16 @@ class AcceleratorBackend(ABC):
         model = self.peripheral_class()
         taken = inspect.signature(model).parameters
         return model(**{key: value for key, value in self.values.items() if key in taken})
+
+
+def name_problem(name: object) -> str:
+    """The reason why an accelerator cannot have a name; empty where it can."""
+    if not (isinstance(name, str) and _C_NAME.fullmatch(name)):
+        return (
+            "its name becomes a part of C names; only letters, digits and _ can be in it, the "
+            "first one no digit"
+        )
+    return "cpu is the core itself" if name == "cpu" else ""
 
 
 def new_peripheral(backend: AcceleratorBackend) -> Any:

@@ -74,13 +74,13 @@ def partition(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Partition
     backwards, so that a pattern of several operators is seen before its parts.
 
     Raises:
-        UsageError: one accelerator is named twice.
+        UsageError: two backends have one name.
         AcceleratorError: a backend broke its contract; the text names it and the layer.
     """
     names = [backend.name for backend in backends]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"accelerator {name} is named twice; its drivers would clash")
+            raise UsageError(f"two accelerators are named {name}; the names tell them apart")
     taken: set[Op] = set()
     placements: list[Placement] = []
     refusals: list[list[Refusal]] = []

@@ -10,20 +10,23 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain, count
 from pathlib import Path
 from types import ModuleType
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Parameter, split_parameters
+from covp.c_names import c_prefix
 from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
 from covp.plugins import describe, load_file
 
 ENTRY_POINTS = "covp.accelerators"
 _BUILT_IN = "covp.accel_backends"
+_INSTANCE = re.compile(r"^(?P<instance>[^=:/\\]*)=(?P<spec>.*)$")
 _FILE = re.compile(r"^(?P<path>.+\.py)(:(?P<name>[A-Za-z_]\w*))?(:(?P<parameters>.*))?$")
 
 
@@ -45,12 +48,55 @@ class BackendInfo:
 
 
 def find_backend(spec: str) -> AcceleratorBackend:
-    """A backend by "name", "file.py:Class" or "file.py", each with ":key=value,..." behind.
+    """A backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
+
+    The instance may be given a name of its own in front of all: "small=gemm:size=8".
 
     Raises:
         UsageError: an unknown name or parameter, or no such file or class.
         AcceleratorError: the plug-in or file cannot be loaded or holds something else.
     """
+    named = _INSTANCE.match(spec)
+    if named is not None:
+        return _make(named["spec"]).renamed(named["instance"].strip())
+    return _make(spec)
+
+
+def find_backends(
+    accelerators: Sequence[str | AcceleratorBackend],
+) -> list[AcceleratorBackend]:
+    """Backends of which no two have one name.
+
+    Where an accelerator is named several times without names of their own, the second one becomes
+    ``gemm_2`` and so on.
+
+    Args:
+        accelerators: as `find_backend` takes them, or backends.
+
+    Raises:
+        UsageError, AcceleratorError: see `find_backend`; or two instances are given one name.
+    """
+    found = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
+    own = [c_prefix(backend.name) for backend in found if backend.name != type(backend).name]
+    for backend in found:
+        if own.count(c_prefix(backend.name)) > 1:
+            raise UsageError(f"two accelerators are named {backend.name}; C names tell no case")
+    used = set(own)
+    return [
+        backend if backend.name != type(backend).name else _distinct(backend, used)
+        for backend in found
+    ]
+
+
+def _distinct(backend: AcceleratorBackend, used: set[str]) -> AcceleratorBackend:
+    """The backend under its own name or, where that is used, with a number."""
+    names = chain([backend.name], (f"{backend.name}_{number}" for number in count(2)))
+    name = next(name for name in names if c_prefix(name) not in used)
+    used.add(c_prefix(name))
+    return backend if name == backend.name else backend.renamed(name)
+
+
+def _make(spec: str) -> AcceleratorBackend:
     file = _FILE.match(spec)
     if file is not None:
         backend = _from_file(Path(file["path"]), file["name"])

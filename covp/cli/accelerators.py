@@ -27,7 +27,7 @@ def accelerators(
             raise click.UsageError("--registers needs the name of an accelerator")
         click.echo(_register_map(accelerator, registers, platform), nl=False)
         return
-    name = find_backend(accelerator).name if accelerator is not None else None
+    name = type(find_backend(accelerator)).name if accelerator is not None else None
     known = [info for info in list_backends() if name in (None, info.name)]
     if as_json:
         print_json(

@@ -24,7 +24,8 @@ accelerators = click.option(
     "accelerators",
     multiple=True,
     metavar="ACCEL",
-    help="A name from `covp accelerators` or file.py:Class, with :key=value,...",
+    help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
+    "NAME=ACCEL names the instance.",
 )
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True

@@ -8,7 +8,7 @@ from pathlib import Path
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement
-from covp.accelerator.registry import find_backend
+from covp.accelerator.registry import find_backends
 from covp.c_names import c_name
 from covp.codegen.arena import ALIASES, ArenaPlan
 from covp.codegen.calls import StartupCode, emit_calls
@@ -47,9 +47,10 @@ def compile(
     Args:
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
-        accelerators: names ("qconv2d", "qconv2d:requantize=false", "file.py:Class") or backends. A
-            layer that several take goes to the one with the smallest estimate of its cycles, or
-            to the first of them where one does not estimate.
+        accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
+            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. A layer
+            that several accept goes to the one with the smallest estimate of its cycles, or to the
+            first of them where one does not estimate.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
@@ -59,7 +60,7 @@ def compile(
     """
     graph = model if isinstance(model, Graph) else load_model(model)
     platform = load_platform(platform)
-    backends = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
+    backends = find_backends(accelerators)
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(run_passes(graph), backends)

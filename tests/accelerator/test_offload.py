@@ -65,7 +65,7 @@ def test_the_bits_are_those_of_the_reference_and_instructions_are_saved(
     alone = covp.compile(graph, platform)
     program = covp.compile(graph, platform, accelerators=[spec])
     assert [layer.target for layer in program.layers] == SPLITS[spec]
-    assert [accelerator.name for accelerator in program.accelerators] == [spec]
+    assert [(a.name, a.spec) for a in program.accelerators] == [("qconv2d", spec)]
     x = np.random.default_rng(0).integers(-128, 128, (1, 8, 6, 3)).astype(np.int8)
     (want,) = program.reference([x])
     instructions: list[int] = []

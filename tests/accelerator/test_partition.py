@@ -104,5 +104,5 @@ def test_a_broken_backend_is_named_with_the_layer() -> None:
 
 
 def test_one_accelerator_twice_is_refused() -> None:
-    with pytest.raises(UsageError, match="unit is named twice"):
+    with pytest.raises(UsageError, match="two accelerators are named unit"):
         partition(chain("RELU"), [backend("unit"), backend("unit")])
