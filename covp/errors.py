@@ -9,6 +9,7 @@
     ├── ToolchainError        a C compiler failed or is missing
     ├── CapacityError         a program, tensor or stack does not fit the memory
     ├── AcceleratorError      a backend or peripheral broke its contract
+    ├── WrongResult           a layer ran and its outputs, or the memory around them, are wrong
     └── DeviceError           the way to the core failed (transport, emulator, closed session)
         └── DeviceFault       the program on the core did something the hardware forbids
 """
@@ -55,6 +56,10 @@ class CapacityError(CovpError):
 
 class AcceleratorError(CovpError):
     """An accelerator's backend, driver or model broke its contract."""
+
+
+class WrongResult(CovpError):
+    """A layer ran to its end, and its outputs or the memory around them are wrong."""
 
 
 class DeviceError(CovpError):

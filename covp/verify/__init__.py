@@ -9,7 +9,8 @@ from covp.testing import (
     PoolCase,
     SoftmaxCase,
 )
-from covp.verify.search import Verdict, check, verify
+from covp.verify.check import check
+from covp.verify.search import Verdict, verify
 
 __all__ = [
     "Case",

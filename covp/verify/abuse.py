@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
 from covp.testing import Case
-from covp.verify.bench import Bench
+from covp.verify.driver_bench import DriverBench
 
 _START, _STATUS = 0x00, 0x04
 _BUSY, _DONE = 1, 2
 _OUTSIDE = 0xFFFFFF00
 
 
-def abuse(bench: Bench, case: Case) -> tuple[int, str | None]:
+def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
     """Misuse the registers as a good job has left them.
 
     Args:
-        case: a layer that the accelerator takes; its last job is the good one.
+        case: a layer that the accelerator accepts; its last job is the good one.
 
     Returns:
         How many wrong uses were tried, and the first one that was not caught.
@@ -31,11 +31,11 @@ def abuse(bench: Bench, case: Case) -> tuple[int, str | None]:
     assert isinstance(unit, JobUnit)
     bench.run(case.graph(), case.inputs(), case.gap)
     tried = 0
-    for what, wrong in _wrong_uses(bench, unit, dict(unit.values)):
+    for use, wrong in _wrong_uses(bench, unit, dict(unit.values)):
         tried += 1
         failure = wrong()
         if failure is not None:
-            return tried, f"{bench.backend.name}: {what}: {failure}"
+            return tried, f"{bench.backend.name}: {use}: {failure}"
     return tried, None
 
 
@@ -43,15 +43,15 @@ Values = dict[str, int]
 Attempt = tuple[str, Callable[[], str | None]]
 
 
-def _wrong_uses(bench: Bench, unit: JobUnit, good: Values) -> Iterator[Attempt]:
+def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Attempt]:
     yield "a job started while one is running", partial(_start_while_busy, bench, unit, good)
     low, size = bench.arena()
     names = [r.name for r in unit.registers if r.offset >= FIRST_OFFSET and r.access == "rw"]
     pointers = [name for name in names if low <= good[name] < low + size]
     for name in pointers:
         for address in (_OUTSIDE, bench.platform.ram.end):
-            what = f"{name} at 0x{address:08x}, outside the memory"
-            yield what, partial(_refused, bench, good | {name: address})
+            use = f"{name} at 0x{address:08x}, outside the memory"
+            yield use, partial(_rejected, bench, good | {name: address})
     for name in names:
         halves = {0, good[name] & 0xFFFF, good[name] & 0xFFFF0000} - {good[name]}
         for value in halves if name not in pointers else ():
@@ -61,30 +61,30 @@ def _wrong_uses(bench: Bench, unit: JobUnit, good: Values) -> Iterator[Attempt]:
         for name in pointers:
             if name != target:
                 changed = good | {target: good[name]}
-                yield f"{target} on top of {name}", partial(_refused, bench, changed)
+                yield f"{target} on top of {name}", partial(_rejected, bench, changed)
 
 
-def _program(bench: Bench, values: Values) -> None:
+def _program(bench: DriverBench, values: Values) -> None:
     for register in bench.unit.registers:
         if register.offset >= FIRST_OFFSET:
             word = values[register.name].to_bytes(4, "little")
             bench.device.write_bus(bench.base + register.offset, word)
 
 
-def _write(bench: Bench, offset: int, value: int) -> None:
+def _write(bench: DriverBench, offset: int, value: int) -> None:
     bench.device.write_bus(bench.base + offset, value.to_bytes(4, "little"))
 
 
-def _wait(bench: Bench) -> int:
+def _wait(bench: DriverBench) -> int:
     """STATUS when the unit is done; reading it waits."""
     return int.from_bytes(bench.device.read_bus(bench.base + _STATUS, 4), "little")
 
 
-def _memory(bench: Bench) -> NDArray[np.uint8]:
+def _memory(bench: DriverBench) -> NDArray[np.uint8]:
     return np.frombuffer(bench.session.read(*bench.arena()), np.uint8)
 
 
-def _job(bench: Bench, values: Values) -> tuple[int, NDArray[np.intp]]:
+def _job(bench: DriverBench, values: Values) -> tuple[int, NDArray[np.intp]]:
     """The error code of a job, and the addresses that it wrote to (if the bytes changed)."""
     _program(bench, values)
     before = _memory(bench)
@@ -94,22 +94,22 @@ def _job(bench: Bench, values: Values) -> tuple[int, NDArray[np.intp]]:
     return (status >> 8 & 0xFF if status & _DONE else -1), changed
 
 
-def _refused(bench: Bench, values: Values) -> str | None:
+def _rejected(bench: DriverBench, values: Values) -> str | None:
     code, changed = _job(bench, values)
     if changed.size:
         return f"{changed.size} bytes of memory were written, first at 0x{changed[0]:08x}"
     if code <= 0:
-        return "the job was not refused: STATUS has no error code"
+        return "the job was not rejected: STATUS has no error code"
     return None if code in ERRORS.values() else f"STATUS.ERROR is {code}, which is not defined"
 
 
-def _harmless(bench: Bench, values: Values) -> str | None:
-    """Another job than the good one: refused, or it writes its result and nothing else."""
+def _harmless(bench: DriverBench, values: Values) -> str | None:
+    """Another job than the good one: rejected, or it writes its result and nothing else."""
     code, changed = _job(bench, values)
     if code not in ERRORS.values():
         return f"STATUS.ERROR is {code}, which is not defined"
     if code and changed.size:
-        return f"refused, but {changed.size} bytes were written, first at 0x{changed[0]:08x}"
+        return f"rejected, but {changed.size} bytes were written, first at 0x{changed[0]:08x}"
     latest = bench.unit.latest
     start, end = latest.span if latest is not None else (0, 0)
     beside = changed[(changed < start) | (changed >= end)]
@@ -118,11 +118,11 @@ def _harmless(bench: Bench, values: Values) -> str | None:
     return None
 
 
-def _start_while_busy(bench: Bench, unit: JobUnit, good: Values) -> str | None:
+def _start_while_busy(bench: DriverBench, unit: JobUnit, good: Values) -> str | None:
     _program(bench, good)
     _write(bench, _START, 1)
     if not unit.values["STATUS"] & _BUSY:
-        return None  # a job of no time cannot be disturbed
+        return None  # a job that takes no time cannot be disturbed
     _write(bench, _START, 1)
     code = unit.values["STATUS"] >> 8 & 0xFF
     done = _wait(bench)

@@ -1,47 +1,42 @@
-"""The search for a layer that an accelerator gets wrong, and its smallest form."""
+"""`verify`: random layers on an accelerator, and the smallest that it gets wrong."""
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
-from covp.errors import AcceleratorError, CovpError, DeviceFault, UsageError
-from covp.graph.reference import run_reference
+from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
-from covp.testing import Case, Layer
+from covp.plugins import call_hook
+from covp.testing import Case
 from covp.testing.layers import STRATEGIES
 from covp.verify.abuse import abuse
-from covp.verify.bench import Bench, LayerTooLarge, ProgramBench, open_bench
-
-_FLOAT_TOLERANCE = 1e-5
-
-
-class WrongResult(CovpError):
-    """A layer came out wrong."""
+from covp.verify.bench import Bench
+from covp.verify.check import open_bench, run_case
+from covp.verify.driver_bench import DriverBench
+from covp.verify.printed_test import printed_test, spec_of
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was tried and found.
+    """The layers that were tried, and the first failure.
 
     Attributes:
-        accelerator: as it was named.
-        tried: layers drawn, by operator; those that the accelerator refused are part of them.
+        accelerator: as the user named it.
+        tried: layers drawn, by operator; those that the accelerator rejected are part of them.
         accepted: layers that ran on it, by operator.
         abuses: wrong uses of the registers that were tried; 0 where the model is no `JobUnit`.
-        failure: the first thing that is wrong, or None.
-        test: a test that shows it, ready to be run with pytest; empty where nothing is wrong.
+        failure: the first wrong result, fault or uncaught misuse, or None.
+        test: a test that shows it, ready to be run with pytest; empty without a failure.
     """
 
     accelerator: str
@@ -52,40 +47,58 @@ class Verdict:
     test: str = ""
 
 
-def check(spec: str, case: Case, platform: str = "riscv32", toolchain: str = "zig") -> None:
-    """Run one layer on an accelerator: what the tests that `verify` prints do.
+class LayerSearch:
+    """Runs layers on a bench until one comes out wrong, then shrinks it.
 
-    Raises:
-        WrongResult: its outputs or the memory around them are not as they have to be.
-        CovpError: whatever else goes wrong, a fault of the driver included.
+    Attributes:
+        tried: layers that ran or were rejected before the first failure, by operator.
+        accepted: those of them that ran on the accelerator, by operator.
+        sample: the latest of those, or None.
+        failing: the smallest failing layer, or None.
+        error: its failure.
     """
-    with open_bench(find_backend(spec), platform, toolchain) as bench:
-        if not run_case(bench, case):
-            raise UsageError(f"accelerator {spec} does not take this layer: {case!r}")
 
-
-def run_case(bench: Bench | ProgramBench, case: Case) -> bool:
-    """Run one layer and compare; whether the accelerator took it. Raises WrongResult."""
-    graph, inputs = case.graph(), case.inputs()
-    outcome = bench.run(graph, inputs, case.gap)
-    if outcome.outputs is None:
-        return False
-    name = bench.backend.name
-    for got, wanted in zip(outcome.outputs, run_reference(graph, inputs), strict=True):
-        wrong = _differences(got, wanted)
-        if wrong.size:
-            at = np.unravel_index(int(wrong[0]), wanted.shape)
-            raise WrongResult(
-                f"{name}: {wrong.size} of {wanted.size} elements differ from the reference, first "
-                f"at {tuple(map(int, at))}: {got[at]} instead of {wanted[at]}"
-            )
-    if outcome.damage:
-        raise WrongResult(
-            f"{name}: {len(outcome.damage)} bytes outside the output were written, first at "
-            f"0x{outcome.damage[0]:08x}; buffers: "
-            + ", ".join(f"0x{a:08x}+{n}" for a, n in outcome.places)
+    def __init__(self, bench: Bench, examples: int, seed: int) -> None:
+        self.bench = bench
+        self.tried: Counter[str] = Counter()
+        self.accepted: Counter[str] = Counter()
+        self.sample: Case | None = None
+        self.failing: Case | None = None
+        self.error: CovpError | None = None
+        self._seed = seed
+        self._settings = settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
         )
-    return True
+
+    def run(self, strategy: st.SearchStrategy[Any]) -> bool:
+        """Try layers of a strategy; whether all came out right."""
+        attempts = with_seed(self._seed)(self._settings(given(strategy)(self._attempt)))
+        try:
+            attempts()
+        except CovpError:  # Hypothesis runs the smallest one last, so `failing` is that
+            return False
+        return True
+
+    def _attempt(self, case: Case) -> None:
+        try:
+            accepted = run_case(self.bench, case)
+        except CapacityError:
+            accepted = False
+        except CovpError as error:
+            self.failing, self.error = case, error
+            self.bench.reset()
+            raise
+        if self.failing is None:
+            self.tried[case.kind] += 1
+            if accepted:
+                self.accepted[case.kind] += 1
+                self.sample = case
 
 
 def verify(
@@ -99,65 +112,58 @@ def verify(
     """Try random layers of every operator that an accelerator looks for, then misuse it.
 
     Args:
-        examples: layers of each operator.
+        spec: a name, ``path/to/file.py:Class``, or the backend itself.
+        platform: a name, the path of a YAML file, or the platform itself.
+        examples: layers of each operator, at least 1.
         seed: the same one draws the same layers.
-        progress: told what is being tried.
+        toolchain: "zig" or "gcc".
+        progress: called with the operator that is tried next, and with "registers".
 
     Raises:
         UsageError: there is nothing to draw for the operators of its patterns.
+        AcceleratorError: it accepted none of the layers, or a hook of it raised.
         ToolchainError: the driver does not compile, or warns.
     """
     backend = find_backend(spec) if isinstance(spec, str) else spec
-    named = spec if isinstance(spec, str) else _named(spec)
-    cases = _strategies(backend)
-    tried: Counter[str] = Counter()
-    accepted: Counter[str] = Counter()
-    sample: list[Case] = []
+    named = spec if isinstance(spec, str) else spec_of(backend)
+    strategies = _strategies(backend)
     with open_bench(backend, platform, toolchain) as bench:
-        for kind, strategy in cases.items():
+        search = LayerSearch(bench, examples, seed)
+        abuses, failure, test = 0, None, ""
+        for kind, strategy in strategies.items():
             progress(kind)
-            failing, error = _search(bench, strategy, examples, seed, tried, accepted, sample)
-            if error is not None:
-                assert failing is not None
-                text = _test_text(named, failing, bench.platform.name)
-                return Verdict(named, dict(tried), dict(accepted), failure=str(error), test=text)
-        if not sample:
-            raise AcceleratorError(
-                f"accelerator {backend.name} took none of {sum(tried.values())} layers of "
-                f"{', '.join(cases)}; its limits are too narrow for what is drawn, or the "
-                "layers too large for the RAM"
-            )
-        abuses = 0
-        if isinstance(bench, Bench) and isinstance(bench.unit, JobUnit):
-            progress("registers")
-            abuses, failure = abuse(bench, sample[-1])
-            if failure is not None:
-                return Verdict(named, dict(tried), dict(accepted), abuses, failure)
-    return Verdict(named, dict(tried), dict(accepted), abuses)
+            if not search.run(strategy):
+                assert search.failing is not None
+                failure = str(search.error)
+                test = printed_test(named, search.failing, bench.platform.name)
+                break
+        else:
+            sample = _demand_sample(search, strategies)
+            if isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
+                progress("registers")
+                abuses, failure = abuse(bench, sample)
+    return Verdict(named, dict(search.tried), dict(search.accepted), abuses, failure, test)
 
 
-def _named(backend: AcceleratorBackend) -> str:
-    """What `find_backend` takes for an instance: its name where that is known, else its file."""
-    kind = type(backend)
-    try:
-        if type(find_backend(backend.name)) is kind:
-            return backend.spec
-    except CovpError:
-        pass
-    parameters = backend.spec.removeprefix(backend.name)
-    return f"{inspect.getsourcefile(kind)}:{kind.__qualname__}{parameters}"
+def _demand_sample(search: LayerSearch, kinds: dict[str, Any]) -> Case:
+    if search.sample is None:
+        raise AcceleratorError(
+            f"accelerator {search.bench.backend.name} took none of {search.tried.total()} layers "
+            f"of {', '.join(kinds)}; its limits are too narrow for what is drawn, or the layers "
+            "too large for the RAM"
+        )
+    return search.sample
 
 
 def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]]:
-    """Operator kind to what draws layers of it: the backend's own, or those of `STRATEGIES`."""
-    where = f"accelerator {backend.name}: cases()"
-    try:
-        own = dict(backend.cases())
-    except Exception as error:
-        raise AcceleratorError(f"{where} raised {type(error).__name__}: {error}") from error
+    """Operator kind to the strategy of its layers: the backend's own, or those of `STRATEGIES`."""
+    where = f"accelerator {backend.name}"
+    own = call_hook(where, "cases", lambda: dict(backend.cases()))
     for kind, strategy in own.items():
         if not isinstance(strategy, st.SearchStrategy):
-            raise AcceleratorError(f"{where} gave {strategy!r:.80} for {kind}, no strategy")
+            raise AcceleratorError(
+                f"{where}: cases() gave {strategy!r:.80} for {kind}, no strategy"
+            )
     if own:
         return own
     kinds: set[str] = set().union(*(pattern.node.kinds() for pattern in backend.patterns))
@@ -165,79 +171,6 @@ def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]
     if not known:
         raise UsageError(
             f"accelerator {backend.name}: nothing draws layers of {', '.join(sorted(kinds))}; give "
-            "it a method cases() that returns operator names with hypothesis strategies"
+            "it a method cases() that returns operator names with Hypothesis strategies"
         )
     return {kind: STRATEGIES[kind](kind) for kind in known}
-
-
-def _search(
-    bench: Bench | ProgramBench,
-    strategy: st.SearchStrategy[Any],
-    examples: int,
-    seed: int,
-    tried: Counter[str],
-    accepted: Counter[str],
-    sample: list[Case],
-) -> tuple[Case | None, CovpError | None]:
-    """The smallest failing layer with what is wrong, or (None, None)."""
-    failing: list[tuple[Case, CovpError]] = []
-
-    @with_seed(seed)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        print_blob=False,
-        report_multiple_bugs=False,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def search(case: Case) -> None:
-        try:
-            took = run_case(bench, case)
-        except LayerTooLarge:
-            took = False
-        except CovpError as error:
-            failing.append((case, error))
-            bench.reset()
-            raise
-        if not failing:
-            tried[case.kind] += 1
-            if took:
-                accepted[case.kind] += 1
-                sample[:] = [case]
-
-    try:
-        search()
-    except (WrongResult, DeviceFault, AcceleratorError, CovpError):
-        # the last one that was run is the smallest
-        return failing[-1]
-    return None, None
-
-
-def _test_text(spec: str, case: Case, platform: str) -> str:
-    """A pytest file that runs one case."""
-    names = {"covp.verify": {"check"}}
-    parts = [value for value in getattr(case, "__dict__", {}).values() if is_dataclass(value)]
-    for value in (case, *parts):  # all that the case's text names
-        home = "covp.testing" if isinstance(value, Layer) else type(value).__module__
-        names.setdefault(home, set()).add(type(value).__name__)
-    imports = "".join(
-        f"from {home} import {', '.join(sorted(classes))}\n"
-        for home, classes in sorted(names.items())
-    )
-    return (
-        f"{imports}\n\n"
-        "def test_the_smallest_failing_layer() -> None:\n"
-        f"    case = {case!r}\n"
-        f"    check({spec!r}, case, platform={platform!r})\n"
-    )
-
-
-def _differences(got: Any, wanted: Any) -> Any:
-    """Flat indices of elements that are not what they have to be."""
-    if wanted.dtype.kind != "f":
-        return np.flatnonzero(got != wanted)
-    tolerance = _FLOAT_TOLERANCE * max(float(np.abs(wanted).max(initial=0)), 1e-30)
-    return np.flatnonzero(~(np.abs(got - wanted) <= tolerance))

@@ -226,7 +226,7 @@ def test_operators_that_nothing_draws_need_cases() -> None:
 
 def test_a_single_layer_can_be_checked() -> None:
     check("gemm", ConvCase(size=(4, 4), channels=(3, 5), kernel=(3, 3), same=True, seed=3))
-    with pytest.raises(UsageError, match="does not take this layer"):
+    with pytest.raises(UsageError, match="does not accept this layer"):
         check("gemm", ConvCase(kind="DEPTHWISE_CONV_2D", channels=(3, 3)))
 
 

@@ -1,0 +1,48 @@
+"""`printed_test`: a failing layer as a pytest file."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import is_dataclass
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.registry import find_backend
+from covp.errors import CovpError
+from covp.testing import Case, Layer
+
+
+def spec_of(backend: AcceleratorBackend) -> str:
+    """The text by which `find_backend` finds a backend: its name, else its file and class."""
+    kind = type(backend)
+    try:
+        if type(find_backend(backend.name)) is kind:
+            return backend.spec
+    except CovpError:
+        pass
+    parameters = backend.spec.removeprefix(backend.name)
+    return f"{inspect.getsourcefile(kind)}:{kind.__qualname__}{parameters}"
+
+
+def printed_test(spec: str, case: Case, platform: str) -> str:
+    """A pytest file that runs one case.
+
+    Args:
+        spec: of the accelerator, as `find_backend` accepts it.
+        case: its repr is Python text that makes it again.
+        platform: a name or the path of a YAML file.
+    """
+    names = {"covp.verify": {"check"}}
+    parts = [value for value in getattr(case, "__dict__", {}).values() if is_dataclass(value)]
+    for value in (case, *parts):  # all that the case's text names
+        home = "covp.testing" if isinstance(value, Layer) else type(value).__module__
+        names.setdefault(home, set()).add(type(value).__name__)
+    imports = "".join(
+        f"from {home} import {', '.join(sorted(classes))}\n"
+        for home, classes in sorted(names.items())
+    )
+    return (
+        f"{imports}\n\n"
+        "def test_the_smallest_failing_layer() -> None:\n"
+        f"    case = {case!r}\n"
+        f"    check({spec!r}, case, platform={platform!r})\n"
+    )
