@@ -1,4 +1,4 @@
-"""Where covp keeps what it can make again: objects, the native counter, downloaded models."""
+"""The cache folder: objects, native code, downloaded models; everything in it can be made again."""
 
 from __future__ import annotations
 

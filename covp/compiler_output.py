@@ -1,4 +1,4 @@
-"""What compilers and linkers write: error messages and lists of included files."""
+"""The output of compilers and linkers: error messages and lists of included files."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def first_error(stderr: str, tool: str) -> str:
         return f"{where}undefined symbol {undefined['symbol']}"
     lines = [_LINKER.sub("", line.strip()) for line in stderr.splitlines()]
     lines = [line for line in lines if line and not line.startswith("collect2")]
-    told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-    return f"{tool}: {told or 'failed without a message'}"
+    first = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return f"{tool}: {first or 'failed without a message'}"
 
 
 def dependencies(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Names and source lines of code addresses, out of ELF files, read when they are asked for."""
+"""Names and source lines of code addresses, out of ELF files, read on demand."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _read_functions(elf: Any) -> list[tuple[int, int, str]]:
 
 
 def _read_lines(elf: Any) -> list[tuple[int, str | None]]:
-    """(first address, "file:line" or None behind the end of a sequence), by address."""
+    """(first address, "file:line" or None past the end of a sequence), by address."""
     if not elf.has_dwarf_info():
         return []
     lines: list[tuple[int, str | None]] = []

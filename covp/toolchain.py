@@ -25,7 +25,7 @@ from covp.errors import ToolchainError, UsageError, near_misses
 WORKERS = min(2, os.cpu_count() or 1)
 
 # The options follow one idea: the same bits on both compilers, and every call the kernels make
-# visible. No contraction to fused multiply-add, no library call behind a builtin's back.
+# visible. No contraction to fused multiply-add, no library call in place of a builtin.
 COMMON_FLAGS = (
     "-O2",
     "-Wall",
@@ -263,7 +263,7 @@ class Toolchain:
             raise ToolchainError(first_error(done.stderr, self.name))
 
     def driver(self) -> Driver:
-        """How a Makefile calls it."""
+        """Its command in a Makefile."""
         raise NotImplementedError
 
     def _find(self) -> str:

@@ -1,4 +1,4 @@
-"""What covp needs of a core, however it is reached: four calls; and what some can do besides.
+"""The interface of a device: four calls that every core has, and abilities that some add.
 
 A device states its further abilities in `LowLevelDevice.abilities`, each an object of a Protocol
 below or None. Callers look there and nowhere else, so that mypy sees every use.
@@ -17,7 +17,7 @@ from covp.hardware.peripheral import Peripheral
 
 @dataclass(frozen=True)
 class Source:
-    """Where a figure comes from.
+    """The origin of a figure.
 
     Attributes:
         kind: "exact" (counted by the emulator, the same on every run), "measured" (by a counter or
@@ -59,7 +59,7 @@ NO_FIGURES = Sources()
 
 @dataclass(frozen=True)
 class PhaseCount:
-    """What one phase of a program took; see `CountsByPhase`."""
+    """The cost of one phase of a program; see `CountsByPhase`."""
 
     instructions: int
     cycles: int
@@ -162,7 +162,7 @@ class MeasuresTime(Protocol):
 
     @property
     def sources(self) -> Sources:
-        """Where the figures of its `Stop` come from, known before anything is executed."""
+        """The sources of the figures in its `Stop`, known before anything is executed."""
         ...
 
 
@@ -188,7 +188,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a device can do beyond read, write, execute and reset; None: it cannot."""
+    """The abilities of a device beyond read, write, execute and reset; None: it has not got it."""
 
     phases: CountsByPhase | None = None
     hardware: HostsHardware | None = None
@@ -206,7 +206,7 @@ class LowLevelDevice(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do besides; a class that derives from this one says: nothing."""
+        """Its further abilities; a class that derives from this one has none by default."""
         return Abilities()
 
     def read(self, address: int, size: int) -> bytes:

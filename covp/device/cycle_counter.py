@@ -8,7 +8,7 @@ from covp.cores import Core
 from covp.device.base import Source
 from covp.errors import DeviceError
 
-# Arm DDI0403E (ARMv7-M) C1.6.5 and C1.8: the counter stands still while the core is halted.
+# Arm DDI0403E (ARMv7-M) C1.6.5 and C1.8: the counter stops while the core is halted.
 _DEMCR, _TRCENA = 0xE000EDFC, 1 << 24
 _DWT_CTRL, _CYCCNTENA = 0xE0001000, 1
 _DWT_CYCCNT = 0xE0001004
@@ -16,7 +16,7 @@ _WORD = 1 << 32
 
 
 class Debugger(Protocol):
-    """What reading the counter takes of a debugger."""
+    """The part of a debugger that reading the counter needs."""
 
     def read_memory(self, address: int, size: int) -> bytes:
         """Bytes of memory or of registers on the bus."""
@@ -34,7 +34,7 @@ class Debugger(Protocol):
 class CycleCounter:
     """DWT_CYCCNT (Armv7-M and later) or mcycle (RISC-V).
 
-    Where there is none (Cortex-M0+, an emulator without it) the answer is None.
+    Without one (Cortex-M0+, an emulator that has none) the result is None.
     DWT_CYCCNT has 32 bits: a run longer than 2^32 cycles is counted modulo that.
     """
 
@@ -46,7 +46,7 @@ class CycleCounter:
 
     @property
     def source(self) -> Source | None:
-        """What counts; None where nothing does, or it is not known yet."""
+        """The counter; None where the core has none."""
         if self._usable is False:
             return None
         return Source("measured", "DWT_CYCCNT" if self._arm else "mcycle")
@@ -57,7 +57,7 @@ class CycleCounter:
             self._usable = None
 
     def disable(self) -> None:
-        """What the counter says is no cycle count here (QEMU counts host time)."""
+        """Ignore the counter: it does not count cycles here (QEMU counts host time)."""
         self._usable = False
 
     def start(self) -> None:

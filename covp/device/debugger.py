@@ -68,7 +68,7 @@ class DebuggerDevice(ABC):
 
     @abstractmethod
     def _set_breakpoint(self, address: int) -> None:
-        """Halt in front of the instruction at ``address``, in flash too."""
+        """Halt before the instruction at ``address``, in flash too."""
 
     @abstractmethod
     def _clear_breakpoint(self, address: int) -> None:
@@ -80,7 +80,7 @@ class DebuggerDevice(ABC):
 
     @abstractmethod
     def _wait_halted(self, seconds: float) -> bool:
-        """Whether the core halted within the time."""
+        """Wait; True if the core halted within the time."""
 
     @abstractmethod
     def _halt(self) -> None:
@@ -88,7 +88,7 @@ class DebuggerDevice(ABC):
 
     @abstractmethod
     def _reset_halt(self) -> None:
-        """Reset the core and what is around it; the core stands still afterwards."""
+        """Reset the core and its surroundings; the core is halted afterwards."""
 
     def _write_flash(self, region: Region, address: int, data: bytes) -> None:
         """Store bytes in a region of kind flash; plain writes unless a protocol knows better."""

@@ -14,14 +14,14 @@ _FLASH = re.compile(
 
 @dataclass(frozen=True)
 class FlashArea:
-    """From ``start`` to in front of ``end``; ``block`` bytes are erased at once."""
+    """From ``start`` up to, not including, ``end``; ``block`` bytes are erased at once."""
 
     start: int
     end: int
     block: int
 
     def block_of(self, address: int) -> tuple[int, int]:
-        """The first address of the block there, and the first one behind it."""
+        """The first address of the block there, and the first one past its end."""
         start = address - (address - self.start) % self.block
         return start, min(start + self.block, self.end)
 

@@ -1,4 +1,4 @@
-"""`GdbDevice`: a core behind a GDB server: QEMU, OpenOCD, pyOCD, a vendor's."""
+"""`GdbDevice`: a core that a GDB server controls: QEMU, OpenOCD, pyOCD, a vendor's."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"qXfer:{kind}:read:{annex}:{len(parts):x},{size:x}")
             parts += reply[1:]
             if reply[:1] not in (b"m", b"l") or reply == b"m" or len(parts) > _LONGEST_TEXT:
-                raise self._refused(f"reading {kind} {annex}", reply)
+                raise self._rejected(f"reading {kind} {annex}", reply)
             if reply[:1] == b"l":
                 return parts.decode("utf-8", "replace")
 
@@ -129,7 +129,7 @@ class GdbDevice(DebuggerDevice):
             what = f"reading {count} bytes at 0x{start:08x}"
             data = _unhex(self._ask(f"m{start:x},{count:x}", what))
             if data is None or len(data) != count:
-                raise self._refused(what, b"")
+                raise self._rejected(what, b"")
             parts.append(data)
         return b"".join(parts)
 
@@ -158,8 +158,8 @@ class GdbDevice(DebuggerDevice):
             return  # no wear for nothing
         start, end = first.block_of(address)[0], last.block_of(address + len(data) - 1)[1]
         before = self.read_memory(start, address - start)
-        behind = self.read_memory(address + len(data), end - address - len(data))
-        self._program(start, before + data + behind)
+        after = self.read_memory(address + len(data), end - address - len(data))
+        self._program(start, before + data + after)
 
     def _program(self, address: int, data: bytes) -> None:
         """Erase and write whole blocks."""
@@ -171,7 +171,7 @@ class GdbDevice(DebuggerDevice):
             head = f"vFlashWrite:{address + start:x}:".encode()
             self._expect_ok(head + data[start : start + step], what, _FLASH_SECONDS)
         self._expect_ok(b"vFlashDone", what, _FLASH_SECONDS)
-        self._cycles.forget()  # OpenOCD resets the board in front and behind
+        self._cycles.forget()  # OpenOCD resets the board before and after
 
     def _flash_at(self, address: int) -> FlashArea | None:
         return next((area for area in self._flash if area.start <= address < area.end), None)
@@ -198,7 +198,7 @@ class GdbDevice(DebuggerDevice):
         what = f"reading register {name}"
         value = _unhex(self._ask(f"p{register.number:x}", what))
         if not value:
-            raise self._refused(what, b"")
+            raise self._rejected(what, b"")
         return int.from_bytes(value, "little")
 
     def write_register(self, name: str, value: int) -> None:
@@ -228,7 +228,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"{letter}{number},{address:x},{kind}", what)
             if reply == b"OK":
                 return
-        raise self._refused(what, reply)
+        raise self._rejected(what, reply)
 
     def _resume(self) -> None:
         self.link.send("c", "resuming")
@@ -255,7 +255,7 @@ class GdbDevice(DebuggerDevice):
         if not self.is_qemu:
             self._monitor("reset halt")
             return
-        # QEMU resets some time after it has said OK; the pc tells when
+        # QEMU resets some time after it has said OK; the pc shows when
         self.write_register("pc", _MARK)
         self._monitor("system_reset")
         deadline = time.monotonic() + _HALT_SECONDS
@@ -268,7 +268,7 @@ class GdbDevice(DebuggerDevice):
         what = f"monitor {command}"
         reply = self.link.request("qRcmd," + command.encode().hex(), what, _HALT_SECONDS)
         if reply != b"OK" and reply[:1] == b"E":
-            raise self._refused(what, reply)
+            raise self._rejected(what, reply)
 
     # -----------------------------------------------------------------------------------------
 
@@ -279,15 +279,15 @@ class GdbDevice(DebuggerDevice):
     def _expect_ok(self, data: bytes, what: str, seconds: float = REPLY_SECONDS) -> None:
         reply = self._ask(data, what, seconds)
         if reply != b"OK":
-            raise self._refused(what, reply)
+            raise self._rejected(what, reply)
 
     def _stop_reply(self, reply: bytes, step: str) -> None:
         if reply[:1] in (b"W", b"X"):
             raise DeviceError(f"{self.transport}: the target has ended during {step}")
         if reply[:1] not in (b"S", b"T"):
-            raise self._refused(step, reply)
+            raise self._rejected(step, reply)
 
-    def _refused(self, what: str, reply: bytes) -> DeviceError:
+    def _rejected(self, what: str, reply: bytes) -> DeviceError:
         answer = reply[:60].decode("latin1") if reply else "nothing usable"
         return DeviceError(f"{self.transport}: {what} failed: the server answered {answer}")
 

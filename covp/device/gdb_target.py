@@ -28,7 +28,7 @@ class RemoteRegister:
 
 
 def default_registers(architecture: str) -> dict[str, RemoteRegister]:
-    """What servers have that describe nothing: GDB's own numbers."""
+    """The registers of servers that describe none: GDB's own numbers."""
     names = _ARM if architecture == "arm" else _RISCV
     found = {name: RemoteRegister(number, 4) for number, name in enumerate(names)}
     return found | ({"xpsr": RemoteRegister(25, 4)} if architecture == "arm" else {})

@@ -1,7 +1,7 @@
 """`HostDevice`: this machine as a device; programs run in a child process, in memory of their own.
 
 Code is compiled for x86-64 with 32-bit pointers, so that its data is laid out as on a 32-bit core.
-What it computes is what the other devices compute; what it costs is measured in seconds. There are
+Its results are those of the other devices; its cost is measured in seconds. There are
 no instruction counts, peripherals or accelerators.
 """
 

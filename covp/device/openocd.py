@@ -10,7 +10,7 @@ from pathlib import Path
 
 from covp.device.debugger import DEFAULT_TIMEOUT, DebuggerDevice
 from covp.device.rsp_link import split_address
-from covp.device.tcl_port import TclPort
+from covp.device.tcl_port import CommandFailed, TclPort
 from covp.errors import DeviceError
 from covp.machine.engine import register_ids
 from covp.platform_file import Platform, Region
@@ -45,7 +45,7 @@ class OpenOcdDevice(DebuggerDevice):
         address: HOST:PORT, or HOST for port 6666.
 
     Raises:
-        DeviceError: nobody listens there, or the target cannot be halted.
+        DeviceError: nothing listens there, or the target cannot be halted.
     """
 
     def __init__(
@@ -180,8 +180,8 @@ class OpenOcdDevice(DebuggerDevice):
             try:
                 self._port.output(f"wait_halt {left}")
                 return True
-            except DeviceError as error:
-                if "timed out" not in str(error):
+            except CommandFailed as error:
+                if "timed out" not in error.reason:  # OpenOCD's words for a core that runs
                     raise
             if time.monotonic() >= deadline:
                 return False

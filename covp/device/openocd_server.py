@@ -27,8 +27,8 @@ class OpenOcdServer:
         platform: its key ``openocd`` names the board file and the commands.
         port: of the Tcl server; 0 picks a free one.
         configs: OpenOCD files instead of the board's.
-        commands: OpenOCD commands in front of ``init``.
-        before: OpenOCD commands in front of the files.
+        commands: OpenOCD commands before ``init``.
+        before: OpenOCD commands before the files.
 
     Attributes:
         port: where the Tcl server listens, on this machine only.

@@ -94,13 +94,13 @@ def _expanded(body: bytes) -> Item:
         if byte in (_ESCAPE, _RUN):
             if position + 1 == len(body):
                 return Damaged("it ends inside an escape or a run")
-            behind = body[position + 1]
+            count = body[position + 1]
             if byte == _ESCAPE:
-                out.append(behind ^ 0x20)
-            elif not out or behind < 29:
+                out.append(count ^ 0x20)
+            elif not out or count < 29:
                 return Damaged("a run length without a byte or below 3")
             else:
-                out += out[-1:] * (behind - 29)
+                out += out[-1:] * (count - 29)
             position += 2
         else:
             out.append(byte)

@@ -35,7 +35,7 @@ class RspLink:
     def close(self) -> None:
         """End the connection; a second call does nothing.
 
-        OpenOCD has one client: it refuses the next until it has noticed that this one is gone.
+        OpenOCD has one client: it rejects the next until it has noticed that this one is gone.
         """
         with contextlib.suppress(OSError, ValueError):
             self._socket.shutdown(socket.SHUT_WR)
@@ -46,7 +46,7 @@ class RspLink:
         self._socket.close()
 
     def request(self, data: bytes | str, step: str, seconds: float = REPLY_SECONDS) -> bytes:
-        """The reply to a packet; console output in front of it is left out.
+        """The reply to a packet; console output before it is left out.
 
         Raises:
             DeviceError: no reply in time, a broken connection or nonsense; names the step.
@@ -105,7 +105,7 @@ class RspLink:
                 self._note_damage(item.reason, step)
                 self._acknowledge(b"-", step)
             elif item == Signal("-"):
-                self._note_damage("the request is asked for again and again", step)
+                self._note_damage("the request is repeated again and again", step)
                 self._send(self._latest, step)
 
     def _note_damage(self, reason: str, step: str) -> None:

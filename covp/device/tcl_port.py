@@ -18,11 +18,23 @@ REPLY_SECONDS = 10.0
 _LONGEST = 1 << 24
 
 
+class CommandFailed(DeviceError):
+    """A command that OpenOCD answered with an error; the connection is in order.
+
+    Attributes:
+        reason: OpenOCD's own words.
+    """
+
+    def __init__(self, transport: str, command: str, reason: str) -> None:
+        super().__init__(f"{transport}: {command} failed: {reason or 'no reason given'}")
+        self.reason = reason
+
+
 class TclPort:
     """One connection.
 
     Raises:
-        DeviceError: nobody listens there.
+        DeviceError: nothing listens there.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -34,7 +46,7 @@ class TclPort:
 
     @property
     def is_local(self) -> bool:
-        """Whether OpenOCD sees this machine's files."""
+        """True where OpenOCD sees this machine's files."""
         return self.host in ("127.0.0.1", "localhost", "::1")
 
     def close(self) -> None:
@@ -51,11 +63,11 @@ class TclPort:
         self._socket.setblocking(False)
 
     def value(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """What a Tcl command returns. Raises DeviceError with OpenOCD's own words."""
+        """The result of a Tcl command. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{{command}}} r] $r", seconds)
 
     def output(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """What a command prints, its errors too. Raises DeviceError with OpenOCD's own words."""
+        """The output of a command, its errors too. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{capture {{{command}}}}} r] $r", seconds)
 
     def _run(self, command: str, wrapped: str, seconds: float) -> str:
@@ -72,7 +84,7 @@ class TclPort:
         if code != "0":
             lines = [line.strip() for line in result.splitlines() if line.strip()]
             reason = next((line for line in lines if "rror" in line), lines[0] if lines else "")
-            raise DeviceError(f"{self.transport}: {short} failed: {reason or 'no reason given'}")
+            raise CommandFailed(self.transport, short, reason)
         return result
 
     def _send(self, data: bytes, step: str) -> None:

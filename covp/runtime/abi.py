@@ -154,7 +154,7 @@ def untyped_task(core: Core, address: int, arguments: Sequence[int | float], wha
 
 
 def _pair_is_aligned(core: Core, position: int) -> bool:
-    """Whether a 64-bit argument leaves a word out at an odd position.
+    """True where a 64-bit argument leaves a word out at an odd position.
 
     Arm: always, registers and stack. RISC-V: on the stack only; one in the last register is split.
     x86: never.

@@ -19,7 +19,7 @@ class Block:
 
     @property
     def end(self) -> int:
-        """First address behind it."""
+        """First address past its end."""
         return self.address + self.size
 
 

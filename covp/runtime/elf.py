@@ -39,7 +39,7 @@ class Symbol:
 
     @property
     def address(self) -> int:
-        """Where its first byte lies."""
+        """Address of its first byte."""
         return self.value & ~1 if self.function else self.value
 
 

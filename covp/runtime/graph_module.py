@@ -127,7 +127,7 @@ class GraphModule(Module):
 
     @cached_property
     def _markers(self) -> list[tuple[int, int]]:
-        """Where layers begin, and where control is back in the run function.
+        """The addresses where layers begin, and where control is back in the run function.
 
         Control comes back to the run function at a return address, which is some instruction of
         it; marking all of them saves finding the calls. A call as the last thing may come back to
@@ -145,5 +145,5 @@ class GraphModule(Module):
 
 
 def void_call(function: str, task: Task) -> Call:
-    """A call whose result nobody reads."""
+    """A call of a function without a result."""
     return Call(Signature(function, (), VOID), task)

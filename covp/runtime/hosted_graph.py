@@ -19,7 +19,7 @@ class HostedGraph(GraphModule):
 
     `Session.load` makes them with ``hosted=True``. Each layer is a call of its own. In a lazy
     session all of them travel in one queue and run in one execution; in a strict one each layer
-    is an execution, whose cost any device with a cycle counter can tell (`profile`), and after
+    is an execution, whose cost any device with a cycle counter gives (`profile`), and after
     which its output can be read (`tensor`).
     """
 

@@ -24,7 +24,7 @@ _PLAIN_LOOPS = {
 
 
 def start_files(platform: Platform) -> tuple[str, str]:
-    """What a program without a host starts with.
+    """The start-up files of a program without a host.
 
     Raises:
         UsageError: the platform is this machine, on which none starts.
@@ -113,7 +113,7 @@ def link_standalone(
 
 
 def runtime_exports(image: LoadedImage) -> dict[str, int]:
-    """What modules may call, name to value with the Thumb bit."""
+    """The functions that modules may call, name to value with the Thumb bit."""
     hidden = {ENTRY, DONE, RETURN, QUEUE, STACK_TOP, "covp_call", "covp_run_tasks"}
     return {
         symbol.name: symbol.value

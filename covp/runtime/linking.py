@@ -1,6 +1,6 @@
 """Linking at addresses that the session chooses, and loading what comes out.
 
-A first link at made-up addresses tells the sizes. Only when every section has found its place
+A first link at made-up addresses gives the sizes. Only when every section has found its place
 is the image linked for good; a section that grew in the new place is placed again.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.device.base import LowLevelDevice
-from covp.errors import DeviceError
+from covp.errors import ToolchainError
 from covp.platform_file import Platform
 from covp.runtime.allocator import Block, LinearAllocator
 from covp.runtime.elf import ElfImage
@@ -114,7 +114,9 @@ class ImageMemory:
                 if all(real[name][0] <= sizes[name][0] for name in SECTIONS):
                     return LoadedImage(path, elf, self._keep(blocks))
             sizes = {n: (max(real[n][0], sizes[n][0]), real[n][1]) for n in SECTIONS}
-        raise DeviceError(f"{what}: its sections change size with every address; cannot place it")
+        raise ToolchainError(
+            f"{what}: its sections change size with every address; cannot place it"
+        )
 
     def release(self, image: LoadedImage) -> None:
         """Give an image's memory back."""
@@ -148,7 +150,7 @@ def _extents(elf: ElfImage) -> dict[str, tuple[int, int]]:
     found = dict.fromkeys(SECTIONS, (0, ALIGNMENT))
     for section in elf.sections:
         if section.name not in found:
-            raise DeviceError(f"section {section.name} has no place; put it into .text or .data")
+            raise ToolchainError(f"section {section.name} has no place; put it into .text or .data")
         found[section.name] = (section.size, section.alignment)
     return found
 

@@ -14,7 +14,7 @@ OUTSIDE, BETWEEN, FIRST_LAYER = range(3)
 
 
 class Measurement:
-    """What is counted while a program's layers run, from when this is made.
+    """The counts of a device and its units while a program's layers run, from now on.
 
     Args:
         program: whose layers they are.
@@ -62,7 +62,7 @@ class Measurement:
         )
 
     def _layers(self, stops: Sequence[Stop], cost: Cost) -> tuple[LayerProfile, ...]:
-        """Of a device that does not count by phase: one execution per layer tells them apart."""
+        """Of a device that does not count by phase: it takes one execution per layer."""
         layers = self._program.layers
         if len(stops) != len(layers) or cost.cycles is None:
             return ()
@@ -96,7 +96,7 @@ class Measurement:
         return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
 
     def _instruction_uses(self) -> dict[str, int]:
-        """How often the instructions of the program's tightly coupled units were executed."""
+        """Executed instructions of the program's tightly coupled units, by unit."""
         if self._hardware is None:
             return {}
         hardware = self._hardware
@@ -113,6 +113,6 @@ def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:
 
 
 def _offload(jobs: Sequence[JobRecord], phase: int, cycles: int) -> Offload | None:
-    """How a layer's cycles split, from the jobs that were started in it."""
+    """The split of a layer's cycles, from the jobs that were started in it."""
     own = sorted((job for job in jobs if job.phase == phase), key=lambda job: job.start)
     return Offload.of(own, cycles) if own else None

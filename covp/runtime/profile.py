@@ -14,7 +14,7 @@ from covp.runtime.transfers import Transfers
 
 @dataclass(frozen=True)
 class Cost:
-    """What something took; None where the device cannot tell.
+    """The cost of something; None where the device cannot give it.
 
     Attributes:
         instructions: retired.
@@ -50,17 +50,17 @@ def _sum(values: Iterable[_Number | None]) -> _Number | None:
 
 @dataclass(frozen=True)
 class Offload:
-    """Where the cycles of a layer on an accelerator go; estimates of the models involved.
+    """The split of the cycles of a layer on an accelerator, estimated by the models involved.
 
     ``setup``, the jobs' time and ``rest`` add up to the layer's cycles. Of the jobs' time the core
-    stands still for ``waiting`` and does something else meanwhile in what is left.
+    is stalled for ``waiting``; in what is left it does something else.
 
     Attributes:
         jobs: how many the unit was given.
-        setup: core cycles in front of the jobs: the driver writes registers.
+        setup: core cycles before the jobs: the driver writes registers.
         startup, compute, memory: of the unit, summed over the jobs; the last two overlap.
-        waiting: cycles in which the core stands still.
-        rest: core cycles behind the last job: what stays on the core.
+        waiting: cycles in which the core is stalled.
+        rest: core cycles after the last job: the part that stays on the core.
     """
 
     jobs: int
@@ -109,10 +109,10 @@ class Profile:
         instructions: retired in all; None on devices that do not count.
         cycles: core cycles in all, an estimate on the virtual device; None without a timing model.
         clock_hz: of the core.
-        layers: in the order they run; empty on devices that cannot tell layers apart.
+        layers: in the order they run; empty on devices that do not measure them.
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
         jobs: how many jobs (of tightly coupled units: instructions) each accelerator received, by
-            name as it was asked for; those whose model keeps no record are left out.
+            name of the instance; those whose model keeps no record are left out.
         transfers: round trips to the device, inputs and outputs included.
         measured: run time in seconds that the device measured itself; None where it cannot.
         sources: where instructions, cycles and measured seconds come from.

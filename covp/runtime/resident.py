@@ -29,7 +29,7 @@ _Self = TypeVar("_Self", bound="Resident")
 class Placed:
     """Bytes of RAM that belong to the host; `Resident.place` makes them.
 
-    They are given back by `free`, or when nobody holds this object any more.
+    They are given back by `free`, or when this object is no longer referenced.
 
     Attributes:
         address: of the first byte.
@@ -44,7 +44,7 @@ class Placed:
 
     @property
     def alive(self) -> bool:
-        """Whether the bytes still belong to it."""
+        """False once they were given back."""
         return bool(self._release.alive)
 
     def free(self) -> None:
@@ -68,7 +68,7 @@ class Snapshot:
 
 
 class Resident:
-    """What tensors and modules live on: memory, the task queue, and the runtime's own image.
+    """The ground of tensors and modules: memory, the task queue, and the runtime's own image.
 
     Calls are queued and run together when a result is needed (`Call.result`,
     `DeviceTensor.numpy`) or at `sync`; ``strict=True`` runs each at once.
@@ -151,7 +151,7 @@ class Resident:
 
     @property
     def is_open(self) -> bool:
-        """Whether `close` was not called yet."""
+        """False after `close`."""
         return self._open
 
     def check_open(self) -> None:

@@ -161,7 +161,7 @@ class Session(Resident):
         return self.latest
 
     def memory(self) -> MemoryUse:
-        """What the runtime and all that is loaded take of the memory now."""
+        """The memory in use now, by the runtime and everything that is loaded."""
         variables = sum(image.bytes_in(RAM_SECTIONS) for image in self.images)
         flash = sum(image.bytes_in((*FLASH_SECTIONS, ".data")) for image in self.images)
         stack = self.image_memory.stack.size

@@ -1,4 +1,4 @@
-"""`Signature`: what a C function takes and returns, read from the compiler's DWARF information."""
+"""`Signature`: parameters and result of a C function, from the compiler's DWARF information."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def signature_to_data(signature: Signature) -> dict[str, Any]:
 
 
 def signature_from_data(data: dict[str, Any]) -> Signature:
-    """What `signature_to_data` gave."""
+    """The signature of the data that `signature_to_data` gave."""
     parameters = tuple(Parameter(p["name"], _type_from_data(p["type"])) for p in data["parameters"])
     result = _type_from_data(data["result"])
     return Signature(data["name"], parameters, result, data["variadic"])

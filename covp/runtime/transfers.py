@@ -1,4 +1,4 @@
-"""`MeteredDevice`: counts what goes to and comes from a device; on a real board each costs time."""
+"""`MeteredDevice`: counts the transfers to and from a device; on a real board each costs time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Transfers:
         return self.reads + self.writes + self.executes
 
     def since(self, before: Transfers) -> Transfers:
-        """What was added to ``before``."""
+        """The difference to an earlier state."""
         return Transfers(
             self.reads - before.reads,
             self.writes - before.writes,
@@ -34,7 +34,7 @@ class Transfers:
 
 
 class MeteredDevice:
-    """A device, and how often it was asked for something.
+    """A device with a count of its calls.
 
     Attributes:
         device: the device itself.

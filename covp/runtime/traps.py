@@ -1,4 +1,4 @@
-"""What the runtime on the target noted of an exception, as a `DeviceFault`.
+"""The record that the runtime on the target leaves of an exception, as a `DeviceFault`.
 
 The virtual device finds faults itself; on all others the runtime's exception handlers
 (device_runtime/enter_*.S) end the run and leave a record in ``covp_queue.trap``.
@@ -24,7 +24,7 @@ _CFSR: tuple[tuple[int, FaultKind, str, int | None], ...] = (
     (4, "stack overflow", "MemManage while an exception was entered", None),
     (8, "unmapped fetch", "BusFault: instruction bus error", None),
     (9, "unmapped access", "BusFault: precise data bus error", _BFAR),
-    (10, "unmapped access", "BusFault: imprecise, the pc is behind the store", None),
+    (10, "unmapped access", "BusFault: imprecise, the pc is past the store", None),
     (12, "stack overflow", "BusFault while an exception was entered", None),
     (16, "illegal instruction", "UsageFault: undefined instruction", None),
     (17, "illegal instruction", "UsageFault: a jump to an even address", None),
@@ -53,10 +53,10 @@ _MCAUSE: dict[int, FaultKind] = {
 def fault_of(
     platform: Platform, device: LowLevelDevice, record: Sequence[int]
 ) -> DeviceFault | None:
-    """The fault that a record tells of; None where the run ended well.
+    """The fault that a record describes; None where the run ended well.
 
     Args:
-        device: stands still; the stacked frame is read from it.
+        device: halted; the stacked frame is read from it.
         record: `TRAP_WORDS` words of ``covp_queue.trap``.
     """
     if not record[0]:

@@ -73,7 +73,7 @@ def serving(*arguments: object) -> Iterator[Running]:
 
 
 def refuses(port: int) -> bool:
-    """Whether nobody listens there."""
+    """Whether nothing listens there."""
     with socket.socket() as client:
         client.settimeout(TIMEOUT)
         return client.connect_ex(("127.0.0.1", port)) != 0
