@@ -1,0 +1,34 @@
+"""Hooks of the build of the site: the README as its first page, API pages of whole packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Make index.md of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    files.append(File.generated(config, "index.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Expand ``::: package.*`` to all its modules; links that leave the site become plain text."""
+    markdown = re.sub(r"^::: ([\w.]+)\.\*$", _modules, markdown, flags=re.M)
+    if page.file.src_uri == "index.md":
+        return re.sub(r"\[([^\]]+)\]\((?:examples|CONTRIBUTING)[^)]*\)", r"\1", markdown)
+    return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", markdown)
+
+
+def _modules(found: re.Match[str]) -> str:
+    """A directive for every public module of a package, in the order of their names."""
+    folder = ROOT / found[1].replace(".", "/")
+    names = sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
+    return "\n\n".join(f"::: {found[1]}.{name}" for name in names)

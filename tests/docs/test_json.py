@@ -1,0 +1,129 @@
+"""docs/json.md describes the documents that the commands print: every key, with its type."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covp.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "object": (dict,),
+    "any": (str, int, float, bool),
+}
+NOT_YET = {"covp.run/1": {"cycles_source"}}
+"""Keys that a command need not print yet."""
+
+
+def described(section: str) -> dict[str, str]:
+    """Key to type of all tables under a heading."""
+    text = PAGE.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, re.M)
+    assert len({key for key, _ in rows}) == len(rows)
+    return {key: kind.strip() for key, kind in rows}
+
+
+def found(value: Any, key: str, known: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """Every key of a document with its value; keys that are data as ``<name>``."""
+    if isinstance(value, dict):
+        free = f"{key}.<name>" in known
+        for name, inner in value.items():
+            path = f"{key}.<name>" if free else f"{key}.{name}".removeprefix(".")
+            yield path, inner
+            yield from found(inner, path, known)
+    elif isinstance(value, list):
+        for element in value:
+            yield from found(element, f"{key}[]", known)
+
+
+def fits(value: Any, kind: str) -> bool:
+    if kind.startswith("list of "):
+        element = kind.removeprefix("list of ")
+        return isinstance(value, list) and all(fits(v, element) for v in value)
+    if " or " in kind:
+        return any(fits(value, one) for one in kind.split(" or "))
+    if kind.startswith("covp."):
+        check(kind, value)
+        return True
+    return isinstance(value, TYPES[kind]) and (kind in ("boolean", "any") or value is not True)
+
+
+def check(section: str, document: Any, prefix: str = "") -> set[str]:
+    """Every key of a document is described with its type; returns the keys that it has."""
+    known = described(section)
+    whole = {key for key, kind in known.items() if kind.startswith("covp.")}
+    seen = set()
+    for key, value in found(document, prefix, known):
+        if any(key.startswith(outer + ".") for outer in whole):
+            continue  # a document of its own, checked as one
+        assert key in known, f"{section}: {key} is not described in docs/json.md"
+        assert fits(value, known[key]), f"{section}: {key} is {value!r}, not {known[key]}"
+        seen.add(key)
+    return seen
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    with pytest.raises(SystemExit) as done:
+        main([*arguments, "--json"])
+    output = capsys.readouterr()
+    assert done.value.code == 0, output.err
+    return json.loads(output.out)
+
+
+RESNET: tuple[str, ...] = ("resnet", "-p", "riscv32")
+CALLS: dict[str, list[tuple[str, ...]]] = {
+    "covp.run/1": [
+        ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain"),
+        ("run", "toycar", "-p", "stm32l4r5"),
+    ],
+    "covp.compare/1": [("compare", "kws", "-p", "riscv32", "-a", "qconv2d")],
+    "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
+    "covp.verify/1": [("verify", "gemm", "--examples", "2")],
+    "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
+}
+
+
+@pytest.mark.parametrize("section", CALLS)
+def test_a_schema_is_what_is_printed(
+    section: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if section == "covp.tune/1":
+        monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    documents = [call(capsys, *arguments) for arguments in CALLS[section]]
+    assert {document["schema"] for document in documents} == {section}
+    seen = {key for document in documents for key in check(section, document)}
+    absent = {
+        key
+        for key in set(described(section)) - seen
+        if key.partition(".")[0] not in NOT_YET.get(section, ())
+    }
+    assert absent == set(), "described, but not printed"
+
+
+def test_the_lists_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = set()
+    for command in ("models", "platforms", "accelerators", "doctor"):
+        seen |= check("Lists", call(capsys, command), command)
+    assert seen == set(described("Lists"))
+
+
+def test_what_is_not_described_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="is not described"):
+        check("covp.export/1", {"schema": "covp.export/1", "colour": "red"})
+    with pytest.raises(AssertionError, match="not list of string"):
+        check("covp.export/1", {"files": [1]})

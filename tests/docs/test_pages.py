@@ -1,0 +1,85 @@
+"""The pages of docs: their commands run, their links lead somewhere, their code works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from covp.cli.main import COMMANDS, main
+from covp.platform_file import load_platform
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+START = "getting-started.md"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as done:
+        main(shlex.split(line)[1:])
+    output = capsys.readouterr()
+    assert done.value.code == 0, f"{line}: {output.err}"
+    return output.out
+
+
+def test_getting_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    lines = [line for block in blocks(START, "sh") for line in block.splitlines()]
+    printed = {line: run(line, capsys) for line in lines if line.startswith("covp ")}
+    assert len(printed) == len(lines) - 1, "all but pip"
+    profile = next(text for line, text in printed.items() if line.endswith("--profile"))
+    columns = re.findall(r"^\| `([^`]+)` \|", (DOCS / START).read_text(), re.M)
+    assert len(columns) == 6
+    assert [name for name in columns if name not in profile] == []
+
+
+def test_the_python_of_getting_started(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(START, "python")
+    exec(code, {})
+    assert "qconv2d" in capsys.readouterr().out
+
+
+def test_the_platform_of_the_text_is_one(tmp_path: Path) -> None:
+    (text,) = blocks("boards.md", "yaml")
+    file = tmp_path / "board.yaml"
+    file.write_text(text)
+    assert load_platform(file).flash.bytes == 512 * 1024
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for target in re.findall(r"\]\(((?!https?:)[^)]+)\)", page.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.is_file() or file.is_dir(), f"{page.name}: {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.M)
+            assert anchor in {slug(title) for title in titles}, f"{page.name}: {target}"
+
+
+def slug(title: str) -> str:
+    """As GitHub and MkDocs name a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    for command in re.findall(r"^(?: {4})?covp (\w+)", page.read_text(encoding="utf-8"), re.M):
+        assert command in COMMANDS, command
+
+
+def test_terms_are_in_order() -> None:
+    """The glossary is alphabetical within its sections."""
+    for section in (DOCS / "glossary.md").read_text().split("\n## ")[1:]:
+        terms = re.findall(r"^#### (.*)$", section, re.M)
+        assert len(terms) > 5
+        assert terms == sorted(terms, key=str.lower)
