@@ -56,20 +56,23 @@ class GraphModule(Module):
             DeviceFault: the program faulted.
         """
         arrays = self._check(inputs)
-        session = self.session
-        session.sync()
-        before = session.io.transfers
-        self._store(arrays)
-        measurement = Measurement(self.program, session.device.abilities, self._markers)
+        with self.session.in_use:
+            self.session.sync()
+            before = self.session.io.transfers
+            self._store(arrays)
+            profile = self._measured()
+            outputs = [self._read(tensor) for tensor in self.program.outputs]
+            self._profile = replace(profile, transfers=self.session.io.transfers.since(before))
+            self.session.latest = self._profile
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _measured(self) -> Profile:
+        """Run the layers; an error says in which layer it happened."""
+        measurement = Measurement(self.program, self.session.device.abilities, self._markers)
         try:
-            stops = self._infer()
+            return measurement.profile(self._infer())
         except (AcceleratorError, DeviceFault) as error:
             raise self._in_layer(error) from error.__cause__
-        profile = measurement.profile(stops)
-        outputs = [self._read(tensor) for tensor in self.program.outputs]
-        self._profile = replace(profile, transfers=session.io.transfers.since(before))
-        session.latest = self._profile
-        return outputs[0] if len(outputs) == 1 else outputs
 
     def profile(self) -> Profile:
         """The cost of the latest `run`. Raises UsageError before the first."""

@@ -47,8 +47,6 @@ class HostedGraph(GraphModule):
             DeviceFault: a layer faulted.
         """
         arrays = self._check(inputs)
-        self.session.sync()
-        self._store(arrays)
         last = next(
             (
                 position
@@ -59,8 +57,11 @@ class HostedGraph(GraphModule):
         )
         if last is None:
             return self.tensor(name)  # says what there is
-        self._run_calls([*self._startup(), *self._calls()[: last + 1]])
-        return self.tensor(name)
+        with self.session.in_use:
+            self.session.sync()
+            self._store(arrays)
+            self._run_calls([*self._startup(), *self._calls()[: last + 1]])
+            return self.tensor(name)
 
     def _infer(self) -> Sequence[Stop]:
         return self._run_calls([*self._startup(), *self._calls()])

@@ -14,6 +14,7 @@ from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import untyped_task
 from covp.runtime.call import Call
 from covp.runtime.devices import open_device
+from covp.runtime.exclusive import Exclusive
 from covp.runtime.image import place_runtime, runtime_exports
 from covp.runtime.linking import ALIGNMENT, ImageMemory, LoadedImage, write_image
 from covp.runtime.profile import Cost, Profile
@@ -88,6 +89,7 @@ class Resident:
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
         latest: the profile of the latest inference; None before the first.
+        in_use: the context of a thread that uses the session; others get a UsageError.
 
     Raises:
         PlatformError, ToolchainError, UsageError, CapacityError: with one line each.
@@ -110,6 +112,7 @@ class Resident:
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None
         self._open = True
+        self.in_use = Exclusive(f"the session on {self.platform.name}")
         self.device: LowLevelDevice = (
             open_device(device, self.platform) if isinstance(device, str) else device
         )
@@ -185,8 +188,9 @@ class Resident:
         Raises:
             DeviceError: outside the memory.
         """
-        self.sync()
-        return self.io.read(address, size) if size else b""
+        with self.in_use:
+            self.sync()
+            return self.io.read(address, size) if size else b""
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes in the target's memory; queued calls run first.
@@ -194,9 +198,10 @@ class Resident:
         Raises:
             DeviceError: outside the memory.
         """
-        self.sync()
-        if data:
-            self.io.write(address, data)
+        with self.in_use:
+            self.sync()
+            if data:
+                self.io.write(address, data)
 
     def load_image(self, image: LoadedImage) -> None:
         """Write a linked image to its place; faults name its code from then on."""
@@ -230,27 +235,32 @@ class Resident:
             UsageError: more arguments than the calling convention passes here.
             DeviceFault: the function faulted.
         """
-        self.sync()
         what = name or f"0x{address:08x}"
-        task = untyped_task(self.platform.core, address, arguments, what)
-        call = Call(Signature(what, (), _WORD), task)
-        self.queue.run([call])
+        call = Call(
+            Signature(what, (), _WORD), untyped_task(self.platform.core, address, arguments, what)
+        )
+        with self.in_use:
+            self.sync()
+            self.queue.run([call])
         return int(call.result() or 0)
 
     def enqueue(self, call: Call) -> None:
         """Let a call wait for `sync`; with ``strict`` run it."""
-        self.queue.add(call)
-        if self.strict:
-            self.sync()
+        with self.in_use:
+            self.queue.add(call)
+            if self.strict:
+                self.sync()
 
     def sync(self) -> Cost:
         """Run the queued calls; their cost together, as far as the device can tell.
 
         Raises:
             DeviceFault: one of them faulted; it and those after it are dropped.
+            UsageError: another thread is using the session.
         """
         self.check_open()
-        return Cost.of(self.queue.run_all())
+        with self.in_use:
+            return Cost.of(self.queue.run_all())
 
     @property
     def timeout(self) -> float | None:
@@ -293,5 +303,6 @@ class Resident:
             raise UsageError(
                 "the snapshot was taken with other modules loaded; load and unload before it"
             )
-        self.queue.drop_all()
-        ability.load_state(snapshot.state)
+        with self.in_use:
+            self.queue.drop_all()
+            ability.load_state(snapshot.state)
