@@ -1,7 +1,7 @@
 """`Platform`: a YAML file read into checked, frozen structures.
 
 A platform file names a core, its clock, the memory map, the peripherals and the place for
-accelerators. Every mistake is refused with the file, the key and the reason.
+accelerators. Every mistake is rejected with the file, the key and the reason.
 """
 
 from __future__ import annotations
@@ -42,14 +42,22 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def end(self) -> int:
-        """First address behind the region."""
+        """First address past the end of the region."""
         return self.start + self.bytes
+
+    def holds(self, address: int, size: int = 1) -> bool:
+        """Whether all of ``size`` bytes from ``address`` lie in the region."""
+        return self.start <= address and address + size <= self.end
+
+    def overlaps(self, other: Region) -> bool:
+        """Whether the two have bytes in common."""
+        return self.start < other.end and other.start < self.end
 
 
 class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class".
 
-    ``irq`` is the number of its interrupt line: as vendors count them, behind the core's own
+    ``irq`` is the number of its interrupt line: as vendors count them, after the core's own
     exceptions on Arm; all lines together are the machine external interrupt on RISC-V.
     """
 
@@ -63,7 +71,7 @@ class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where accelerators named at run time are mapped, one every ``stride`` bytes.
 
-    The first one's interrupt is line ``irq``, the next one's the line behind it.
+    The first one's interrupt is line ``irq``, the next one's the following line.
     """
 
     base: Address
@@ -82,8 +90,8 @@ class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to reach the real board.
 
-    ``board`` is OpenOCD's stock configuration file; ``commands`` run in front of its ``init``,
-    ``init`` behind it, such as clocks and flash wait states.
+    ``board`` is OpenOCD's stock configuration file; ``commands`` run before its ``init``,
+    ``init`` after it, such as clocks and flash wait states.
     """
 
     board: str
@@ -136,6 +144,10 @@ class Platform(
     def stack_bytes(self) -> int:
         """The size of the stack in bytes."""
         return parse_size(self.stack)
+
+    def region_of(self, address: int, size: int = 1) -> Region | None:
+        """The memory region that holds all of ``size`` bytes from ``address``, or None."""
+        return next((region for region in self.memory if region.holds(address, size)), None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -214,7 +226,7 @@ def _readable(message: str) -> str:
 
 
 def _first_problem(platform: Platform) -> str | None:
-    """What the types cannot say: the first broken rule as "key: reason", or None."""
+    """The first broken rule that types cannot express, as "key: reason"; or None."""
     if not _NAME.match(platform.name):
         return f"name: {platform.name!r} must start with a letter and hold no spaces"
     try:
@@ -234,37 +246,54 @@ def _first_problem(platform: Platform) -> str | None:
 
 
 def _memory_problem(platform: Platform) -> str | None:
-    seen: list[Region] = []
     for position, region in enumerate(platform.memory):
-        key = f"memory[{position}]"
-        try:
-            size = region.bytes
-        except ValueError as error:
-            return f"{key}.size: {error}"
-        if size <= 0 or size % 1024 or region.start % 1024:
-            return f"{key}: start and size must be multiples of 1024 and size above 0"
-        if region.end > 1 << 32:
-            return f"{key}: 0x{region.start:08x} + {size} bytes leaves the 32-bit address space"
-        for other in seen:
-            if region.name == other.name:
-                return f"{key}.name: {region.name!r} is used twice"
-            if region.start < other.end and other.start < region.end:
-                return (
-                    f"{key}: {region.name} 0x{region.start:08x}-0x{region.end - 1:08x} overlaps "
-                    f"{other.name} 0x{other.start:08x}-0x{other.end - 1:08x}"
-                )
-        seen.append(region)
-    for kind in ("flash", "ram"):
-        if not any(region.kind == kind for region in platform.memory):
-            return f"memory: there is no region of kind {kind}"
-    below = platform.ram.start - 1
-    for region in platform.memory:
-        if region.start <= below < region.end:
+        problem = _extent_problem(region) or _clash(region, platform.memory[:position])
+        if problem:
+            return f"memory[{position}]{problem}"
+    return _missing_kind(platform.memory) or _unguarded_stack(platform)
+
+
+def _extent_problem(region: Region) -> str | None:
+    """The broken rule on start and size, as the text after the region's key."""
+    try:
+        size = region.bytes
+    except ValueError as error:
+        return f".size: {error}"
+    if size <= 0 or size % 1024 or region.start % 1024:
+        return ": start and size must be multiples of 1024 and size above 0"
+    if region.end > 1 << 32:
+        return f": 0x{region.start:08x} + {size} bytes leaves the 32-bit address space"
+    return None
+
+
+def _clash(region: Region, earlier: tuple[Region, ...]) -> str | None:
+    """The name or address that an earlier region has too, as the text after the region's key."""
+    for other in earlier:
+        if region.name == other.name:
+            return f".name: {region.name!r} is used twice"
+        if region.overlaps(other):
             return (
-                f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
-                "overflow would not be seen; merge the two or list another ram first"
+                f": {region.name} 0x{region.start:08x}-0x{region.end - 1:08x} overlaps "
+                f"{other.name} 0x{other.start:08x}-0x{other.end - 1:08x}"
             )
     return None
+
+
+def _missing_kind(memory: tuple[Region, ...]) -> str | None:
+    for kind in ("flash", "ram"):
+        if not any(region.kind == kind for region in memory):
+            return f"memory: there is no region of kind {kind}"
+    return None
+
+
+def _unguarded_stack(platform: Platform) -> str | None:
+    region = platform.region_of(platform.ram.start - 1)
+    if region is None:
+        return None
+    return (
+        f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
+        "overflow would not be seen; merge the two or list another ram first"
+    )
 
 
 def _bus_problem(platform: Platform) -> str | None:
@@ -276,14 +305,14 @@ def _bus_problem(platform: Platform) -> str | None:
         names.add(peripheral.name)
         if peripheral.base % 4:
             return f"{key}.base: 0x{peripheral.base:x} is not a multiple of 4"
-        for region in platform.memory:
-            if region.start <= peripheral.base < region.end:
-                return f"{key}.base: 0x{peripheral.base:08x} lies inside memory {region.name}"
+        region = platform.region_of(peripheral.base)
+        if region is not None:
+            return f"{key}.base: 0x{peripheral.base:08x} lies inside memory {region.name}"
     slot = platform.accelerators
     if slot is not None:
         if slot.base % 0x1000 or slot.stride % 0x1000:
             return "accelerators: base and stride must be multiples of 0x1000"
-        for region in platform.memory:
-            if region.start <= slot.base < region.end:
-                return f"accelerators.base: 0x{slot.base:08x} lies inside memory {region.name}"
+        region = platform.region_of(slot.base)
+        if region is not None:
+            return f"accelerators.base: 0x{slot.base:08x} lies inside memory {region.name}"
     return None

@@ -10,17 +10,17 @@ from covp.cores import Core
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, near_misses
 from covp.machine.engine import register_ids
-from covp.machine.instructions import is_armv6m
 
 _WORD = 0xFFFFFFFF
 _ARM_SPECIAL = ("msp", "psp", "control", "primask")
 _ARM_SPECIAL_7M = ("basepri", "faultmask")
 # RISC-V privileged ISA 20211203, table 2.5; the counters are covp's own.
 _CSRS = {
-    0x300: "MSTATUS", 0x301: "MISA", 0x304: "MIE", 0x305: "MTVEC", 0x306: "MCOUNTEREN",
+    0x300: "MSTATUS", 0x304: "MIE", 0x305: "MTVEC", 0x306: "MCOUNTEREN",
     0x340: "MSCRATCH", 0x341: "MEPC", 0x342: "MCAUSE", 0x343: "MBADADDR", 0x344: "MIP",
 }  # fmt: skip
 _FLOAT_CSRS = {0x001: "FFLAGS", 0x002: "FRM", 0x003: "FCSR"}
+_MISA = 0x301
 _ZERO_CSRS = (0xF11, 0xF12, 0xF13, 0xF14, 0xF15)  # mvendorid, marchid, mimpid, mhartid, mconfigptr
 _COUNTERS = (0xB00, 0xB02, 0xB80, 0xB82, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82)
 
@@ -37,7 +37,7 @@ class CoreRegisters:
         self._device = device
         self._ids = _ids(device.platform.core)
         self._counters = {f"csr0x{n:x}": n for n in _COUNTERS if self._is_riscv}
-        self._zeros = {f"csr0x{n:x}" for n in _ZERO_CSRS if self._is_riscv}
+        self._constants = _constant_csrs(device.platform.core)
 
     @property
     def _is_riscv(self) -> bool:
@@ -46,19 +46,19 @@ class CoreRegisters:
     @property
     def names(self) -> tuple[str, ...]:
         """All of them."""
-        return (*self._ids, *self._counters, *sorted(self._zeros))
+        return (*self._ids, *self._counters, *sorted(self._constants))
 
     def read(self, name: str) -> int:
         """32 bits. Raises DeviceError: no such register."""
-        if name in self._zeros:
-            return 0
+        if name in self._constants:
+            return self._constants[name]
         if name in self._counters:
             return self._device.counter_csrs.read(self._counters[name])
         return int(self._device.engine.reg_read(self._number(name))) & _WORD
 
     def write(self, name: str, value: int) -> None:
         """Change a register; read-only ones keep their value. Raises DeviceError."""
-        if name in self._zeros:
+        if name in self._constants:
             return
         if name in self._counters:
             if self._counters[name] < 0xC00:
@@ -75,11 +75,17 @@ class CoreRegisters:
         return self._ids[name]
 
 
+def _constant_csrs(core: Core) -> dict[str, int]:
+    if core.architecture != "riscv":
+        return {}
+    return {f"csr0x{n:x}": 0 for n in _ZERO_CSRS} | {f"csr0x{_MISA:x}": core.isa.misa}
+
+
 @functools.cache
 def _ids(core: Core) -> dict[str, int]:
     ids = dict(register_ids(core.architecture))
     if core.architecture == "arm":
-        extra = [*_ARM_SPECIAL, *(_ARM_SPECIAL_7M if not is_armv6m(core) else ())]
+        extra = [*_ARM_SPECIAL, *(_ARM_SPECIAL_7M if not core.isa.is_armv6m else ())]
         if core.has("fpu"):
             extra += ["fpscr", *(f"s{number}" for number in range(32))]
         return ids | {name: getattr(arm_const, f"UC_ARM_REG_{name.upper()}") for name in extra}

@@ -101,23 +101,20 @@ _M33 = CoreIds(
     Component(0xD21, _CORESIGHT_CLASS, 0x47701A03),
     Component(0x4C9, _ROM_CLASS),
 )  # fmt: skip
-_CORES = {
-    "cortex-m0plus": _M0PLUS,
-    "cortex-m3": _M3,
-    "cortex-m4f": _M4,
-    "cortex-m7f": _M7,
-    "cortex-m7f-nodsp": _M7,
-    "cortex-m33": _M33,
+_BY_CPU = {
+    "CORTEX_M0": _M0PLUS,
+    "CORTEX_M3": _M3,
+    "CORTEX_M4": _M4,
+    "CORTEX_M7": _M7,
+    "CORTEX_M33": _M33,
 }
 
 
 def core_ids(core: Core) -> CoreIds:
     """The core's identification. Raises DeviceError: a core without Arm's debug registers."""
-    if core.name not in _CORES:
-        raise DeviceError(
-            f"core {core.name} has no Cortex-M debug registers; there are {', '.join(_CORES)}"
-        )
-    return _CORES[core.name]
+    if core.architecture != "arm" or core.unicorn_cpu not in _BY_CPU:
+        raise DeviceError(f"core {core.name} has no Cortex-M debug registers; use a Cortex-M core")
+    return _BY_CPU[core.unicorn_cpu]
 
 
 # Platform to (DBGMCU_IDCODE, address of the 16-bit flash size in KB). Bits 12 to 15 of IDCODE are

@@ -27,7 +27,6 @@ _HARTSEL = 0x03FFFFC0
 _UNSUPPORTED, _EXCEPTION, _HALT_RESUME = 2, 3, 4
 _DCSR, _DPC, _DSCRATCH = 0x7B0, 0x7B1, (0x7B2, 0x7B3)
 _TSELECT, _TDATA1, _TDATA2, _TDATA3, _TINFO = 0x7A0, 0x7A1, 0x7A2, 0x7A3, 0x7A4
-_MISA = 0x301
 _CAUSES = {
     HaltReason.EBREAK: 1,
     HaltReason.BREAKPOINT: 2,
@@ -175,7 +174,7 @@ class DebugModule:
 
     def _read_register(self, number: int) -> int:
         special: dict[int, Callable[[], int]] = {
-            _DCSR: self._read_dcsr, _MISA: self._misa, _TSELECT: lambda: self._selected,
+            _DCSR: self._read_dcsr, _TSELECT: lambda: self._selected,
             _TDATA1: lambda: self._triggers[self._selected][0] | _MCONTROL,
             _TDATA2: lambda: self._triggers[self._selected][1],
             _TDATA3: lambda: 0, _TINFO: lambda: 1 << 2,
@@ -194,7 +193,7 @@ class DebugModule:
             self._selected = value if value < TRIGGERS else self._selected
         elif number in (_TDATA1, _TDATA2):
             self._write_trigger(number - _TDATA1, value)
-        elif number not in (_MISA, _TDATA3, _TINFO):
+        elif number not in (_TDATA3, _TINFO):
             self.target.write_register(self._name(number), value)
 
     def _name(self, number: int) -> str:
@@ -209,10 +208,6 @@ class DebugModule:
     def _read_dcsr(self) -> int:
         cause = _CAUSES[self.target.reason]
         return _DEBUG_VERSION | self._dcsr | cause << 6 | _MACHINE_MODE
-
-    def _misa(self) -> int:
-        name = self.target.device.platform.core.name.removeprefix("rv32")
-        return 1 << 30 | sum(1 << (ord(letter) - ord("a")) for letter in name)
 
     # -- triggers -----------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class CycleCounter:
     def __init__(self, core: Core, device: Debugger) -> None:
         self._arm = core.architecture == "arm"
         self._device = device
-        self._usable: bool | None = False if core.name == "cortex-m0plus" else None
+        self._usable: bool | None = None if core.isa.counts_cycles else False
         self._before = 0
 
     @property

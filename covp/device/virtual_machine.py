@@ -25,7 +25,7 @@ from covp.machine.engine import (
     reset_core,
 )
 from covp.machine.execution import Execution
-from covp.machine.instructions import RiscvCounters, checks_alignment, is_armv6m, special_rules
+from covp.machine.instructions import RiscvCounters, checks_alignment, special_rules
 from covp.machine.mmio import PAGE, PeripheralBus
 from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_interrupts import RiscvInterrupts
@@ -96,7 +96,7 @@ class VirtualMachine:
         self._ranges: list[tuple[int, int, int]] = []
         if isinstance(self.interrupts, Nvic):
             self.attach(SystemControl(self.interrupts), SCS_BASE, "scs")
-            if not is_armv6m(platform.core):
+            if not platform.core.isa.is_armv6m:
                 self.attach(Dwt(), DWT_BASE, "dwt")
         for config in platform.peripherals:
             model = load_peripheral(config.model, config.parameters)
@@ -107,7 +107,7 @@ class VirtualMachine:
         core, engine = self.platform.core, self.engine
         if self._arch != "arm":
             return RiscvInterrupts(engine)
-        small = is_armv6m(core)
+        small = core.isa.is_armv6m
         nvic = Nvic(engine, self.bus, 2 if small else 4, 15 if small else 12, core.has("fpu"))
         nvic.vector_table = self.platform.flash.start
         return nvic
@@ -347,7 +347,7 @@ class VirtualMachine:
         """
         self._check_open()
         core = self.platform.core
-        if irq is not None and is_armv6m(core) and irq >= ARMV6M_LINES:
+        if irq is not None and core.isa.is_armv6m and irq >= ARMV6M_LINES:
             raise PlatformError(
                 f"peripheral {name}: line {irq}; a {core.name} has {ARMV6M_LINES} interrupt lines"
             )

@@ -83,9 +83,7 @@ class Bus:
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
         """Whether all the bytes lie in one memory (one that can be written)."""
         return any(
-            memory.region.start <= address
-            and address + size <= memory.region.end
-            and not (writable and memory.region.kind == "flash")
+            memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories
         )
 
@@ -97,7 +95,7 @@ class Bus:
     def _memory(self, address: int, size: int, what: str) -> Memory:
         for memory in self._memories:
             region = memory.region
-            if region.start <= address and address + size <= region.end:
+            if region.holds(address, size):
                 if what == "write" and region.kind == "flash":
                     raise self._fault("write to read-only memory", address, size, region.name)
                 return memory

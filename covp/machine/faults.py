@@ -77,9 +77,8 @@ def _access_fault(platform: Platform, counter: Counter, ending: Ending) -> Devic
     if kind == "unmapped fetch":
         return DeviceFault(kind, pc=ending.pc, address=address, detail="a jump out of the memory")
     if kind == "write to read-only memory":
-        detail = next(
-            (region.name for region in platform.memory if region.start <= address < region.end), ""
-        )
+        region = platform.region_of(address)
+        detail = region.name if region else ""
     elif is_stack_overflow(platform, address, ending.sp):
         kind = "stack overflow"
         detail = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covp.cores import Core
+from covp.cores import Core, Isa
 from covp.timing.tables import SPECIAL, Rule
 
 _CYCLE, _TIME, _INSTRET = 0, 1, 2
@@ -26,9 +26,8 @@ _COUNTERS = {
 def special_rules(core: Core) -> tuple[Rule, ...]:
     """Rules to be put in front of the timing table."""
     if core.architecture == "riscv":
-        refused = _riscv_refused(core.name.removeprefix("rv32"))
-        return (*_RISCV_MASKING, *_riscv_counters(), *refused)
-    return (*_ARM_MASKING, *_arm_refused(core))
+        return (*_RISCV_MASKING, *_riscv_counters(), *_riscv_refused(core.isa))
+    return (*_ARM_MASKING, *_arm_refused(core.isa))
 
 
 # Instructions that may let a pending interrupt in. CPSIE; MSR to PRIMASK, BASEPRI and FAULTMASK.
@@ -75,15 +74,10 @@ def is_wait_for_interrupt(core: Core, bits: int) -> bool:
     return bits == (0xBF30 if core.architecture == "arm" else 0x10500073)
 
 
-def is_armv6m(core: Core) -> bool:
-    """Whether the core is of the small profile: Cortex-M0, M0+."""
-    return core.unicorn_cpu == "CORTEX_M0"
-
-
 def checks_alignment(core: Core) -> bool:
     """Whether covp has to look for misaligned accesses; on ARMv6-M the emulator faults itself."""
     if core.architecture == "arm":
-        return not is_armv6m(core)  # even with unaligned loads, LDM and LDRD need words
+        return not core.isa.is_armv6m  # even with unaligned loads, LDM and LDRD need words
     return not core.has("unaligned")
 
 
@@ -91,9 +85,9 @@ def _refuse(bytes: int, *patterns: tuple[int, int]) -> tuple[Rule, ...]:
     return tuple(Rule(bytes, mask, match, flags=SPECIAL) for mask, match in patterns)
 
 
-def _arm_refused(core: Core) -> tuple[Rule, ...]:
+def _arm_refused(isa: Isa) -> tuple[Rule, ...]:
     rules: tuple[Rule, ...] = ()
-    if is_armv6m(core):
+    if isa.is_armv6m:
         return (
             Rule(2, 0xFF0F, 0xBF00),  # hints
             *_refuse(2, (0xFF00, 0xBF00), (0xF500, 0xB100)),  # it; cbz, cbnz
@@ -103,7 +97,7 @@ def _arm_refused(core: Core) -> tuple[Rule, ...]:
             Rule(4, 0xFFF0FF00, 0xF3808800, 3),  # msr
             *_refuse(4, (0, 0)),
         )
-    if not core.has("dsp"):
+    if not isa.has("dsp"):
         rules += _refuse(
             4,
             (0xFF80F080, 0xFA80F000),  # parallel additions
@@ -119,7 +113,7 @@ def _arm_refused(core: Core) -> tuple[Rule, ...]:
         )
         # mul, mla and mls are for all; the rest of the group is DSP
         rules += _refuse(4, *((0xFFF00000, 0xFB000000 | kind << 20) for kind in range(1, 8)))
-    if core.has("fpu"):
+    if isa.has("fpu"):
         # The units are single precision; cp11 with bit 4 clear is double precision arithmetic.
         rules += _refuse(4, (0xEF000F10, 0xEE000B00))
     else:
@@ -139,16 +133,20 @@ def _riscv_counters() -> tuple[Rule, ...]:
     )
 
 
-def _riscv_refused(extensions: str) -> tuple[Rule, ...]:
+def _riscv_refused(isa: Isa) -> tuple[Rule, ...]:
     rules = _refuse(
         2,
         (0xE003, 0x8000),  # reserved; Zcb
         (0xFC03, 0x9C01),  # reserved on RV32; Zcb
         *((0xE003, match) for match in (0x2000, 0xA000, 0x2002, 0xA002)),  # c.fld and its kin
     ) + _refuse(4, (0x707F, 0x3007), (0x707F, 0x3027), (0x0600007F, 0x02000053))  # doubles
-    if "a" not in extensions:
+    if not isa.has("c"):
+        rules += _refuse(2, (0, 0))
+    if not isa.has("m"):
+        rules += _refuse(4, (0xFE00007F, 0x02000033))
+    if not isa.has("a"):
         rules += _refuse(4, (0x7F, 0x2F))
-    if "f" not in extensions:
+    if not isa.has("f"):
         rules += _refuse(4, *((0x7F, code) for code in (0x07, 0x27, 0x43, 0x47, 0x4B, 0x4F, 0x53)))
         rules += _refuse(2, *((0xE003, match) for match in (0x6000, 0xE000, 0x6002, 0xE002)))
     return rules
