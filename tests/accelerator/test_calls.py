@@ -16,16 +16,13 @@ from covp.codegen.layer import Scratch
 from covp.cores import find_core
 from covp.errors import AcceleratorError
 from covp.graph.attributes import Activation, Conv2D, Padding
-from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.graph import Graph, Op
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.resolved import resolve
 from covp.runtime.session import Session
+from covp.testing.tensors import int8, plain
 
 BASE = 0x7000_0000
-
-
-def per_tensor(scale: float, zero_point: int) -> Quantization:
-    return Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
 
 
 def conv_graph(
@@ -34,22 +31,13 @@ def conv_graph(
     """3x3 convolution of 9x7x3 into 5 channels, SAME on the top and left."""
     random = np.random.default_rng(seed)
     height, width = -(-9 // stride), -(-7 // stride)
-    x = Tensor(
-        "x", (1, 9, 7, 3), np.dtype(np.int8), per_tensor(0.05, int(random.integers(-99, 99)))
-    )
+    x = int8("x", (1, 9, 7, 3), 0.05, int(random.integers(-99, 99)))
     scales = random.uniform(0.002, 0.02, 5).astype(np.float32)
-    w = Tensor(
-        "w",
-        (5, 3, 3, 3),
-        np.dtype(np.int8),
-        Quantization(scales, np.zeros(5, np.int32)),
-        random.integers(-127, 128, (5, 3, 3, 3)).astype(np.int8),
-    )
-    b = Tensor(
-        "b", (5,), np.dtype(np.int32), None, random.integers(-3000, 3000, 5).astype(np.int32)
-    )
+    data = random.integers(-127, 128, (5, 3, 3, 3)).astype(np.int8)
+    w = int8("w", data.shape, scales, 0, data)
+    b = plain("b", (5,), np.int32, random.integers(-3000, 3000, 5).astype(np.int32))
     zero = -128 if activation != "none" else int(random.integers(-50, 50))
-    y = Tensor("y", (1, height, width, 5), np.dtype(np.int8), per_tensor(output_scale, zero))
+    y = int8("y", (1, height, width, 5), output_scale, zero)
     attributes = Conv2D((stride, stride), Padding(1, 1, 1, 1), (1, 1), activation)
     return Graph("g", [x], [y], [Op("CONV_2D", "conv_0", [x, w, b], [y], attributes)])
 

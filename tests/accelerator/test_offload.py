@@ -8,34 +8,29 @@ import pytest
 import covp
 from covp.errors import PlatformError, UsageError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding
-from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.graph import Graph, Op, Tensor
 from covp.platform_file import load_platform
-
-
-def image(name: str, shape: tuple[int, ...], scale: float, zero_point: int) -> Tensor:
-    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization)
+from covp.testing.tensors import int8, plain
 
 
 def weights(random: np.random.Generator, shape: tuple[int, ...], axis: int) -> Tensor:
     scales = random.uniform(0.002, 0.02, shape[axis]).astype(np.float32)
-    quantization = Quantization(scales, np.zeros(shape[axis], np.int32), axis)
     data = random.integers(-127, 128, shape).astype(np.int8)
-    return Tensor(f"w{random.integers(1 << 30)}", shape, np.dtype(np.int8), quantization, data)
+    return int8(f"w{random.integers(1 << 30)}", shape, scales, 0, data, axis)
 
 
 def bias(random: np.random.Generator, channels: int) -> Tensor:
     data = random.integers(-3000, 3000, channels).astype(np.int32)
-    return Tensor(f"b{random.integers(1 << 30)}", (channels,), np.dtype(np.int32), None, data)
+    return plain(f"b{random.integers(1 << 30)}", (channels,), np.int32, data)
 
 
 def network() -> Graph:
     """3x3 convolution, 3x3 depthwise, 1x1 convolution with stride 2."""
     r = np.random.default_rng(5)
-    x = image("x", (1, 8, 6, 3), 0.05, -4)
-    a = image("a", (1, 8, 6, 8), 0.1, -128)
-    b = image("b", (1, 8, 6, 8), 0.2, 10)
-    y = image("y", (1, 4, 3, 5), 0.3, -3)
+    x = int8("x", (1, 8, 6, 3), 0.05, -4)
+    a = int8("a", (1, 8, 6, 8), 0.1, -128)
+    b = int8("b", (1, 8, 6, 8), 0.2, 10)
+    y = int8("y", (1, 4, 3, 5), 0.3, -3)
     same = Padding(1, 1, 1, 1)
     ops = [
         Op("CONV_2D", "first", [x, weights(r, (8, 3, 3, 3), 0), bias(r, 8)], [a],

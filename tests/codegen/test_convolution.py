@@ -14,80 +14,27 @@ from numpy.typing import NDArray
 from covp.codegen.kernels import conv2d, depthwise  # noqa: F401  (they register themselves)
 from covp.codegen.layer import KernelRequest, Scratch, emit_layer, schedules
 from covp.codegen.schedule import Schedule
-from covp.graph.attributes import Activation, Conv2D, DepthwiseConv2D, FullyConnected, Padding
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
+from covp.testing import ConvCase, layers
 
 Array = NDArray[Any]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "cortex-m33"]
-KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 
 
-def quantized(name: str, shape: tuple[int, ...], scale: Any, zero_point: int, data: Any) -> Tensor:
-    """An int8 tensor; ``scale`` is a number or one a channel."""
-    scales = np.atleast_1d(np.asarray(scale, np.float32))
-    quantization = Quantization(scales, np.full(scales.shape, zero_point, np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization, data)
-
-
-@st.composite
-def convolutions(draw: st.DrawFn, kinds: tuple[str, ...]) -> Op:
-    """One layer of one of the kinds, with weights of a drawn magnitude."""
-    kind = draw(st.sampled_from(kinds))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    activation: Activation = draw(st.sampled_from(["none", "relu", "relu6"]))
-    batch = draw(st.sampled_from([1, 1, 1, 2]))
-    channels = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16]))
-    outputs = draw(st.sampled_from([1, 2, 3, 4, 7, 8]))
-    if kind == "FULLY_CONNECTED":
-        attributes: Any = FullyConnected(activation)
-        shapes: Any = (batch, channels), (outputs, channels), (batch, outputs)
-    else:
-        geometry = _geometry(draw)
-        (height, width), kernel, stride, dilation, padding, (out_h, out_w) = geometry
-        if kind == "DEPTHWISE_CONV_2D":
-            factor = draw(st.sampled_from([1, 1, 2]))
-            outputs = channels * factor
-            attributes = DepthwiseConv2D(stride, padding, dilation, factor, activation)
-            filters = (1, *kernel, outputs)
-        else:
-            attributes = Conv2D(stride, padding, dilation, activation)
-            filters = (outputs, *kernel, channels)
-        shapes = (batch, height, width, channels), filters, (batch, out_h, out_w, outputs)
-    spread = draw(st.sampled_from([2, 20, 60, 127]))
-    weights = rng.integers(-spread, spread + 1, shapes[1]).astype(np.int8)
-    if draw(st.booleans()):
-        weights[rng.random(weights.shape) < 0.7] = 0
-    source = quantized("x", shapes[0], 0.02, int(rng.integers(-128, 128)), None)
-    scales = rng.uniform(0.001, 0.01, outputs if kind != "FULLY_CONNECTED" else 1)
-    depth = weights.size // outputs
-    out_scale = 0.02 * 0.005 * spread * np.sqrt(depth) * draw(st.sampled_from([0.02, 0.5, 3.0]))
-    zero_point = -128 if activation != "none" else int(rng.integers(-128, 128))
-    result = quantized("y", shapes[2], out_scale, zero_point, None)
-    bias = rng.integers(-2000, 2000, outputs).astype(np.int32)
-    inputs: list[Tensor | None] = [
-        source,
-        quantized("w", weights.shape, scales, 0, weights),
-        Tensor("b", (outputs,), np.dtype(np.int32), None, bias),
-    ]
-    if draw(st.booleans()):
-        inputs[2] = None
-    return Op(kind, "layer", inputs, [result], attributes)
-
-
-def _geometry(draw: st.DrawFn) -> Any:
-    kernel = draw(st.sampled_from([(1, 1), (3, 3), (2, 3), (5, 1), (1, 4), (3, 2)]))
-    stride = draw(st.sampled_from([(1, 1), (2, 2), (1, 2), (3, 1)]))
-    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (1, 2)]))
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    size = [draw(st.integers(r, r + 7)) for r in reach]
-    pads = [draw(st.integers(0, r - 1)) for r in reach for _ in "ab"]
-    padding = Padding(*pads)
-    out_h = (size[0] + padding.top + padding.bottom - reach[0]) // stride[0] + 1
-    out_w = (size[1] + padding.left + padding.right - reach[1]) // stride[1] + 1
-    return tuple(size), kernel, stride, dilation, padding, (out_h, out_w)
+def convolutions() -> st.SearchStrategy[ConvCase]:
+    """int8 layers of all kinds: any padding, weights of any magnitude, many zeros or none."""
+    return layers.convolutions(
+        dtype="int8",
+        max_channels=16,
+        max_kernel=5,
+        padding=layers.paddings(5),
+        weight_limit=st.sampled_from([2, 20, 60, 127]),
+        zeros=st.sampled_from([0.0, 0.7]),
+        output_scale=st.sampled_from([0.01, 0.3, 1.0, 3.0]),
+    )
 
 
 def expected(op: Op, x: Array) -> Array:
@@ -159,7 +106,7 @@ def _sums(op: Op, x: Array) -> Array:
 def run_layer(
     session: Session, op: Op, x: np.ndarray, schedule: Schedule | None = None
 ) -> np.ndarray:
-    """Compile one layer, run it on the device, give back its output."""
+    """Compile one layer and run it on the device; its output."""
     code = emit_layer(KernelRequest(op, session.platform.core, "layer", schedule))
     module = session.load_c(code.source, flags=("-fno-strict-aliasing", "-Werror"))
     output = session.tensor(np.full(op.output.shape, 99, np.int8))
@@ -197,9 +144,9 @@ def sessions():
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1))
-def test_every_bit_is_as_specified(sessions, platform, op, seed):
-    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
+@given(layer=convolutions())
+def test_outputs_are_as_specified(sessions, platform, layer):
+    op, (x,) = layer.op(), layer.inputs()
     assert np.array_equal(run_layer(sessions(platform), op, x), expected(op, x))
 
 
@@ -207,14 +154,14 @@ def test_every_bit_is_as_specified(sessions, platform, op, seed):
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1), data=st.data())
-def test_every_schedule_gives_the_same_bits(sessions, platform, op, seed, data):
+@given(layer=convolutions(), data=st.data())
+def test_every_schedule_matches(sessions, platform, layer, data):
     session = sessions(platform)
+    op, (x,) = layer.op(), layer.inputs()
     points = schedules(KernelRequest(op, session.platform.core, "layer"))
     assert len(points) == len(set(points)) > 0
     schedule = data.draw(st.sampled_from(points))
     assert Schedule.parse(str(schedule)) == schedule
-    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
     assert np.array_equal(run_layer(session, op, x, schedule), expected(op, x))
 
 
@@ -222,10 +169,10 @@ def test_every_schedule_gives_the_same_bits(sessions, platform, op, seed, data):
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(op=convolutions(KINDS), seed=st.integers(0, 2**32 - 1))
-def test_gcc_gives_the_same_bits(sessions, platform, op, seed):
+@given(layer=convolutions())
+def test_gcc_matches(sessions, platform, layer):
     compiler = COMPILERS[load_platform(platform).core.architecture]
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    x = np.random.default_rng(seed).integers(-128, 128, op.input(0).shape).astype(np.int8)
+    op, (x,) = layer.op(), layer.inputs()
     assert np.array_equal(run_layer(sessions(platform, "gcc"), op, x), expected(op, x))

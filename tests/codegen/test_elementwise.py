@@ -10,41 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.graph.attributes import Elementwise
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op, Tensor
+from covp.testing import layers
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
-BROADCASTS = [
-    ((2, 3, 4), (2, 3, 4)),
-    ((1, 5, 3), (3,)),
-    ((7,), (1, 2, 7)),
-    ((4, 1, 3), (1, 5, 1)),
-    ((1, 1), (3, 4)),
-    ((1,), (1,)),
-]
+LAYERS = layers.elementwise(
+    dtype="int8",
+    broadcast=True,
+    activation=layers.ACTIVATIONS,
+    constant=st.booleans(),
+    scales=st.tuples(*[st.floats(0.001, 0.2)] * 3),
+)
 
 
-def int8(name, shape, scale, zero_point, data=None):
-    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization, data)
-
-
-@st.composite
-def layers(draw):
-    kind = draw(st.sampled_from(["ADD", "SUB", "MUL"]))
-    shapes = draw(st.sampled_from(BROADCASTS))
-    scales = [draw(st.floats(0.001, 0.2)) for _ in range(3)]
-    zeros = [draw(st.integers(-128, 127)) for _ in range(3)]
-    activation = draw(st.sampled_from(["none", "none", "relu", "relu6", "relu_n1_to_1"]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    values = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
-    constant = draw(st.booleans())
-    inputs = [
-        int8("a", shapes[0], scales[0], zeros[0]),
-        int8("b", shapes[1], scales[1], zeros[1], values[1] if constant else None),
-    ]
-    out = int8("y", np.broadcast_shapes(*shapes), scales[2], zeros[2])
-    op = Op(kind, "layer", list(inputs), [out], Elementwise(activation))
-    return op, values, values[: 1 if constant else 2]
+def operands(layer):
+    """The values of both operands: the second may be part of the graph."""
+    op, given = layer.op(), layer.inputs()
+    return given if len(given) == 2 else [*given, op.input(1).data]
 
 
 def factor(real):
@@ -88,32 +70,32 @@ def expected(op, a, b):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=12, deadline=None)
-@given(layer=layers(), data=st.data())
-def test_int8_bits_with_every_schedule(run_layer, platform, layer, data):
-    op, values, passed = layer
+@given(layer=LAYERS, data=st.data())
+def test_int8_with_every_schedule(run_layer, platform, layer, data):
+    op, passed = layer.op(), layer.inputs()
     result = run_layer(platform, op, *passed, choose=lambda s: data.draw(st.sampled_from(s)))
-    assert np.array_equal(result[0], expected(op, *values))
+    assert np.array_equal(result[0], expected(op, *operands(layer)))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=4, deadline=None)
-@given(layer=layers().filter(lambda layer: layer[0].kind != "MUL"))
+@given(layer=LAYERS.filter(lambda layer: layer.kind != "MUL"))
 def test_sums_from_tables(run_layer, platform, layer):
     """The form for scales that one linear step cannot serve."""
-    op, values, passed = layer
+    op, passed = layer.op(), layer.inputs()
     result = run_layer(
         platform, op, *passed, choose=lambda s: next(p for p in s if p.tile == "tables")
     )[0]
-    assert np.array_equal(result, expected(op, *values))
+    assert np.array_equal(result, expected(op, *operands(layer)))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=4, deadline=None)
-@given(layer=layers())
-def test_gcc_gives_the_same_bits(run_layer, platform, layer):
-    op, values, passed = layer
+@given(layer=LAYERS)
+def test_gcc_matches(run_layer, platform, layer):
+    op, passed = layer.op(), layer.inputs()
     result = run_layer(platform, op, *passed, toolchain="gcc")[0]
-    assert np.array_equal(result, expected(op, *values))
+    assert np.array_equal(result, expected(op, *operands(layer)))
 
 
 @pytest.mark.parametrize("platform", [*PLATFORMS, "stm32f746"])

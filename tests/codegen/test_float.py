@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from covp.graph.attributes import (
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    LeakyRelu,
-    Padding,
-    Pool2D,
-)
+from covp.graph.attributes import LeakyRelu
 from covp.graph.graph import Op, Tensor
+from covp.testing import layers
 
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus"]
 FLOAT = np.dtype(np.float32)
 LIMITS = {"none": (-np.inf, np.inf), "relu": (0, np.inf), "relu6": (0, 6), "relu_n1_to_1": (-1, 1)}
 
 
-def tensor(name, value, constant=False):
-    return Tensor(name, value.shape, FLOAT, None, value if constant else None)
+def tensor(name, value):
+    return Tensor(name, value.shape, FLOAT)
 
 
 def close(result, wanted):
     return np.allclose(result, wanted, rtol=1e-5, atol=1e-5 * max(np.abs(wanted).max(), 1e-3))
 
 
-@st.composite
-def geometries(draw):
-    """(image size, kernel, stride, dilation, padding)."""
-    kernel = draw(st.sampled_from([(1, 1), (3, 3), (2, 3), (1, 4)]))
-    stride = draw(st.sampled_from([(1, 1), (2, 2), (1, 3)]))
-    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (2, 3)]))
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    size = [draw(st.integers(r, r + 4)) for r in reach]
-    pads = Padding(*(draw(st.integers(0, r - 1)) for r in reach for _ in "ab"))
-    return size, kernel, stride, dilation, pads
-
-
 def taps(x, geometry, outside):
     """(height, width, batch, tap, channel): the windows of every output pixel."""
-    _, kernel, stride, dilation, pad = geometry
+    kernel, stride, dilation, pad = geometry
     rows, columns = (pad.top, pad.bottom), (pad.left, pad.right)
     x = np.pad(x, ((0, 0), rows, columns, (0, 0)), constant_values=outside)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -67,75 +46,67 @@ def taps(x, geometry, outside):
     ).transpose(3, 0, 1, 2, 4)
 
 
-@st.composite
-def convolutions(draw):
-    geometry = draw(geometries())
-    size, kernel, stride, dilation, padding = geometry
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    kind = draw(st.sampled_from(["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"]))
-    activation = draw(st.sampled_from(list(LIMITS)))
-    batch, channels = draw(st.sampled_from([1, 2])), draw(st.sampled_from([1, 3, 4, 8]))
-    outputs = draw(st.sampled_from([1, 2, 5, 8]))
-    x = rng.normal(0, 1, (batch, *size, channels)).astype(FLOAT)
-    if kind == "FULLY_CONNECTED":
-        x = x.reshape(batch, -1)
-        w = rng.normal(0, 1, (outputs, x.shape[1])).astype(FLOAT)
-        attributes: Any = FullyConnected(activation)
-        sums = x.astype(float) @ w.T
-    elif kind == "CONV_2D":
-        w = rng.normal(0, 1, (outputs, *kernel, channels)).astype(FLOAT)
-        attributes = Conv2D(stride, padding, dilation, activation)
-        seen = taps(x.astype(float), geometry, 0)
-        sums = np.einsum("byxtc,otc->byxo", seen, w.reshape(outputs, -1, channels))
+CONVOLUTIONS = layers.convolutions(
+    dtype="float32",
+    max_channels=8,
+    max_kernel=4,
+    padding=layers.paddings(4),
+    activation=layers.ACTIVATIONS,
+)
+
+
+def expected(op, x):
+    """The layer in double precision, over the windows that `taps` takes."""
+    a, x, weights = op.attributes, x.astype(float), op.input(1).data
+    if op.kind == "FULLY_CONNECTED":
+        sums = x @ weights.T
     else:
-        factor = draw(st.sampled_from([1, 2, 3]))
-        outputs = channels * factor
-        w = rng.normal(0, 1, (1, *kernel, outputs)).astype(FLOAT)
-        attributes = DepthwiseConv2D(stride, padding, dilation, factor, activation)
-        seen = np.repeat(taps(x.astype(float), geometry, 0), factor, axis=4)
-        sums = np.einsum("byxto,to->byxo", seen, w.reshape(-1, outputs))
-    inputs = [tensor("x", x), tensor("w", w, True), None]
-    if draw(st.booleans()):
-        bias = rng.normal(0, 1, outputs).astype(FLOAT)
-        inputs[2] = tensor("b", bias, True)
-        sums = sums + bias
-    wanted = np.clip(sums, *LIMITS[activation])
-    return Op(kind, "layer", inputs, [tensor("y", wanted)], attributes), x, wanted
+        geometry = weights.shape[1:3], a.stride, a.dilation, a.padding
+        seen = taps(x, geometry, 0)
+        outputs = op.output.shape[-1]
+        if op.kind == "CONV_2D":
+            weights = weights.reshape(outputs, -1, x.shape[-1])
+            sums = np.einsum("byxtc,otc->byxo", seen, weights)
+        else:
+            seen = np.repeat(seen, a.depth_multiplier, axis=4)
+            sums = np.einsum("byxto,to->byxo", seen, weights.reshape(-1, outputs))
+    bias = 0 if op.inputs[2] is None else op.inputs[2].data
+    return np.clip(sums + bias, *LIMITS[a.activation])
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=15, deadline=None)
-@given(layer=convolutions())
+@given(layer=CONVOLUTIONS)
 def test_convolutions(run_layer, platform, layer):
-    op, x, wanted = layer
-    assert close(run_layer(platform, op, x)[0], wanted)
+    op, (x,) = layer.op(), layer.inputs()
+    assert close(run_layer(platform, op, x)[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=3, deadline=None)
-@given(layer=convolutions())
+@given(layer=CONVOLUTIONS)
 def test_convolutions_with_gcc(run_layer, platform, layer):
-    op, x, wanted = layer
-    assert close(run_layer(platform, op, x, toolchain="gcc")[0], wanted)
+    op, (x,) = layer.op(), layer.inputs()
+    assert close(run_layer(platform, op, x, toolchain="gcc")[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=8, deadline=None)
 @given(
-    geometry=geometries().map(lambda g: (*g[:3], (1, 1), Padding()) if g[3] != (1, 1) else g),
-    kind=st.sampled_from(["AVERAGE_POOL_2D", "MAX_POOL_2D"]),
-    activation=st.sampled_from(list(LIMITS)),
-    channels=st.sampled_from([1, 4, 6]),
+    layers.pools(
+        dtype="float32",
+        max_filter=4,
+        batch=2,
+        padding=layers.paddings(4),
+        activation=layers.ACTIVATIONS,
+    )
 )
-def test_pools(run_layer, platform, geometry, kind, activation, channels):
-    size, kernel, stride, _, padding = geometry
-    x = np.random.default_rng(channels).normal(0, 2, (2, *size, channels)).astype(FLOAT)
-    seen = taps(x.astype(float), geometry, np.nan)
-    values = np.nanmean(seen, 3) if kind == "AVERAGE_POOL_2D" else np.nanmax(seen, 3)
-    wanted = np.clip(values, *LIMITS[activation])
-    attributes = Pool2D(kernel, stride, padding, activation)
-    op = Op(kind, "layer", [tensor("x", x)], [tensor("y", wanted)], attributes)
-    assert close(run_layer(platform, op, x)[0], wanted)
+def test_pools(run_layer, platform, layer):
+    op, (x,) = layer.op(), layer.inputs()
+    a = op.attributes
+    seen = taps(x.astype(float), (a.filter, a.stride, (1, 1), a.padding), np.nan)
+    values = np.nanmean(seen, 3) if layer.kind == "AVERAGE_POOL_2D" else np.nanmax(seen, 3)
+    assert close(run_layer(platform, op, x)[0], np.clip(values, *LIMITS[a.activation]))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -1,4 +1,4 @@
-"""Layers that say they may run in place give the same bits there."""
+"""Layers that say they may run in place compute the same there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import Elementwise, LeakyRelu, Softmax
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
+from covp.testing.tensors import int8, plain
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 ATTRIBUTES = {
@@ -21,9 +22,8 @@ ATTRIBUTES = {
 }
 
 
-def tensor(name, shape, dtype, scale):
-    quantization = Quantization(np.array([scale], np.float32), np.array([-4], np.int32))
-    return Tensor(name, shape, np.dtype(dtype), quantization if dtype == "int8" else None)
+def tensor(name, shape, dtype):
+    return int8(name, shape, 0.05, -4) if dtype == "int8" else plain(name, shape)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -35,8 +35,8 @@ def test_in_place(run_layer, platform, dtype, kind):
     rng = np.random.default_rng(1)
     shapes = [(3, 1, 5, 4), (5, 4)] if kind in ("ADD", "SUB", "MUL") else [(3, 1, 5, 4)]
     values = [rng.integers(-128, 128, shape).astype(dtype) for shape in shapes]
-    inputs = [tensor(f"x{i}", shape, dtype, 0.05) for i, shape in enumerate(shapes)]
-    out = tensor("y", shapes[0], dtype, 0.05)
+    inputs = [tensor(f"x{i}", shape, dtype) for i, shape in enumerate(shapes)]
+    out = tensor("y", shapes[0], dtype)
     op = Op(kind, "layer", list(inputs), [out], ATTRIBUTES[kind])
     apart = run_layer(platform, op, *values)[0]
     assert np.array_equal(run_layer(platform, op, *values, in_place=True)[0], apart)

@@ -10,22 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.graph.attributes import Mean
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op, Tensor
+from covp.testing import layers
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
-
-
-def int8(name, shape, scale, zero_point):
-    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization)
-
-
-@st.composite
-def reductions(draw):
-    shape = draw(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=4))
-    axes = draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return rng.integers(-128, 128, shape).astype(np.int8), tuple(sorted(axes)), draw(st.booleans())
 
 
 def quantized_mean(total, count, source, out):
@@ -47,27 +35,13 @@ def quantized_mean(total, count, source, out):
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @settings(max_examples=10, deadline=None)
-@given(
-    reduction=reductions(),
-    source=st.tuples(st.floats(0.01, 0.1), st.integers(-128, 127)),
-    out=st.none() | st.tuples(st.floats(0.01, 0.1), st.integers(-128, 127)),
-    data=st.data(),
-)
-def test_int8_bits_with_every_schedule(
-    run_layer, platform, toolchain, reduction, source, out, data
-):
-    x, axes, keep = reduction
-    out = out or source
-    totals = x.astype(np.int64).sum(axes, keepdims=keep)
+@given(layer=layers.means(dtype="int8"), data=st.data())
+def test_int8_with_every_schedule(run_layer, platform, toolchain, layer, data):
+    op, (x,) = layer.op(), layer.inputs()
+    totals = x.astype(np.int64).sum(layer.attributes.axes, keepdims=True)
     count = x.size // totals.size
+    source, out = ((t.scale, t.zero_point) for t in (op.input(0), op.output))
     wanted = [quantized_mean(int(total), count, source, out) for total in totals.reshape(-1)]
-    op = Op(
-        "MEAN",
-        "layer",
-        [int8("x", x.shape, *source)],
-        [int8("y", totals.shape, *out)],
-        Mean(axes, keep),
-    )
     result = run_layer(
         platform, op, x, toolchain=toolchain, choose=lambda s: data.draw(st.sampled_from(s))
     )[0]

@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 
 from covp.codegen.kernels.packed import LONGEST_SUM
 from covp.graph.attributes import Conv2D, Padding
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
 from covp.graph.ops import definition
+from covp.testing.tensors import int8
 
 
 def convolution(weights: np.ndarray, pixels: int) -> Op:
     """1x1, whose outputs keep the sign and size of the sums."""
-
-    def tensor(name: str, shape: tuple[int, ...], scale: float, data: np.ndarray | None) -> Tensor:
-        quantization = Quantization(np.array([scale], np.float32), np.zeros(1, np.int32))
-        return Tensor(name, shape, np.dtype(np.int8), quantization, data)
 
     outputs, depth = weights.shape
     filters = weights.reshape(outputs, 1, 1, depth)
@@ -27,8 +24,8 @@ def convolution(weights: np.ndarray, pixels: int) -> Op:
     return Op(
         "CONV_2D",
         "layer",
-        [tensor("x", source, 0.02, None), tensor("w", filters.shape, 0.5, filters), None],
-        [tensor("y", result, 0.01 * most, None)],
+        [int8("x", source, 0.02), int8("w", filters.shape, 0.5, data=filters), None],
+        [int8("y", result, 0.01 * most)],
         Conv2D((1, 1), Padding(), activation="none"),
     )
 

@@ -6,25 +6,20 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import FullyConnected
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
 from covp.graph.ops import definition
+from covp.testing.tensors import int8
 
 
 def fully_connected(weights: np.ndarray) -> Op:
     """A layer whose output keeps the sign and size of the sums."""
 
-    def tensor(name: str, shape: tuple[int, ...], scale: float, data: np.ndarray | None) -> Tensor:
-        quantization = Quantization(np.array([scale], np.float32), np.zeros(1, np.int32))
-        return Tensor(name, shape, np.dtype(np.int8), quantization, data)
-
     outputs, depth = weights.shape
-    result = tensor("y", (1, outputs), depth, None)
-    source = tensor("x", (1, depth), 0.02, None)
     return Op(
         "FULLY_CONNECTED",
         "layer",
-        [source, tensor("w", weights.shape, 0.5, weights), None],
-        [result],
+        [int8("x", (1, depth), 0.02), int8("w", weights.shape, 0.5, data=weights), None],
+        [int8("y", (1, outputs), depth)],
         FullyConnected("none"),
     )
 

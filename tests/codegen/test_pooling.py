@@ -9,35 +9,21 @@ from hypothesis import strategies as st
 
 from covp.codegen.kernels.pooling import has_reciprocal
 from covp.graph.attributes import Padding, Pool2D
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
+from covp.testing import layers
+from covp.testing.tensors import int8
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 
 
-def int8(name, shape):
-    quantization = Quantization(np.array([0.05], np.float32), np.array([-20], np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization)
-
-
-@st.composite
-def pools(draw):
-    kind = draw(st.sampled_from(["AVERAGE_POOL_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"]))
-    size = draw(st.sampled_from([(1, 1), (2, 2), (3, 3), (2, 5), (4, 1)]))
-    stride = draw(st.sampled_from([(1, 1), (2, 2), (3, 1)]))
-    pads = Padding(*(draw(st.integers(0, n - 1)) for n in size for _ in "ab"))
-    height, width = (draw(st.integers(n, n + 5)) for n in size)
-    if draw(st.booleans()):
-        size, stride, pads = (height, width), (1, 1), Padding()
-    shape = (draw(st.sampled_from([1, 2])), height, width, draw(st.sampled_from([1, 2, 3, 4, 8])))
-    out_height = (height + pads.top + pads.bottom - size[0]) // stride[0] + 1
-    out_width = (width + pads.left + pads.right - size[1]) // stride[1] + 1
-    activation = draw(st.sampled_from(["none", "relu", "relu_n1_to_1"]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    spread = draw(st.sampled_from([2, 128]))
-    x = rng.integers(-spread, spread, shape).astype(np.int8)
-    out = int8("y", (shape[0], out_height, out_width, shape[3]))
-    op = Op(kind, "layer", [int8("x", shape)], [out], Pool2D(size, stride, pads, activation))
-    return op, x
+POOLS = layers.pools(
+    dtype="int8",
+    max_filter=5,
+    batch=st.integers(1, 2),
+    padding=layers.paddings(5),
+    activation=st.sampled_from(["none", "relu", "relu_n1_to_1"]),
+    zero_point=-20,
+)
 
 
 def expected(op, x):
@@ -62,18 +48,18 @@ def average(total, count):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=25, deadline=None)
-@given(pool=pools(), data=st.data())
-def test_int8_bits_with_every_schedule(run_layer, platform, pool, data):
-    op, x = pool
+@given(pool=POOLS, data=st.data())
+def test_int8_with_every_schedule(run_layer, platform, pool, data):
+    op, (x,) = pool.op(), pool.inputs()
     result = run_layer(platform, op, x, choose=lambda s: data.draw(st.sampled_from(s)))
     assert np.array_equal(result[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=5, deadline=None)
-@given(pool=pools())
-def test_gcc_gives_the_same_bits(run_layer, platform, pool):
-    op, x = pool
+@given(pool=POOLS)
+def test_gcc_matches(run_layer, platform, pool):
+    op, (x,) = pool.op(), pool.inputs()
     assert np.array_equal(run_layer(platform, op, x, toolchain="gcc")[0], expected(op, x))
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op, Tensor
+from covp.testing.quantizations import affine
+from covp.testing.tensors import plain
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)
 
 
 def quantized(name, x, scale, zero_point):
-    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return Tensor(name, x.shape, x.dtype, quantization)
-
-
-def plain(name, x):
-    return Tensor(name, x.shape, x.dtype)
+    return Tensor(name, x.shape, x.dtype, affine(scale, zero_point))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -34,7 +31,7 @@ def test_quantize(run_layer, platform, dtype, scale):
     ratio = (x / single).astype(np.float32)
     stored = np.sign(ratio) * np.floor(np.abs(ratio) + np.float32(0.5)) + 7
     wanted = np.clip(stored, info.min, info.max).astype(dtype)
-    op = Op("QUANTIZE", "layer", [plain("x", x)], [quantized("y", wanted, scale, 7)])
+    op = Op("QUANTIZE", "layer", [plain("x", x.shape)], [quantized("y", wanted, scale, 7)])
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
@@ -43,7 +40,7 @@ def test_quantize(run_layer, platform, dtype, scale):
 def test_dequantize(run_layer, platform, dtype):
     x = EVERY_BYTE.view(dtype)
     wanted = ((x.astype(np.float64) + 9) * float(np.float32(0.0371))).astype(np.float32)
-    op = Op("DEQUANTIZE", "layer", [quantized("x", x, 0.0371, -9)], [plain("y", wanted)])
+    op = Op("DEQUANTIZE", "layer", [quantized("x", x, 0.0371, -9)], [plain("y", wanted.shape)])
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 

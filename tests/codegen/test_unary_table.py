@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import LeakyRelu
-from covp.graph.graph import Op, Quantization, Tensor
+from covp.graph.graph import Op
+from covp.testing.tensors import int8
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 CASES: dict[str, Any] = {
@@ -19,11 +20,6 @@ CASES: dict[str, Any] = {
     "RELU6": (6 / 255, -128, None, lambda x: np.clip(x, 0, 6)),
     "LEAKY_RELU": (0.05, -10, LeakyRelu(0.2), lambda x: np.where(x < 0, 0.2 * x, x)),
 }
-
-
-def int8(name, shape, scale, zero_point):
-    quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-    return Tensor(name, shape, np.dtype(np.int8), quantization)
 
 
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])

@@ -14,9 +14,10 @@ from covp.cli.main import main
 from covp.errors import ModelError, UsageError
 from covp.frontend.tflite import read_tflite
 from covp.graph import user_operators
-from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
 from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
+from covp.testing.tensors import int8, plain
 from covp.zoo.tflite_writer import write_tflite
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hard_swish.py"
@@ -31,8 +32,8 @@ def hard_swish() -> Iterator[None]:
 
 def graph(dtype: Any, input_scale: float, output_scale: float, zero_points: Any) -> Graph:
     def tensor(name: str, scale: float, zero_point: int) -> Tensor:
-        quantization = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
-        return Tensor(name, (1, 256), np.dtype(dtype), quantization if dtype == np.int8 else None)
+        shape = (1, 256)
+        return int8(name, shape, scale, zero_point) if dtype == np.int8 else plain(name, shape)
 
     x, y = tensor("x", input_scale, zero_points[0]), tensor("y", output_scale, zero_points[1])
     return Graph("swish", [x], [y], [Op("HARD_SWISH", "hard_swish_0", [x], [y])])

@@ -12,11 +12,10 @@ import covp
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.errors import DeviceFault
-from covp.graph.attributes import Conv2D, Padding
 from covp.graph.graph import Graph
+from covp.testing import ConvCase
 from covp.tune.records import Records
 from covp.tune.tuner import Options, tune
-from covp.zoo.builder import GraphBuilder, single_op_graph
 
 BOARD = covp.load_platform("stm32f746")
 WITHOUT_DSP = msgspec.structs.replace(BOARD, core_name="cortex-m7f-nodsp")
@@ -24,14 +23,15 @@ WITHOUT_DSP = msgspec.structs.replace(BOARD, core_name="cortex-m7f-nodsp")
 
 def convolution() -> Graph:
     """5x5 with ReLU, SAME padding, 6x6x4 to 6x6x8."""
-    rng = np.random.default_rng(0)
-    b = GraphBuilder()
-    x = b.input((1, 6, 6, 4), scale=0.05, zero_point=-3)
-    scales = rng.uniform(0.002, 0.01, 8).astype(np.float32)
-    weights = b.constant(rng.integers(-127, 128, (8, 5, 5, 4)).astype(np.int8), scales)
-    bias = b.constant(rng.integers(-500, 500, 8).astype(np.int32), scales * np.float32(0.05))
-    how = Conv2D((1, 1), Padding(2, 2, 2, 2), activation="relu")
-    return single_op_graph("CONV_2D", x, weights, bias, attributes=how, scale=0.1, zero_point=-128)
+    return ConvCase(
+        size=(6, 6),
+        channels=(4, 8),
+        kernel=(5, 5),
+        same=True,
+        bias=True,
+        activation="relu",
+        zero_points=(-3, -128),
+    ).graph()
 
 
 @pytest.mark.parametrize("platform", [BOARD, WITHOUT_DSP], ids=["dsp", "nodsp"])
