@@ -15,6 +15,7 @@ MACs / macs_per_cycle, a synthetic model that keeps all multipliers busy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +26,28 @@ from covp.errors import DeviceFault
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.bus import Bus
 from covp.hardware.job import PROTOCOL
-from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
+from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
+from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, JobUnit
 from covp.hardware.registers import Field, Register, RegisterMap
 
-__all__ = ["ERRORS", "REGISTERS", "Job", "JobError", "QConv2d", "compute", "load"]
+__all__ = [
+    "COUNTER",
+    "ERRORS",
+    "IMAGE",
+    "REGISTERS",
+    "Job",
+    "JobError",
+    "QConv2d",
+    "compute",
+    "decode",
+    "load",
+]
 
 Pair = tuple[int, int]
 
 
 COUNTER = 1 << 24
-"""The address generator counts below it: elements of a padded image, taps of an output row."""
+"""Limit of the address generator, exclusive: elements of a padded image, taps of an output row."""
 
 
 def _pair(name: str, offset: int, low: str, high: str, doc: str) -> Register:
@@ -69,7 +82,15 @@ REGISTERS = RegisterMap(
         doc="What the result is.",
     ),
 )
-"""The register interface. A driver may copy WEIGHTS to MODE as one block: the layer's constants."""
+"""The register interface."""
+
+IMAGE = tuple(
+    register
+    for register in REGISTERS
+    if REGISTERS["WEIGHTS"].offset <= register.offset <= REGISTERS["MODE"].offset
+)
+"""The registers with a layer's constants, in the order of their addresses: a driver may copy them
+as one block."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +166,12 @@ class Job:
         """(address, bytes) of what the unit writes."""
         return self.output, self.outputs * (1 if self.requantize else 4)
 
+    def traffic(self) -> Traffic:
+        """The bytes that the unit moves."""
+        return Traffic(sum(size for _, size in self.operands().values()), self.result()[1])
+
     def check(self) -> None:
-        """Refuse what the unit cannot compute.
+        """Reject jobs that the unit cannot compute.
 
         Raises:
             JobError: with the first code that applies.
@@ -199,7 +224,7 @@ class QConv2d(JobUnit):
         macs_per_cycle: multiply-accumulates of the computation module in a cycle.
         bytes_per_cycle: width of the load/store unit's memory port.
         startup_cycles: from the start bit to the first MAC.
-        contention: see `covp.hardware.job_unit.MemoryPort`.
+        contention: see `covp.hardware.job_timing.MemoryPort`.
     """
 
     registers = REGISTERS
@@ -207,56 +232,65 @@ class QConv2d(JobUnit):
     def __init__(
         self,
         *,
-        macs_per_cycle: int = 16,
-        bytes_per_cycle: int = 4,
-        startup_cycles: int = 32,
-        contention: float = 0.0,
+        macs_per_cycle: int = UnitTiming.macs_per_cycle,
+        bytes_per_cycle: int = UnitTiming.bytes_per_cycle,
+        startup_cycles: int = UnitTiming.startup_cycles,
+        contention: float = UnitTiming.contention,
     ) -> None:
         super().__init__()
-        self.macs_per_cycle = macs_per_cycle
-        self.startup_cycles = startup_cycles
-        self.port = MemoryPort(bytes_per_cycle, contention)
+        self.unit_timing = UnitTiming(macs_per_cycle, bytes_per_cycle, startup_cycles, contention)
 
     def accept(self) -> AcceptedJob:
         """See `JobUnit`."""
-        job = self._job()
+        words = {register.name: self.values[register.name] for register in IMAGE}
+        job = decode(self.values)
         job.check()
-        return AcceptedJob(self.work(job), job.output, compute(job, load(job, self.bus)))
+        result = compute(job, load(job, self.bus))
+        return AcceptedJob(self.timing(job), job.output, result, words, job.traffic())
 
-    def work(self, job: Job) -> Work:
-        """How long a job takes."""
-        moved = sum(size for _, size in (*job.operands().values(), job.result()))
-        macs = -(-job.macs // self.macs_per_cycle)
-        return Work(macs, self.port.cycles(moved), self.startup_cycles)
+    def timing(self, job: Job) -> JobTiming:
+        """The time of a job; it does not depend on the operands' addresses."""
+        return self.unit_timing.job(job.macs, job.traffic().nbytes)
 
-    def _job(self) -> Job:
-        """The registers decoded."""
-        value = self.values
-        return Job(
-            input=value["INPUT"],
-            weights=value["WEIGHTS"],
-            bias=value["BIAS"],
-            multiplier=value["MULTIPLIER"],
-            shift=value["SHIFT"],
-            output=value["OUTPUT"],
-            batch=value["BATCH"],
-            in_size=self._halves("INPUT_SIZE"),
-            out_size=self._halves("OUTPUT_SIZE"),
-            in_channels=self.get("CHANNELS", "INPUT"),
-            out_channels=self.get("CHANNELS", "OUTPUT"),
-            kernel=self._halves("KERNEL"),
-            stride=self._halves("STRIDE"),
-            dilation=self._halves("DILATION"),
-            pad=self._halves("PADDING"),
-            in_zero_point=_signed(self.get("ZERO_POINT", "INPUT")),
-            out_zero_point=_signed(self.get("ZERO_POINT", "OUTPUT")),
-            clamp=(_signed(self.get("CLAMP", "LOW")), _signed(self.get("CLAMP", "HIGH"))),
-            requantize=bool(self.get("MODE", "REQUANTIZE")),
-            depthwise=bool(self.get("MODE", "DEPTHWISE")),
-        )
+    def retime(self, job: JobRecord) -> JobTiming:
+        """See `JobUnit`."""
+        return self.timing(decode(job.numbers))
 
-    def _halves(self, register: str) -> Pair:
-        return self.values[register] & 0xFFFF, self.values[register] >> 16
+
+def decode(words: Mapping[str, int | float]) -> Job:
+    """The job that register values stand for, by register name; addresses may be left out."""
+
+    def address(register: str) -> int:
+        return int(words.get(register, 0))
+
+    def field(register: str, name: str) -> int:
+        return REGISTERS[register][name].get(int(words[register]))
+
+    def size(register: str) -> Pair:
+        return field(register, "HEIGHT"), field(register, "WIDTH")
+
+    return Job(
+        input=address("INPUT"),
+        weights=address("WEIGHTS"),
+        bias=address("BIAS"),
+        multiplier=address("MULTIPLIER"),
+        shift=address("SHIFT"),
+        output=address("OUTPUT"),
+        batch=int(words["BATCH"]),
+        in_size=size("INPUT_SIZE"),
+        out_size=size("OUTPUT_SIZE"),
+        in_channels=field("CHANNELS", "INPUT"),
+        out_channels=field("CHANNELS", "OUTPUT"),
+        kernel=size("KERNEL"),
+        stride=size("STRIDE"),
+        dilation=size("DILATION"),
+        pad=(field("PADDING", "TOP"), field("PADDING", "LEFT")),
+        in_zero_point=_signed(field("ZERO_POINT", "INPUT")),
+        out_zero_point=_signed(field("ZERO_POINT", "OUTPUT")),
+        clamp=(_signed(field("CLAMP", "LOW")), _signed(field("CLAMP", "HIGH"))),
+        requantize=bool(field("MODE", "REQUANTIZE")),
+        depthwise=bool(field("MODE", "DEPTHWISE")),
+    )
 
 
 def _signed(half: int) -> int:

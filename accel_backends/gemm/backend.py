@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator import (
+    TIMING,
     WAIT,
     Accelerator,
     CCall,
@@ -26,7 +27,7 @@ from covp.graph.pattern import Match
 from covp.graph.resolved import QuantizedConv2D
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.job import JobValues
-from covp.hardware.job_unit import MemoryPort, Work
+from covp.hardware.job_timing import JobTiming, Traffic
 
 _HALF = 0xFFFF
 
@@ -58,9 +59,7 @@ class Gemm(Accelerator):
         Parameter("size", 8, "rows and columns of the array", 1, 256),
         Parameter("scratchpad", 32768, "bytes for a strip's input", 64, 1 << 24),
         Parameter("accumulators", 16384, "bytes for int32 sums", 64, 1 << 24),
-        Parameter("bytes_per_cycle", 4, "bytes a cycle through the memory port", 1, 1 << 10),
-        Parameter("startup_cycles", 32, "cycles from the start bit to the first MAC", 0, 1 << 20),
-        Parameter("contention", 0.0, "cycles waited for the bus for each cycle on it", 0, 100),
+        *TIMING[1:],
         WAIT,
     )
     job = Job(
@@ -160,15 +159,25 @@ class Gemm(Accelerator):
         sums = exact_matmul(seen, job.WEIGHTS.reshape(job.OUT_CHANNELS, -1).T) + job.BIAS
         return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
 
-    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
-        """See the class."""
-        size = self._of("size")
-        tiles = -(-_depth(job) // size) * -(-job.OUT_CHANNELS // size)
+    def jobs(self, layer: QuantizedConv2D, job: JobValues) -> Iterable[JobValues]:
+        """The driver's strips of each image."""
+        step = self.strip_rows(layer)
+        for _ in range(layer.batch):
+            for row in range(0, layer.out_height, step):
+                yield job.but(FIRST_ROW=row, ROWS=min(step, layer.out_height - row))
+
+    def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
+        """Of the image only the strip's rows; the start-up cycles fetch the registers."""
         first, last = self._input_rows(job)
-        moved = (last - first) * job.IN_WIDTH * job.IN_CHANNELS
-        moved += job.OUT_CHANNELS * (_depth(job) + 12 + _pixels(job))
+        read = (last - first) * job.IN_WIDTH * job.IN_CHANNELS
+        return Traffic(read + job.OUT_CHANNELS * (_depth(job) + 12), declared.written)
+
+    def timing(self, job: JobValues, nbytes: int) -> JobTiming:
+        """See the class."""
+        size, unit = self._of("size"), self.unit_timing()
+        tiles = -(-_depth(job) // size) * -(-job.OUT_CHANNELS // size)
         compute = tiles * max(_pixels(job), size) + 2 * size
-        return Work(compute, port.cycles(moved), self._of("startup_cycles"))
+        return JobTiming(compute, unit.port.cycles(nbytes), unit.startup_cycles)
 
     def _input_rows(self, job: JobValues) -> tuple[int, int]:
         """First and one past the last row of the image that the strip looks at."""

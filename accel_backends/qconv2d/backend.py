@@ -16,13 +16,10 @@ from covp.c_names import c_prefix
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.resolved import QuantizedConv2D, resolve
-from covp.hardware.job_unit import MemoryPort, Work
-from covp.hardware.registers import RegisterMap
+from covp.peripherals.qconv2d import COUNTER, IMAGE, QConv2d, decode
 
 HALF = 0xFFFF
 """The largest value of a 16-bit half of a register."""
-COUNTER = 1 << 24
-"""The unit's address generator counts below it."""
 
 
 class QConv2dBackend(AcceleratorBackend):
@@ -41,7 +38,7 @@ class QConv2dBackend(AcceleratorBackend):
             | op("DEPTHWISE_CONV_2D", wildcard("input"), constant("weights"), optional("bias")),
         ),
     )
-    peripheral = "covp.peripherals.qconv2d:QConv2d"
+    peripheral = QConv2d
     parameters = (
         Parameter("requantize", True, "the unit turns its int32 sums into int8 itself"),
         Parameter("depthwise", True, "the unit does depthwise convolutions"),
@@ -68,14 +65,14 @@ class QConv2dBackend(AcceleratorBackend):
         return [stride, *_sizes(job)]
 
     def estimate(self, match: Match) -> int | None:
-        """The hardware model's own time."""
+        """The time of the hardware model; None where the registers are too narrow for the layer."""
         job = resolve(match.op)
-        moved = job.weights.nbytes + 12 * job.out_channels + match.op.input(0).nbytes
-        moved += match.outputs[0].size * (1 if self.values["requantize"] else 4)
-        macs = match.outputs[0].size * (job.weights.size // job.out_channels)
-        port = MemoryPort(int(self.values["bytes_per_cycle"]), float(self.values["contention"]))
-        compute = -(-macs // int(self.values["macs_per_cycle"]))
-        return Work(compute, port.cycles(moved), int(self.values["startup_cycles"])).cycles
+        if max(*_halves(job).values(), *job.stride) > HALF:
+            return None
+        words = register_image(job, bool(self.values["requantize"]))
+        numbers = {name: word for name, word in words.items() if isinstance(word, int)}
+        model: QConv2d = self.make_peripheral()
+        return model.timing(decode(numbers)).cycles
 
     def lower(self, match: Match) -> Sequence[Step]:
         """One driver call; with ``requantize=false`` the core's requantization behind it."""
@@ -98,47 +95,45 @@ class QConv2dBackend(AcceleratorBackend):
         ]
 
     def _call(self, job: QuantizedConv2D, match: Match, result: Argument) -> CCall:
-        words = Words("job", register_image(job, bool(self.values["requantize"])))
+        image = register_image(job, bool(self.values["requantize"]))
+        words = Words("job", tuple((register.name, image[register.name]) for register in IMAGE))
         return CCall(f"{self.name}_run", f"{self.name}.h", (words, match.bindings["input"], result))
 
     def driver(self, base: int) -> Mapping[str, str]:
         """The driver, with a header of register addresses made from the hardware model's map."""
         name, interrupt = self.name, self.values["wait"] == "sleep"
-        registers: RegisterMap = self.peripheral_class().registers
         return {
-            f"{name}_registers.h": registers.c_header(c_prefix(name), base),
+            f"{name}_registers.h": QConv2d.registers.c_header(c_prefix(name), base),
             f"{name}.h": driver_file(__package__, "driver.h.in", name),
             f"{name}.c": driver_file(__package__, "driver.c.in", name, interrupt=interrupt),
         }
 
 
-def register_image(
-    job: QuantizedConv2D, requantize: bool
-) -> tuple[tuple[str, int | Constant], ...]:
-    """The values of the registers from WEIGHTS to MODE, in the order of their addresses."""
+def register_image(job: QuantizedConv2D, requantize: bool) -> dict[str, int | Constant]:
+    """The values of the registers in `IMAGE` by their names."""
     low, high = job.clamp
     multiplier: int | Constant = 0
     shift: int | Constant = 0
     if requantize:
         multiplier = Constant("multiplier", job.multiplier.astype(np.int32))
         shift = Constant("shift", job.shift.astype(np.int32))
-    return (
-        ("WEIGHTS", Constant("weights", job.weights)),
-        ("BIAS", Constant("bias", job.bias.astype(np.int32))),
-        ("MULTIPLIER", multiplier),
-        ("SHIFT", shift),
-        ("BATCH", job.batch),
-        ("INPUT_SIZE", _pair(job.in_height, job.in_width)),
-        ("OUTPUT_SIZE", _pair(job.out_height, job.out_width)),
-        ("CHANNELS", _pair(job.in_channels, job.out_channels)),
-        ("KERNEL", _pair(*job.kernel)),
-        ("STRIDE", _pair(*job.stride)),
-        ("DILATION", _pair(*job.dilation)),
-        ("PADDING", _pair(job.padding.top, job.padding.left)),
-        ("ZERO_POINT", _pair(job.input_zero_point, job.output_zero_point)),
-        ("CLAMP", _pair(low, high)),
-        ("MODE", int(requantize) | int(job.depthwise) << 1),
-    )
+    return {
+        "WEIGHTS": Constant("weights", job.weights),
+        "BIAS": Constant("bias", job.bias.astype(np.int32)),
+        "MULTIPLIER": multiplier,
+        "SHIFT": shift,
+        "BATCH": job.batch,
+        "INPUT_SIZE": _pair(job.in_height, job.in_width),
+        "OUTPUT_SIZE": _pair(job.out_height, job.out_width),
+        "CHANNELS": _pair(job.in_channels, job.out_channels),
+        "KERNEL": _pair(*job.kernel),
+        "STRIDE": _pair(*job.stride),
+        "DILATION": _pair(*job.dilation),
+        "PADDING": _pair(job.padding.top, job.padding.left),
+        "ZERO_POINT": _pair(job.input_zero_point, job.output_zero_point),
+        "CLAMP": _pair(low, high),
+        "MODE": int(requantize) | int(job.depthwise) << 1,
+    }
 
 
 def _pair(low: int, high: int) -> int:
@@ -146,9 +141,9 @@ def _pair(low: int, high: int) -> int:
     return (low & HALF) | (high & HALF) << 16
 
 
-def _sizes(job: QuantizedConv2D) -> list[Limit]:
-    """What has to fit into a register or a counter."""
-    halves = {
+def _halves(job: QuantizedConv2D) -> dict[str, int]:
+    """Sizes that are half of a register each; the stride has a limit of its own."""
+    return {
         "input height": job.in_height,
         "input width": job.in_width,
         "output height": job.out_height,
@@ -160,6 +155,10 @@ def _sizes(job: QuantizedConv2D) -> list[Limit]:
         "dilation": max(job.dilation),
         "padding": max(job.padding.top, job.padding.left),
     }
+
+
+def _sizes(job: QuantizedConv2D) -> list[Limit]:
+    """The limits of registers and counters."""
     pixels = job.batch * job.out_height * job.out_width
     macs = Limit("multiply-accumulates", pixels * job.weights.size, at_most=2**32 - 1)
     height = job.in_height + job.padding.top + job.padding.bottom
@@ -168,8 +167,9 @@ def _sizes(job: QuantizedConv2D) -> list[Limit]:
         "elements of a padded image", height * width * job.in_channels, at_most=COUNTER - 1
     )
     taps = job.out_width * job.kernel[0] * job.kernel[1] * job.in_channels
+    halves = [Limit(name, size, at_most=HALF) for name, size in _halves(job).items()]
     row = Limit("taps of an output row", taps, at_most=COUNTER - 1)
-    return [padded, row, *(Limit(name, size, at_most=HALF) for name, size in halves.items()), macs]
+    return [padded, row, *halves, macs]
 
 
 def _largest_sum(job: QuantizedConv2D) -> int:

@@ -133,6 +133,14 @@ class Vector(Accelerator):
         first = match.op.input(0)
         return [first, match.op.input(1) if OPERATIONS.index(match.op.kind) <= MUL else 0]
 
+    def jobs(self, layer: Any, job: JobValues) -> Iterable[JobValues]:
+        """As many as `refine` makes calls."""
+        buffer = int(self.values["buffer"])
+        if job.OPERATION > MUL:
+            return [job]
+        starts = range(0, job.COLUMNS, buffer)
+        return [job.but(COLUMNS=min(buffer, job.COLUMNS - start)) for start in starts]
+
     def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
         """Cut elementwise calls into ones that fit the buffer."""
         buffer = int(self.values["buffer"])

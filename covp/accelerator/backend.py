@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
-from covp.errors import AcceleratorError, UsageError
+from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
 from covp.plugins import call_hook
@@ -163,10 +163,21 @@ class AcceleratorBackend(ABC):
         return found
 
     def make_peripheral(self) -> Any:
-        """A new hardware model with the parameters that its constructor takes."""
+        """A new hardware model with the parameters that its constructor takes.
+
+        Raises:
+            AcceleratorError: the constructor takes one that is no parameter of the accelerator.
+        """
         model = self.peripheral_class()
-        taken = inspect.signature(model).parameters
-        return model(**{key: value for key, value in self.values.items() if key in taken})
+        taken = inspect.signature(model).parameters.values()
+        names = [p.name for p in taken if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        for name in names:
+            if name not in self.values:
+                raise AcceleratorError(
+                    f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is none of "
+                    f"`parameters`: {near_misses(name, self.values)} (or override make_peripheral)"
+                )
+        return model(**{name: self.values[name] for name in names})
 
 
 def name_problem(name: object) -> str:

@@ -28,9 +28,9 @@ Whatever is not enough here can be overridden by the methods of `AcceleratorBack
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import chain
-from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,7 +43,6 @@ from covp.accelerator.layer_registers import (
     check_tensors,
     checked_registers,
     checked_table,
-    elements,
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
@@ -53,15 +52,19 @@ from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
 from covp.hardware.declared_unit import DeclaredUnit
 from covp.hardware.job import Job, JobValues, Operand
-from covp.hardware.job_unit import MemoryPort, Work
+from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
-TIMING = (
-    Parameter("macs_per_cycle", 16, "multiply-accumulates a cycle", 1, 1 << 20),
-    Parameter("bytes_per_cycle", 4, "bytes a cycle through the memory port", 1, 1 << 10),
-    Parameter("startup_cycles", 32, "cycles from the start bit to the first operation", 0, 1 << 20),
-    Parameter("contention", 0.0, "cycles waited for the bus for each cycle on it", 0, 100),
+_LARGEST = {
+    "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
+    "bytes_per_cycle": (1, 1 << 10, "bytes a cycle through the memory port"),
+    "startup_cycles": (0, 1 << 20, "cycles from the start bit to the first operation"),
+    "contention": (0, 100, "cycles waited for the bus for each cycle on it"),
+}
+TIMING = tuple(
+    Parameter(name, getattr(UnitTiming, name), text, least, most)
+    for name, (least, most, text) in _LARGEST.items()
 )
-"""Parameters of the default timing model, in the units of `covp.hardware.job_unit`."""
+"""Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""
 
 WAIT = Parameter(
     "wait", "poll", "how the driver waits: poll STATUS, or sleep until the interrupt",
@@ -127,13 +130,39 @@ class Accelerator(AcceleratorBackend):
         """Multiply-accumulates (or what else the unit does ``macs_per_cycle`` of) of a job."""
         return 0
 
-    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
-        """How long a job takes: the model of `covp.hardware.job_unit` by default."""
-        compute = ceil(self.macs(job) / int(self._value("macs_per_cycle", 1)))
-        return Work(compute, port.cycles(nbytes), int(self._value("startup_cycles", 0)))
+    def traffic(self, job: Any, declared: Traffic) -> Traffic:
+        """The bytes that a job moves: by default all of its operands, each once, and the result.
 
-    def _value(self, name: str, otherwise: float) -> float:
-        return float(self.values.get(name, otherwise))
+        Args:
+            job: its numbers.
+            declared: the bytes of the operands and the fetched registers, and of the result.
+        """
+        return declared
+
+    def timing(self, job: Any, nbytes: int) -> JobTiming:
+        """The time of a job: `covp.hardware.job_timing.UnitTiming` by default.
+
+        It is asked for jobs that run, for estimates and to time recorded jobs anew; so it may look
+        at nothing but the job's numbers, the bytes moved and the parameters.
+        """
+        return self.unit_timing().job(self.macs(job), nbytes)
+
+    def unit_timing(self) -> UnitTiming:
+        """The default timing model with the parameters of this instance, as far as it has them."""
+        names = {field.name for field in fields(UnitTiming)}
+        return UnitTiming(**{n: v for n, v in self.values.items() if n in names})  # type: ignore[arg-type]
+
+    def jobs(self, layer: Any, job: Any) -> Iterable[Any]:
+        """The numbers of the jobs that the driver makes of a layer: one job by default.
+
+        `lower`, `refine` or a driver that cut a layer into several need it for `estimate`;
+        `JobValues.but` makes a job with other numbers.
+
+        Args:
+            layer: as `registers` gets it.
+            job: the numbers of the whole layer.
+        """
+        return (job,)
 
     # -- what the compiler asks; see `AcceleratorBackend` --------------------------------------
 
@@ -188,19 +217,36 @@ class Accelerator(AcceleratorBackend):
             return []
         result = self.job.result
         try:
-            count = elements(result, self._numbers(values))
+            count = result.count(self._numbers(values))
         except ValueError as error:
             raise self._wrong(match, str(error)) from error
         return [Limit(f"elements of {result.name}", match.outputs[0].size, at_most=count)]
 
     def estimate(self, match: Match) -> int | None:
-        """Cycles of the job, by the timing model; the driver's are not part of it."""
+        """Cycles of the layer's jobs by their `timing`; the driver's are not part of it.
+
+        None where the layer has other types than the job, or states too little for its registers.
+        """
         try:
-            values = self._numbers(self.registers(self.layer(match)))
-            sizes = [elements(o, values) * o.dtype.itemsize for o in self.job.operands]
-        except Exception:  # a layer that is refused may have no registers at all
+            layer = self.layer(match)
+        except ModelError:
             return None
-        return self.work(values, sum(sizes), self._port()).cycles
+        if not all(limit.holds for limit in self.types(match)):
+            return None
+        given = self.registers(layer)
+        names = {part.name for part in (*self.job.image, *self.job.varying)}
+        if isinstance(given, Mapping) and not names <= set(given):
+            return None
+        given = self._checked(match, given)
+        absent = {table.name for table in self.job.tables if given[table.name] is None}
+        tensors = zip(self.job.tensors, self.tensors(match), strict=False)
+        absent |= {operand.name for operand, tensor in tensors if isinstance(tensor, int)}
+        return sum(self._cycles(job, absent) for job in self.jobs(layer, self._numbers(given)))
+
+    def _cycles(self, job: JobValues, absent: Collection[str]) -> int:
+        """Cycles of a job without some of the optional operands."""
+        declared = self.job.traffic(job, absent)
+        return self.timing(job, self.traffic(job, declared).nbytes).cycles
 
     def lower(self, match: Match) -> Step | Sequence[Step]:
         """One call of the driver."""
@@ -231,17 +277,16 @@ class Accelerator(AcceleratorBackend):
 
     def make_peripheral(self) -> DeclaredUnit:
         """A new hardware model with this instance's parameters."""
-        return DeclaredUnit(self, self._port())
-
-    def _port(self) -> MemoryPort:
-        return MemoryPort(int(self._value("bytes_per_cycle", 4)), self._value("contention", 0.0))
+        return DeclaredUnit(self)
 
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
 
     def _registers(self, match: Match, layer: Any) -> Mapping[str, Any]:
         """What `registers` gives, checked."""
-        given = self.registers(layer)
+        return self._checked(match, self.registers(layer))
+
+    def _checked(self, match: Match, given: object) -> Mapping[str, Any]:
         try:
             return checked_registers(self.job, given)
         except ValueError as error:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from covp.graph.graph import Tensor
 from covp.hardware.job import Job, JobValues, Number, Operand
-from covp.plugins import describe
 
 
 def checked_registers(job: Job, given: object) -> Mapping[str, Any]:
@@ -51,17 +50,6 @@ def _number(declared: Number, value: Any) -> int | float:
     raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is no {kind}")
 
 
-def elements(operand: Operand, values: JobValues) -> int:
-    """The number of an operand's elements. Raises ValueError where its declaration fails."""
-    try:
-        count = operand.elements(values)
-    except Exception as error:
-        raise ValueError(f"the size of {operand.name} raised {describe(error)}") from error
-    if not isinstance(count, (int, np.integer)) or count < 0:
-        raise ValueError(f"the size of {operand.name} is {count!r}, no number of elements")
-    return int(count)
-
-
 def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[Any] | None:
     """A constant operand as it lies in memory; None where there is none.
 
@@ -83,7 +71,7 @@ def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[An
             f"registers() gives {array.dtype.name} for {operand.name}, which is declared as "
             f"{operand.dtype.name}"
         )
-    wanted = elements(operand, values)
+    wanted = operand.count(values)
     if array.size < wanted:
         raise ValueError(
             f"registers() gives {array.size} elements for {operand.name}, which is declared as "
@@ -103,7 +91,7 @@ def check_tensors(
     for operand, argument in zip(operands, arguments, strict=False):
         if not isinstance(argument, Tensor):
             continue
-        needed = elements(operand, values) * operand.dtype.itemsize
+        needed = operand.nbytes(values)
         if needed > argument.nbytes:
             raise ValueError(
                 f"{operand.name} is declared as {needed} bytes, but tensor {argument.name} has "

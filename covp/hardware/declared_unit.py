@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.job import Job, JobValues, Operand
-from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobUnit, MemoryPort, Work
+from covp.hardware.job_timing import JobTiming, Traffic
+from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, JobUnit
 
 
 class Behaviour(Protocol):
@@ -29,8 +30,12 @@ class Behaviour(Protocol):
         """The result from numbers and operands."""
         ...
 
-    def work(self, job: JobValues, nbytes: int, port: MemoryPort) -> Work:
-        """How long a job with these numbers takes that moves so many bytes."""
+    def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
+        """The bytes that a job moves, of those that its operands have."""
+        ...
+
+    def timing(self, job: JobValues, nbytes: int) -> JobTiming:
+        """The time of a job with these numbers that moves so many bytes."""
         ...
 
 
@@ -39,14 +44,13 @@ class DeclaredUnit(JobUnit):
 
     Args:
         behaviour: the author's part.
-        port: how the unit reaches the memory.
     """
 
-    def __init__(self, behaviour: Behaviour, port: MemoryPort) -> None:
+    def __init__(self, behaviour: Behaviour) -> None:
         # a class attribute elsewhere; here every instance has its declaration's map
         self.registers = behaviour.job.registers  # type: ignore[misc]
         self.result_register = behaviour.job.result.name
-        self._author, self._port = behaviour, port
+        self._author = behaviour
         super().__init__()
 
     @property
@@ -71,13 +75,19 @@ class DeclaredUnit(JobUnit):
                     f"{self.name}: check() gave {refused!r}; only None and {', '.join(ERRORS)}"
                 )
             raise JobError(refused, "says check()")
+        numbers = dict(vars(values))
         places = self._places(job, values)
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
         computed = self._computed(job.result, values)
-        moved = fetched + sum(size for _, _, size in places)
-        work = self._author.work(values, moved, self._port)
-        return AcceptedJob(work, places[-1][1], computed)
+        read = fetched + sum(size for _, _, size in places[:-1])
+        traffic = self._author.traffic(values, Traffic(read, places[-1][2]))
+        timing = self._author.timing(values, traffic.nbytes)
+        return AcceptedJob(timing, places[-1][1], computed, numbers, traffic)
+
+    def retime(self, job: JobRecord) -> JobTiming:
+        """See `JobUnit`."""
+        return self._author.timing(JobValues(**job.numbers), job.traffic.nbytes)
 
     def _fetch(self, job: Job) -> int:
         """Take the image that DESCRIPTOR points to, once; its bytes."""
@@ -101,7 +111,7 @@ class DeclaredUnit(JobUnit):
             if operand.optional and address == 0:
                 places.append((operand, 0, 0))
                 continue
-            size = operand.elements(values) * operand.dtype.itemsize
+            size = operand.nbytes(values)
             wrong = None
             if size <= 0:
                 wrong = "size"
@@ -128,7 +138,7 @@ class DeclaredUnit(JobUnit):
     def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
         """The author's result, which must be what was declared."""
         found = np.ascontiguousarray(self._author.compute(values)).reshape(-1)
-        wanted = declared.elements(values)
+        wanted = declared.count(values)
         if found.dtype != declared.dtype or found.size != wanted:
             raise AcceleratorError(
                 f"{self.name}: compute() gave {found.size} elements of {found.dtype.name}; "

@@ -7,14 +7,16 @@ of what a compiler may send.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 
+from covp.hardware.job_timing import Traffic
 from covp.hardware.registers import Field, Register, RegisterMap
+from covp.plugins import describe
 
 Role = Literal["tensor", "table", "result"]
 FIRST_OFFSET = 0x10
@@ -70,6 +72,10 @@ class JobValues(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the job has no {name}; it has {', '.join(vars(self))}")
 
+    def but(self, **numbers: int | float) -> JobValues:
+        """The same job with some other numbers."""
+        return JobValues(**{**vars(self), **numbers})
+
 
 Elements = Callable[[JobValues], int]
 
@@ -93,6 +99,24 @@ class Operand:
     role: Role
     doc: str = ""
     optional: bool = False
+
+    def count(self, job: JobValues) -> int:
+        """The number of its elements, from the job's numbers.
+
+        Raises:
+            ValueError: the declaration raises, or gives no number of elements.
+        """
+        try:
+            found = self.elements(job)
+        except Exception as error:
+            raise ValueError(f"the size of {self.name} raised {describe(error)}") from error
+        if not isinstance(found, (int, np.integer)) or found < 0:
+            raise ValueError(f"the size of {self.name} is {found!r}, no number of elements")
+        return int(found)
+
+    def nbytes(self, job: JobValues) -> int:
+        """Its size in memory, from the job's numbers. Raises ValueError."""
+        return self.count(job) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -204,6 +228,16 @@ class Job:
                 what = f"{part.doc} ({kind})".strip()
             registers.append(Register(part.name, FIRST_OFFSET + 4 * position, doc=what))
         return RegisterMap(*registers)
+
+    def traffic(self, job: JobValues, absent: Collection[str] = ()) -> Traffic:
+        """The bytes of a job's registers in memory, its operands and its result.
+
+        Args:
+            job: its numbers.
+            absent: names of optional operands that it does not have.
+        """
+        read = sum(o.nbytes(job) for o in (*self.tables, *self.tensors) if o.name not in absent)
+        return Traffic(4 * len(self.image) + read, self.result.nbytes(job))
 
     def values(self, words: Mapping[str, int]) -> JobValues:
         """The numbers out of the registers."""

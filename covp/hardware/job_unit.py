@@ -2,30 +2,26 @@
 
 Every unit answers in the same way. Writing CTRL.START checks the job; a job that is refused has
 STATUS.DONE and a code in STATUS.ERROR at once, and no byte of memory was written. Else
-STATUS.BUSY is up for as long as the job takes; then the results are in memory, STATUS.DONE is up,
-and with INTERRUPT.ENABLE so is the interrupt line, until a one is written to INTERRUPT.PENDING.
+STATUS.BUSY is up for as long as the job takes (`covp.hardware.job_timing`); then the results are in
+memory, STATUS.DONE is up, and with INTERRUPT.ENABLE so is the interrupt line, until a one is
+written to INTERRUPT.PENDING.
 
 A core that reads STATUS while BUSY is up waits for the end anyway: the time is skipped ahead in the
 simulation, not spun through. A core that sleeps is woken by the line.
-
-Timing is a synthetic model, not a measurement. A job takes
-
-    startup_cycles + max(compute, memory)
-
-cycles: loads, computation and stores overlap, and each operand is moved once.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError
 from covp.hardware.clock import Event
+from covp.hardware.job_timing import NO_TRAFFIC, JobTiming, Traffic
 from covp.hardware.peripheral import Peripheral
 
 ERRORS = {
@@ -50,80 +46,49 @@ class JobError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True)
-class Work:
-    """How long a job takes, in cycles of the core's clock.
-
-    Attributes:
-        compute: if the memory were infinitely fast.
-        memory: of the memory port, waiting for other masters included.
-        startup: from the start bit to the first operation.
-    """
-
-    compute: int
-    memory: int
-    startup: int = 0
-
-    @property
-    def cycles(self) -> int:
-        """From the start bit until BUSY falls."""
-        return self.startup + max(self.compute, self.memory)
-
-
-@dataclass(frozen=True)
-class MemoryPort:
-    """How a unit reaches the memory that it shares with the core.
-
-    Attributes:
-        bytes_per_cycle: when it has the bus for itself.
-        contention: cycles in which the port waits for other masters, for each cycle of its own;
-            0 is a memory with a port for everybody, 1 a bus of which it gets every second cycle.
-    """
-
-    bytes_per_cycle: int = 4
-    contention: float = 0.0
-
-    def cycles(self, nbytes: int) -> int:
-        """Cycles to move so many bytes."""
-        return ceil(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
-
-
 @dataclass(frozen=True, eq=False)
 class AcceptedJob:
-    """A job that a unit carries out.
+    """A job that a unit executes.
 
     Attributes:
-        work: how long it takes.
+        timing: how long it takes.
         address: where its result goes.
         result: the bytes, as an array of any type.
+        numbers: the job's numbers by register name; all that `JobUnit.retime` needs.
+        traffic: the bytes that it moves.
     """
 
-    work: Work
+    timing: JobTiming
     address: int
     result: NDArray[Any]
+    numbers: Mapping[str, int | float] = field(default_factory=dict)
+    traffic: Traffic = NO_TRAFFIC
 
     @property
     def span(self) -> tuple[int, int]:
-        """First address of the result and the one behind it."""
+        """First address of the result and the one past its end."""
         return self.address, self.address + self.result.nbytes
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job that was done.
+    """A job that was executed.
 
     Attributes:
         phase: the bucket of the device's counter that it was started in.
         start, end: cycles that the core had spent in that phase when it started and ended.
-        work: what it took.
-        waited: cycles of it in which the core stood still.
+        timing: how long it took.
+        waited: cycles of it in which the core was stalled.
+        numbers, traffic: see `AcceptedJob`.
     """
 
     phase: int
     start: int
     end: int
-    work: Work
+    timing: JobTiming
     waited: int
+    numbers: Mapping[str, int | float] = field(default_factory=dict)
+    traffic: Traffic = NO_TRAFFIC
 
 
 class JobUnit(Peripheral):
@@ -156,6 +121,13 @@ class JobUnit(Peripheral):
             JobError: the job is refused; nothing was written.
         """
 
+    def retime(self, job: JobRecord) -> JobTiming | None:
+        """The time that a recorded job takes with the parameters of this unit.
+
+        None: the model does not say, so the job has to be executed again.
+        """
+        return None
+
     def reset(self) -> None:
         """Registers to their reset values; a running job is forgotten."""
         super().reset()
@@ -186,8 +158,8 @@ class JobUnit(Peripheral):
             self.set("STATUS", "ERROR", ERRORS[error.code])
             self._over()
             return
-        if not 0 <= job.work.cycles <= _LONGEST:
-            raise AcceleratorError(f"{self.name}: a job of {job.work.cycles} cycles; 0 to 2**48")
+        if not 0 <= job.timing.cycles <= _LONGEST:
+            raise AcceleratorError(f"{self.name}: a job of {job.timing.cycles} cycles; 0 to 2**48")
         self.latest = job
         self.set("STATUS", "BUSY", 1)
         now, skipped = self.clock.now, self.clock.skipped
@@ -198,12 +170,13 @@ class JobUnit(Peripheral):
             self.bus.write(job.address, job.result)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
+            end = spent + self.clock.now - now
             self.jobs.append(
-                JobRecord(phase, spent, spent + self.clock.now - now, job.work, waited)
+                JobRecord(phase, spent, end, job.timing, waited, job.numbers, job.traffic)
             )
             self._over()
 
-        self.done_at = now + job.work.cycles
+        self.done_at = now + job.timing.cycles
         self._end = self.clock.at(self.done_at, finish)
 
     def poll(self) -> None:

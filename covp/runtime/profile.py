@@ -79,9 +79,9 @@ class Offload:
         return Offload(
             jobs=len(records),
             setup=sum(max(0, start - end) for start, end in zip(starts, ends, strict=False)),
-            startup=sum(record.work.startup for record in records),
-            compute=sum(record.work.compute for record in records),
-            memory=sum(record.work.memory for record in records),
+            startup=sum(record.timing.startup for record in records),
+            compute=sum(record.timing.compute for record in records),
+            memory=sum(record.timing.memory for record in records),
             waiting=sum(record.waited for record in records),
             rest=max(0, cycles - ends[-1]),
         )

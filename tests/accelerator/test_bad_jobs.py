@@ -28,7 +28,7 @@ from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.hardware.arithmetic import exact_matmul, requantize
 from covp.hardware.job import Number, Operand
-from covp.hardware.job_unit import Work
+from covp.hardware.job_timing import JobTiming
 from covp.verify import ConvCase, verify
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
@@ -327,9 +327,9 @@ def test_numbers_that_are_no_range_of_a_register(bounds: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("wait", ["poll", "sleep"])
-@pytest.mark.parametrize("work", [Work(10**30, 0), Work(-9, -9), Work(0, 0, -1)])
-def test_jobs_that_take_no_time_that_there_is(wait: str, work: Work) -> None:
-    odd = type("Odd", (Mac,), {"work": lambda self, job, nbytes, port: work})
+@pytest.mark.parametrize("timing", [JobTiming(10**30, 0), JobTiming(-9, -9), JobTiming(0, 0, -1)])
+def test_jobs_that_take_no_time_that_there_is(wait: str, timing: JobTiming) -> None:
+    odd = type("Odd", (Mac,), {"timing": lambda self, job, nbytes: timing})
     with pytest.raises(AcceleratorError, match=r"mac\S*: a job of .* cycles; .* in layer layer"):
         run(odd({"wait": wait}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from covp.errors import DeviceFault
 from covp.graph.attributes import Padding
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.resolved import QuantizedConv2D
+from covp.hardware.job_timing import UnitTiming
+from covp.peripherals.qconv2d import IMAGE
 from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
@@ -38,7 +41,9 @@ class Bench:
         session = self.session
         kept = []
         words = []
-        for _, word in register_image(job, requantize):
+        image = register_image(job, requantize)
+        for register in IMAGE:
+            word = image[register.name]
             if isinstance(word, Constant):
                 kept.append(session.tensor(word.data))
                 word = kept[-1].address
@@ -184,7 +189,8 @@ def test_a_job_moves_the_core_clock_by_its_cycles_and_no_instruction(bench: Benc
     device = bench.session.device
     spent = []
     for startup in (100, 100_100):
-        device.peripherals["qconv2d"][1].startup_cycles = startup  # type: ignore[attr-defined]
+        unit: Any = device.peripherals["qconv2d"][1]  # type: ignore[attr-defined]
+        unit.unit_timing = UnitTiming(startup_cycles=startup)
         before = device.cycles, device.instructions  # type: ignore[attr-defined]
         bench.run(PLAIN, x, True)
         spent.append((device.cycles - before[0], device.instructions - before[1]))  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from covp.errors import DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
-from covp.peripherals.qconv2d import ERRORS, REGISTERS, QConv2d
+from covp.peripherals.qconv2d import ERRORS, REGISTERS, QConv2d, decode
 from covp.platform_file import Region
 
 FLASH, RAM, RAM_BYTES = 0x2000_0000, 0x8000_0000, 64 * 1024
@@ -390,7 +390,7 @@ def test_any_register_values_end_in_a_code_and_write_only_the_result(
     values["MODE"] &= 1
     before = board.ram(RAM, RAM_BYTES)
     error = board.run(values)
-    start, size = board.unit._job().result()
+    start, size = decode(board.unit.values).result()
     if error == "none":
         low, high = start - RAM, start - RAM + size
         assert 0 <= low <= high <= RAM_BYTES

@@ -133,7 +133,7 @@ class WritesTooMuch(Fc):
         def overshoot() -> AcceptedJob:
             job = accept()
             longer = np.append(job.result, np.int8(0))
-            return AcceptedJob(job.work, job.address, longer)
+            return AcceptedJob(job.timing, job.address, longer)
 
         unit.accept = overshoot  # type: ignore[method-assign]
         return unit

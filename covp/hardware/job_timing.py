@@ -1,0 +1,93 @@
+"""The time of a job: a synthetic model of a unit's parameters, not a measurement.
+
+A job takes
+
+    startup_cycles + max(compute, memory)
+
+cycles: loads, computation and stores overlap, and each operand is moved once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+
+@dataclass(frozen=True)
+class JobTiming:
+    """The duration of a job, in cycles of the core's clock.
+
+    Attributes:
+        compute: if the memory were infinitely fast.
+        memory: of the memory port, waiting for other masters included.
+        startup: from the start bit to the first operation.
+    """
+
+    compute: int
+    memory: int
+    startup: int = 0
+
+    @property
+    def cycles(self) -> int:
+        """From the start bit until BUSY falls."""
+        return self.startup + max(self.compute, self.memory)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The bytes that a job moves through the memory port of its unit."""
+
+    read: int = 0
+    written: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """In both directions."""
+        return self.read + self.written
+
+
+NO_TRAFFIC = Traffic()
+
+
+@dataclass(frozen=True)
+class MemoryPort:
+    """The path of a unit to the memory that it shares with the core.
+
+    Attributes:
+        bytes_per_cycle: when it has the bus for itself.
+        contention: cycles in which the port waits for other masters, for each cycle of its own;
+            0 is a memory with a port for everybody, 1 a bus of which it gets every second cycle.
+    """
+
+    bytes_per_cycle: int = 4
+    contention: float = 0.0
+
+    def cycles(self, nbytes: int) -> int:
+        """Cycles to move a number of bytes."""
+        return ceil(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
+
+
+@dataclass(frozen=True)
+class UnitTiming:
+    """The parameters of the default timing model, and their defaults.
+
+    Attributes:
+        macs_per_cycle: multiply-accumulates a cycle; all multipliers are always busy.
+        bytes_per_cycle, contention: see `MemoryPort`.
+        startup_cycles: from the start bit to the first operation.
+    """
+
+    macs_per_cycle: int = 16
+    bytes_per_cycle: int = MemoryPort.bytes_per_cycle
+    startup_cycles: int = 32
+    contention: float = MemoryPort.contention
+
+    @property
+    def port(self) -> MemoryPort:
+        """The unit's memory port."""
+        return MemoryPort(self.bytes_per_cycle, self.contention)
+
+    def job(self, macs: int, nbytes: int) -> JobTiming:
+        """The time of a job of so many multiply-accumulates and bytes moved."""
+        compute = ceil(macs / self.macs_per_cycle)
+        return JobTiming(compute, self.port.cycles(nbytes), self.startup_cycles)
