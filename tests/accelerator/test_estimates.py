@@ -21,7 +21,7 @@ from covp.models import load_model
 from covp.passes import run_passes
 from covp.peripherals.qconv2d import QConv2d
 from covp.testing.convolution_case import ConvCase
-from covp.verify.bench import Bench
+from covp.verify.driver_bench import DriverBench
 from covp.verify.search import _strategies
 
 PAIRS = [
@@ -41,7 +41,7 @@ PAIRS = [
 class Timed:
     """A bench whose unit keeps its jobs."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: DriverBench) -> None:
         self.bench = bench
         assert isinstance(bench.unit, JobUnit)
         self.unit = bench.unit
@@ -64,7 +64,7 @@ def test_estimates_and_new_times_of_recorded_jobs(spec: str, other: str) -> None
     changed = f"{spec}{',' if ':' in spec else ':'}{other}"
     with ExitStack() as stack:
         here, there = (
-            Timed(stack.enter_context(Bench(find_backend(text), "riscv32")))
+            Timed(stack.enter_context(DriverBench(find_backend(text), "riscv32")))
             for text in (spec, changed)
         )
         jobs = 0
@@ -84,7 +84,7 @@ def test_estimates_and_new_times_of_recorded_jobs(spec: str, other: str) -> None
 
 def test_a_record_has_the_numbers_and_bytes_of_its_job() -> None:
     case = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
-    with Bench(find_backend("gemm"), "riscv32") as bench:
+    with DriverBench(find_backend("gemm"), "riscv32") as bench:
         records = Timed(bench).run(case)
     for record in records:
         assert (record.numbers["IN_CHANNELS"], record.numbers["OUT_CHANNELS"]) == (5, 3)
