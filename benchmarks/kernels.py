@@ -22,7 +22,8 @@ from document import write_document
 
 import covp
 from covp import zoo
-from covp.evaluation import evaluate
+from covp.evaluation import build, recorded_schedules, run
+from covp.tune.records import Objective
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746"]
@@ -43,14 +44,16 @@ class Row(NamedTuple):
     runtime: str
 
 
-def rows_of(model: str, platform_name: str, optimize: str) -> list[Row]:
+def rows_of(model: str, platform_name: str, optimize: Objective) -> list[Row]:
     """The layers that have an anchor."""
-    core = covp.load_platform(platform_name).core
+    platform = covp.load_platform(platform_name)
+    core = platform.core
     best: dict[int, tuple[int, str, str]] = {}
     for toolchain in ("zig", "gcc"):
         if toolchain == "gcc" and shutil.which(GCC[core.architecture]) is None:
             continue
-        result = evaluate(model, platform_name, toolchain=toolchain, optimize=optimize)  # type: ignore[arg-type]
+        schedules = recorded_schedules(platform, toolchain, optimize)
+        result = run(build(model, platform, toolchain=toolchain, schedules=schedules))
         for entry in result.profile.layers:
             found = entry.instructions or 0, result.toolchain, entry.layer.op
             best[entry.layer.index] = min(best.get(entry.layer.index, found), found)

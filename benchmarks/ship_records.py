@@ -3,8 +3,8 @@
     python benchmarks/ship_records.py [--dry-run]
 
 Adds them to the trials that are shipped already (the newer one of a schedule counts) and keeps, of
-each layer, the front of instructions against flash; one file a core and compiler. Trials of another
-version of the kernels fall out, and files without a local trial stay as they are.
+each layer, the Pareto front of instructions against flash; one file per core and compiler. Trials
+of another version of the kernels are dropped, and files without a local trial stay as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from covp.tune.records import Records, Trial, append_trials, front, own_folder
+from covp.tune.records import Records, Trial, append_trials, own_folder, pareto_front
 
 SHIPPED = Path(__file__).parent.parent / "covp" / "tune" / "shipped"
 
@@ -27,7 +27,7 @@ def fronts(shipped: Path, own: Path) -> dict[str, list[Trial]]:
     files: dict[str, list[Trial]] = defaultdict(list)
     for layer, core, compiler in dict.fromkeys(records.layers()):
         if (core, compiler) in touched:
-            trials = front(records.trials(layer, core, compiler))
+            trials = pareto_front(records.trials(layer, core, compiler))
             files[f"{core}-{compiler.replace(' ', '-')}.jsonl"] += trials
     return {name: trials for name, trials in sorted(files.items()) if trials}
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
-from covp.evaluation import Evaluation, evaluate, speedup
+from covp.evaluation import Comparison, recorded_schedules
+from covp.evaluation import compare as core_and_accelerators
+from covp.graph.equality import FLOAT_TOLERANCE
+from covp.platform_file import load_platform
 from covp.tune.records import Objective
 
 
 @click.command()
 @click.argument("models", nargs=-1, required=True)
 @options.platform
-@click.option(
-    "-a",
-    "--accel",
-    "accelerators",
-    multiple=True,
-    required=True,
-    metavar="ACCEL",
-    help="A name from `covp accelerators` or file.py:Class, with :key=value,...",
-)
+@options.required_accelerators
 @options.device
 @options.toolchain
 @options.operators
@@ -44,90 +40,87 @@ def compare(
     tuned: bool,
     as_json: bool,
 ) -> int:
-    """Run each of MODELS on the core alone and with the accelerators; a row a model."""
-    pairs = []
+    """Run each of MODELS on the core alone and with the accelerators; one row per model."""
+    board = load_platform(platform)
+    schedules = (
+        recorded_schedules(board, toolchain, optimize, device, max_scratch) if tuned else None
+    )
+    found = []
     with progress("running", 2 * len(models)) as advance:
         for model in models:
-            pair = []
-            for chosen in ((), accelerators):
-                advance(f"{model} {'with ' + ' '.join(chosen) if chosen else 'alone'}")
-                pair.append(
-                    evaluate(
-                        model,
-                        platform,
-                        chosen,
-                        device=device,
-                        toolchain=toolchain,
-                        seed=seed,
-                        optimize=optimize,
-                        tuned=tuned,
-                        max_scratch=max_scratch,
-                        # a model without a layer for it is a row with nothing saved
-                        allow_unused=True,
-                    )
+            found.append(
+                core_and_accelerators(
+                    model,
+                    board,
+                    accelerators,
+                    toolchain=toolchain,
+                    schedules=schedules,
+                    device=device,
+                    seed=seed,
+                    starts=partial(_advance, advance, model),
                 )
-            pairs.append((pair[0], pair[1]))
+            )
     if as_json:
-        print_json(_document(platform, accelerators, pairs))
-    else:
-        _report(accelerators, pairs)
-    return 0 if all(e.matches_reference for pair in pairs for e in pair) else 1
-
-
-def _document(
-    platform: str, accelerators: tuple[str, ...], pairs: list[tuple[Evaluation, Evaluation]]
-) -> dict[str, Any]:
-    return {
-        "schema": "covp.compare/1",
-        "platform": pairs[0][0].platform.name,
-        "accelerators": list(accelerators),
-        "rows": [
+        print_json(
             {
-                "model": alone.model,
-                "cpu": alone.record(),
-                "accelerated": accelerated.record(),
-                **speedup(alone, accelerated),
-                "mac_coverage": accelerated.mac_coverage,
+                "schema": "covp.compare/1",
+                "platform": board.name,
+                "accelerators": list(accelerators),
+                "rows": [comparison.record() for comparison in found],
             }
-            for alone, accelerated in pairs
-        ],
-    }
+        )
+    else:
+        _report(accelerators, found)
+    return 0 if all(comparison.matches_reference for comparison in found) else 1
 
 
-def _report(accelerators: tuple[str, ...], pairs: list[tuple[Evaluation, Evaluation]]) -> None:
-    first = pairs[0][0]
+def _advance(advance: Callable[[str], None], model: str, how: str) -> None:
+    advance(f"{model} {how}")
+
+
+def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
+    first = found[0].alone
+    source = first.profile.sources.cycles
     names = " + ".join(accelerators)
     click.echo(f"{first.platform.name} alone and with {names}, {first.toolchain}")
     columns = [
         "model",
         "instructions alone",
         f"with {names}",
-        "saved",
-        "speedup (est. cycles)",
+        "reduction",
+        "speedup (est. cycles)" if source and source.kind == "estimated" else "speedup",
         "MACs offloaded",
         "simulation",
-        "bits",
+        "bit-exact",
     ]
-    rows = []
-    for alone, accelerated in pairs:
-        gain = speedup(alone, accelerated)
-        saved, faster = gain["instructions_saved"], gain["speedup"]
-        exact = alone.matches_reference and accelerated.matches_reference
-        rows.append(
-            [
-                alone.model + (" (synthetic)" if alone.source == "synthetic" else ""),
-                alone.profile.instructions,
-                accelerated.profile.instructions,
-                None if saved is None else f"{saved:.1%}",
-                None if faster is None else f"{faster:.1f}x",
-                f"{accelerated.mac_coverage:.0%}",
-                f"{alone.simulation_seconds + accelerated.simulation_seconds:.2f} s",
-                "exact" if exact else "DIFFER",
-            ]
-        )
-    print_table(columns, rows)
-    if any(alone.source == "synthetic" for alone, _ in pairs):
+    print_table(columns, map(_row, found))
+    if source is not None:
+        click.echo(f"cycles: {source}")
+    if any(comparison.alone.source == "synthetic" for comparison in found):
         click.echo(
             "synthetic: a stand-in of the same topology with random weights; "
             "`covp models fetch` gets the official files where there are any"
         )
+
+
+def _row(comparison: Comparison) -> list[object]:
+    alone, accelerated = comparison.alone, comparison.accelerated
+    saved, faster = comparison.instructions_saved, comparison.speedup
+    return [
+        alone.model + (" (synthetic)" if alone.source == "synthetic" else ""),
+        alone.profile.instructions,
+        accelerated.profile.instructions,
+        None if saved is None else f"{saved:.1%}",
+        None if faster is None else f"{faster:.1f}x",
+        f"{comparison.mac_coverage:.0%}",
+        f"{alone.simulation_seconds + accelerated.simulation_seconds:.2f} s",
+        _equality(comparison),
+    ]
+
+
+def _equality(comparison: Comparison) -> str:
+    """Integers match to the bit, floats within the tolerance of `differences`."""
+    if not comparison.matches_reference:
+        return "OUTPUTS DIFFER"
+    is_float = any(output.dtype.kind == "f" for output in comparison.alone.outputs)
+    return f"within {FLOAT_TOLERANCE:g}" if is_float else "yes"

@@ -8,11 +8,9 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json
-from covp.codegen.compile import compile
-from covp.evaluation import recorded_schedules
+from covp.cli.provenance import model_note
+from covp.evaluation import Sample, build, recorded_schedules
 from covp.export import export_project
-from covp.graph.random_inputs import random_inputs
-from covp.models import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Objective
@@ -44,17 +42,30 @@ def export(
 ) -> int:
     """Write MODEL as C with start-up code, linker script, Makefile and a checked main to DIR."""
     board = load_platform(platform)
-    graph = load_model(model)
-    schedules = (
-        recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch) if tuned else None
+    made = build(
+        model,
+        board,
+        accelerators,
+        toolchain=toolchain,
+        schedules=recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch)
+        if tuned
+        else None,
     )
-    program = compile(graph, board, accelerators, schedules=schedules)
-    inputs = random_inputs(graph.inputs, seed)
-    outputs = program.reference(inputs)
-    written = export_project(program, get_toolchain(toolchain, board.core), output, inputs, outputs)
+    sample = Sample.random(made.graph, seed)
+    compiler = get_toolchain(toolchain, board.core)
+    written = export_project(made.program, compiler, output, sample.inputs, sample.outputs)
     if as_json:
         files = [path.as_posix() for path in written]
-        print_json({"schema": "covp.export/1", "folder": str(output), "files": files})
+        print_json(
+            {
+                "schema": "covp.export/1",
+                "model_source": made.source,
+                "folder": str(output),
+                "files": files,
+            }
+        )
     else:
+        if note := model_note(made.source):
+            click.echo(f"{made.model}: {note}")
         click.echo(f"{len(written)} files in {output}; build with: make -C {output}")
     return 0

@@ -11,18 +11,16 @@ import click
 from covp.cache import write_atomically
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
-from covp.codegen.compile import compile
+from covp.cli.provenance import model_note
 from covp.debug.gdb_stub import GdbStub
 from covp.debug.program_file import load_elf
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
-from covp.evaluation import recorded_schedules
+from covp.evaluation import Sample, build, recorded_schedules
 from covp.export import link_project
-from covp.graph.random_inputs import random_inputs
 from covp.hardware.svd import svd
-from covp.models import load_model
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.toolchain import get_toolchain
@@ -94,12 +92,11 @@ def _firmware(
     seed: int,
 ) -> tuple[Path, Program]:
     """The model's ELF file; its accelerators are on the bus."""
-    graph = load_model(model)
     schedules = recorded_schedules(platform, toolchain)
-    program = compile(graph, platform, accelerators, schedules=schedules)
+    made = build(model, platform, accelerators, toolchain=toolchain, schedules=schedules)
+    program, sample = made.program, Sample.random(made.graph, seed)
     compiler = get_toolchain(toolchain, platform.core)
-    inputs = random_inputs(graph.inputs, seed)
-    elf = link_project(program, compiler, inputs, program.reference(inputs))
+    elf = link_project(program, compiler, sample.inputs, sample.outputs)
     for accelerator in program.accelerators:
         device.attach(accelerator.make(), accelerator.base, accelerator.name)
     return elf, program
@@ -120,6 +117,8 @@ def _greet(platform: Platform, address: str, elf: Path | None, program: Program 
     if elf is None:
         click.echo("the flash is empty: `load` writes the program there")
     if program is not None:
+        if note := model_note(program.graph.source):
+            click.echo(f"{program.name}: {note}")
         layers = ", ".join(layer.function for layer in program.layers)
         click.echo(f"break in main, covp_exit, or a layer: {layers}")
         click.echo("in covp_exit, covp_exit_status is the number of wrong output bytes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 platform = click.option(
@@ -18,7 +20,8 @@ device = click.option(
     metavar="DEVICE",
     help="What the platform runs on: virtual, host, gdb:HOST:PORT, gdb:qemu, openocd:HOST:PORT.",
 )
-accelerators = click.option(
+_accelerators = partial(
+    click.option,
     "-a",
     "--accel",
     "accelerators",
@@ -27,6 +30,8 @@ accelerators = click.option(
     help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
     "NAME=ACCEL names the instance.",
 )
+accelerators = _accelerators()
+required_accelerators = _accelerators(required=True)
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )

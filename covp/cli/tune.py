@@ -10,10 +10,11 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
+from covp.cli.provenance import model_note
 from covp.models import load_model
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Cost, Objective, Trial, front
+from covp.tune.records import Cost, Objective, Trial, pareto_front
 from covp.tune.search import Strategy
 from covp.tune.tuner import LayerResult, Options, Progress, trial_file
 from covp.tune.tuner import tune as search
@@ -25,7 +26,7 @@ from covp.tune.tuner import tune as search
 @options.device
 @options.toolchain
 @options.operators
-@click.option("--trials", type=click.IntRange(1), help="New trials a layer; default: 64.")
+@click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
 @click.option("--seconds", type=click.FloatRange(0), help="Time for all layers together.")
 @click.option(
     "--search",
@@ -41,7 +42,7 @@ from covp.tune.tuner import tune as search
 )
 @options.optimize
 @options.max_scratch
-@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one a core.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
 @options.seed
 @options.as_json
 def tune(
@@ -61,8 +62,8 @@ def tune(
 ) -> int:
     """Search schedules for each layer of MODEL; `covp run` and `compare` use what is found.
 
-    Every candidate must give the reference's bits. Trials are kept as they come: an interrupted
-    search goes on where it stopped.
+    Every candidate must match the reference. Trials are stored as they finish: an interrupted
+    search continues where it stopped.
     """
     graph, board = load_model(model), load_platform(platform)
     wanted = Options(
@@ -94,21 +95,24 @@ def tune(
             {
                 "schema": "covp.tune/1",
                 "model": model,
+                "model_source": graph.source,
                 "platform": board.name,
                 "records": str(where),
                 "layers": [_entry(result) for result in results],
             }
         )
     else:
+        note = model_note(graph.source)
+        click.echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
         _report(results)
-        _front(results)
+        _print_objectives(results)
         _wrong(results)
         rate = f", {tried / seconds_taken:.0f} a second" if tried else ""
         click.echo(f"{tried} new trials in {seconds_taken:.0f} s{rate}; records: {where}")
     return 0
 
 
-def _front(results: list[LayerResult]) -> None:
+def _print_objectives(results: list[LayerResult]) -> None:
     """The three objectives side by side, over all layers that have a choice."""
     for objective in get_args(Objective):
         chosen = [trial for r in results if (trial := r.best_for(objective)) is not None]
@@ -119,7 +123,7 @@ def _front(results: list[LayerResult]) -> None:
 
 
 def _wrong(results: list[LayerResult]) -> None:
-    """Schedules that did not give the reference's bits: they never count, but somebody erred."""
+    """Schedules that do not match the reference: they never count, but a kernel is wrong."""
     for result in results:
         for trial in result.trials:
             if not trial.exact:
@@ -160,7 +164,7 @@ def _entry(result: LayerResult) -> dict[str, Any]:
                 "flash_bytes": trial.flash_bytes,
                 "scratch_bytes": trial.scratch_bytes,
             }
-            for trial in front(result.trials)
+            for trial in pareto_front(result.trials)
         ],
         "inexact": [trial.schedule for trial in result.trials if not trial.exact],
     }
@@ -183,5 +187,5 @@ def _report(results: list[LayerResult]) -> None:
                 best.schedule if best else None,
             ]
         )
-    columns = ["layer", "operator", "default", "best", "saved", "tried", "best schedule"]
+    columns = ["layer", "operator", "default", "best", "reduction", "tried", "best schedule"]
     print_table(columns, rows, left=2)

@@ -58,9 +58,10 @@ def compile(
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
-    graph = model if isinstance(model, Graph) else load_model(model)
     platform = load_platform(platform)
+    # before the model: their files may register its operators
     backends = find_backends(accelerators)
+    graph = model if isinstance(model, Graph) else load_model(model)
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(run_passes(graph), backends)

@@ -1,7 +1,7 @@
 """Trials on disk: what each schedule of a layer costs, on a core, with a compiler.
 
-One JSON object a line, only ever appended: a search that is interrupted keeps what it has, and
-goes on where it stopped. Files can be shared; those in ``covp/tune/shipped`` come with covp.
+One JSON object per line, only ever appended: a search that is interrupted keeps what it has, and
+continues where it stopped. Files can be shared; those in ``covp/tune/shipped`` come with covp.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from covp.cache import cache_dir, content_key
@@ -24,7 +25,7 @@ from covp.graph.graph import Op, Tensor
 Objective = Literal["speed", "balanced", "size"]
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
-"""Of the kernels: a change of what a schedule means makes old trials worthless."""
+"""Of the kernels: a change of what a schedule means makes old trials invalid."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 
@@ -39,12 +40,12 @@ class Trial:
         compiler: name and version.
         version: `VERSION` when it was measured.
         schedule: as text.
-        instructions: retired, exact, the few that call the layer among them; None on devices that
-            do not count.
+        instructions: retired, exact, including the few that call the layer; None on devices that do
+            not count.
         cycles: estimated, or measured on hardware; None where neither is possible.
         flash_bytes: code and constants of the layer.
         scratch_bytes: working memory in the arena.
-        exact: whether the output had the reference's bits; a trial without them never wins.
+        exact: whether the output matches the reference; a trial where it does not never wins.
         device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
         nanoseconds: run time, measured; None where the device cannot tell.
     """
@@ -74,6 +75,9 @@ class Trial:
         if not known:
             return float("inf")
         return float(known[0] * self.flash_bytes ** _SIZE_WEIGHT[objective])
+
+
+_decoder = msgspec.json.Decoder(Trial)
 
 
 class Records:
@@ -161,7 +165,7 @@ def best_of(
     return min(fitting, key=lambda t: (t.score(objective, cost), t.flash_bytes), default=None)
 
 
-def front(trials: Iterable[Trial]) -> list[Trial]:
+def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
     """The exact trials that no other beats in speed and flash, fastest first."""
     best: list[Trial] = []
     exact = [trial for trial in trials if trial.exact]
@@ -182,12 +186,20 @@ def read_trials(path: Path) -> list[Trial]:
     Raises:
         CovpError: another line is damaged; the text names it.
     """
-    lines = path.read_text().splitlines()
+    content = path.read_bytes()
+    try:
+        return _decoder.decode_lines(content)
+    except msgspec.DecodeError:
+        return _read_one_by_one(path, content.splitlines())
+
+
+def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
+    """The trials of a file with a line that is damaged or cut off."""
     trials = []
     for number, line in enumerate(lines, 1):
         try:
-            trials.append(Trial(**json.loads(line)))
-        except (ValueError, TypeError) as error:
+            trials.append(_decoder.decode(line))
+        except msgspec.DecodeError as error:
             if number == len(lines):
                 break
             raise CovpError(f"{path}:{number}: not a trial ({error}); remove the line") from None

@@ -23,7 +23,7 @@ from covp.accelerator import (
 )
 from covp.accelerator.partition import partition
 from covp.errors import AcceleratorError, DeviceFault, UsageError
-from covp.evaluation import evaluate, missed
+from covp.evaluation import evaluate, rejected_layers
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.hardware.arithmetic import exact_matmul, requantize
@@ -347,10 +347,10 @@ def test_two_classes_of_one_name_in_a_session() -> None:
 def test_a_refused_layer_is_worth_something_wherever_it_runs_now() -> None:
     slow, fast = Mac({"macs_per_cycle": 1, "startup_cycles": 5000}), Narrow()
     result = evaluate("toycar", "riscv32", [slow, fast], allow_unused=True)
-    entries = [entry for entry in missed(result) if entry.refusal.accelerator == "narrow"]
+    entries = [entry for entry in rejected_layers(result) if entry.refusal.accelerator == "narrow"]
     assert len(entries) == 10
     assert all(layer.target.startswith("mac") for layer in result.program.layers)
-    assert all((entry.worth or 0) > 4000 for entry in entries)
+    assert all((entry.potential_saving or 0) > 4000 for entry in entries)
 
 
 class Narrow(Mac):

@@ -19,7 +19,7 @@ import pytest
 from covp.device.host import HostDevice
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, DeviceError, DeviceFault, PlatformError, ToolchainError
-from covp.evaluation import evaluate
+from covp.evaluation import build, evaluate, run
 from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
@@ -119,7 +119,7 @@ def test_models_give_what_the_reference_gives(model: str) -> None:
 
 @on_host
 def test_layers_one_by_one() -> None:
-    assert evaluate("toycar", "host", device="host", by_layer=True).matches_reference
+    assert run(build("toycar", "host"), device="host", by_layer=True).matches_reference
 
 
 def test_arguments_of_all_kinds(code: Module) -> None:

@@ -16,7 +16,15 @@ from covp.errors import CovpError, UsageError
 from covp.evaluation import recorded_schedules
 from covp.graph.graph import Graph
 from covp.passes import run_passes
-from covp.tune.records import VERSION, Records, Trial, append_trials, front, layer_key, read_trials
+from covp.tune.records import (
+    VERSION,
+    Records,
+    Trial,
+    append_trials,
+    layer_key,
+    pareto_front,
+    read_trials,
+)
 from covp.tune.search import make_search
 from covp.tune.tuner import Options, Progress, tune
 
@@ -130,7 +138,7 @@ def test_the_front_drops_what_is_beaten_twice() -> None:
         trial("mac a=4", 120, flash=900),
         trial("mac a=5", 1, flash=1, exact=False),
     ]
-    assert [t.schedule for t in front(rows)] == ["mac a=2", "mac a=1", "mac a=4"]
+    assert [t.schedule for t in pareto_front(rows)] == ["mac a=2", "mac a=1", "mac a=4"]
 
 
 def test_trials_of_other_versions_are_ignored(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Where models and figures come from, in the words of tables and reports."""
+
+from __future__ import annotations
+
+from covp.device.base import Source
+from covp.runtime.profile import Profile
+
+
+def model_note(source: str) -> str:
+    """What has to stand beside a model's name: a synthetic one is no official model."""
+    return "SYNTHETIC stand-in: random weights" if source == "synthetic" else ""
+
+
+def cycles_column(source: Source | None) -> str:
+    """The title of a column of cycles."""
+    short = {"estimated": "est."}
+    return "cycles" if source is None else f"cycles ({short.get(source.kind, source.kind)})"
+
+
+def run_time(profile: Profile, clock_hz: int) -> str:
+    """The run time with its source, e.g. "estimated 76.07 ms at 100 MHz (rv32 table, ...)".
+
+    Empty where neither time nor cycles are known.
+    """
+    sources = profile.sources
+    source = sources.cycles if profile.measured is None else sources.seconds
+    if profile.seconds is None or source is None:
+        return ""
+    clock = f" at {clock_hz / 1e6:g} MHz" if profile.cycles else ""
+    details = _details(source)
+    return f"{source.kind} {profile.seconds * 1e3:,.2f} ms{clock}{f' ({details})' * bool(details)}"
+
+
+def _details(source: Source) -> str:
+    model = f"{source.model} table" if source.kind == "estimated" else source.model
+    error = "" if source.error is None else f"error below {source.error:.1%}"
+    return ", ".join(filter(None, (model, source.assumes, error)))

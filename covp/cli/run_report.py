@@ -1,0 +1,141 @@
+"""The report of ``covp run``: layers, memory, time, accelerators, and why layers run where."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli.output import print_table
+from covp.cli.provenance import cycles_column, model_note, run_time
+from covp.evaluation import Evaluation, rejected_layers
+
+Row = list[object]
+
+
+def print_report(result: Evaluation, profile: bool) -> None:
+    """Everything that is printed without ``--explain``; ``profile`` adds columns and a table."""
+    _print_headline(result)
+    _print_layers(result, profile)
+    memory = result.memory
+    click.echo(
+        f"flash {memory.flash_bytes:,} B, RAM {memory.ram_bytes:,} B "
+        f"(arena {memory.arena_bytes:,}, stack {memory.stack_bytes:,})"
+    )
+    if time := run_time(result.profile, result.platform.clock_hz):
+        click.echo(time)
+    _print_jobs(result)
+    _print_simulation(result)
+    _print_verdict(result)
+    if profile:
+        _print_offload(result)
+
+
+def print_explanation(result: Evaluation) -> None:
+    """For each layer where it runs, and why each other accelerator rejected it."""
+    rejected: dict[str, list[str]] = {}
+    total = result.profile.cycles
+    for entry in rejected_layers(result):
+        refusal, saving = entry.refusal, ""
+        if entry.potential_saving and total:
+            saving = (
+                f" (accepting it would save about {entry.potential_saving:,} of {total:,} cycles)"
+            )
+        text = f"{refusal.accelerator}: {refusal.reason}{saving}"
+        rejected.setdefault(refusal.layer, []).append(text)
+    click.echo("\nwhere each layer runs, and why not elsewhere")
+    for layer in result.program.layers:
+        click.echo(f"  {layer.name}: {layer.target}")
+        for reason in rejected.get(layer.name, []):
+            click.echo(f"      not {reason}")
+
+
+def _print_headline(result: Evaluation) -> None:
+    device = "" if result.device == "virtual" else f" ({result.device})"
+    note = model_note(result.source)
+    click.echo(
+        f"{result.model} on {result.platform.name}{device}, {result.toolchain}"
+        + (f"  {note}" if note else "")
+    )
+
+
+def _print_layers(result: Evaluation, profile: bool) -> None:
+    cycles = cycles_column(result.profile.sources.cycles)
+    columns = ["layer", "operator", "on", "MACs", "instructions", cycles]
+    rows = [*_layer_rows(result, profile), *_total_rows(result)]
+    if profile:
+        columns += ["per MAC", "schedule"]
+    print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
+
+
+def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
+    costs = [(entry.instructions, entry.cycles) for entry in result.profile.layers]
+    costs = costs or [(None, None)] * len(result.program.layers)
+    rows = []
+    for layer, (instructions, cycles) in zip(result.program.layers, costs, strict=True):
+        row: Row = [f"{layer.index}", layer.op, layer.target, layer.macs, instructions, cycles]
+        if profile:
+            if layer.macs and instructions is not None:
+                row += [f"{instructions / layer.macs:.2f}", layer.schedule]
+            else:
+                row += [None, layer.schedule]
+        rows.append(row)
+    return rows
+
+
+def _total_rows(result: Evaluation) -> list[Row]:
+    profile, between = result.profile, result.profile.between
+    macs = sum(layer.macs for layer in result.program.layers)
+    total: Row = ["", "total", "", macs, profile.instructions, profile.cycles]
+    if between.instructions is None:
+        return [total]
+    return [["", "between layers", "", None, between.instructions, between.cycles], total]
+
+
+def _print_jobs(result: Evaluation) -> None:
+    for name, jobs in result.profile.jobs.items():
+        own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
+        busy = sum(o.startup + max(o.compute, o.memory) for o in own)
+        text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
+        click.echo(f"{name} received {jobs:,} {text}")
+
+
+def _print_simulation(result: Evaluation) -> None:
+    source = result.profile.sources.cycles
+    is_real = source is None or source.kind == "measured"
+    click.echo(
+        f"{'run' if is_real else 'simulated'} in {result.simulation_seconds * 1e3:,.0f} ms "
+        f"with {result.profile.transfers.round_trips} round trips to the device"
+    )
+
+
+def _print_verdict(result: Evaluation) -> None:
+    if result.matches_reference:
+        click.echo("outputs match the reference")
+    else:
+        elements = sum(output.size for output in result.outputs)
+        click.echo(f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements")
+
+
+def _print_offload(result: Evaluation) -> None:
+    """Where the cycles of the offloaded layers go."""
+    rows = [
+        [
+            str(entry.layer.index),
+            entry.layer.op,
+            entry.layer.target,
+            entry.offload.jobs,
+            entry.offload.setup,
+            entry.offload.compute,
+            entry.offload.memory,
+            entry.offload.waiting,
+            entry.offload.rest,
+            entry.cycles,
+        ]
+        for entry in result.profile.layers
+        if entry.offload is not None
+    ]
+    if not rows:
+        return
+    columns = ["layer", "operator", "on", "jobs", "set-up", "compute", "memory", "waiting"]
+    title = "offloaded layers in estimated cycles: the driver's set-up, the unit's compute and "
+    title += "memory (they overlap), the core's waiting, what stays on the core"
+    print_table([*columns, "core", "total"], rows, left=3, title=title)

@@ -1,0 +1,28 @@
+"""From a model to checked figures, cut where people stop: `build`, `run`, `compare`.
+
+`build` compiles, a `Runner` loads what was built and runs it (`run`: once), `compare` sets the
+core alone beside core and accelerators. The command line, the benchmarks and tests share them.
+"""
+
+from covp.evaluation.builder import Build, build
+from covp.evaluation.comparison import Comparison, compare
+from covp.evaluation.rejected import RejectedLayer, rejected_layers
+from covp.evaluation.result import Evaluation
+from covp.evaluation.runner import Runner, evaluate, run
+from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import recorded_schedules
+
+__all__ = [
+    "Build",
+    "Comparison",
+    "Evaluation",
+    "RejectedLayer",
+    "Runner",
+    "Sample",
+    "build",
+    "compare",
+    "evaluate",
+    "recorded_schedules",
+    "rejected_layers",
+    "run",
+]

@@ -1,0 +1,115 @@
+"""`build`: a model compiled for a platform, with where it comes from and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.codegen.compile import ScheduleChoice, compile
+from covp.errors import AcceleratorError, UsageError, near_misses
+from covp.graph.graph import Graph
+from covp.platform_file import Platform
+from covp.program import Program
+from covp.runtime.profile import MemoryUse
+from covp.runtime.session import Session
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """A compiled program and how it came about. Builds pickle.
+
+    Attributes:
+        program: what was compiled.
+        accelerators: as they were requested.
+        toolchain: that compiles its C, "zig" or "gcc".
+    """
+
+    program: Program
+    accelerators: tuple[str, ...]
+    toolchain: str
+
+    @property
+    def graph(self) -> Graph:
+        """The model as it was read."""
+        return self.program.graph
+
+    @property
+    def platform(self) -> Platform:
+        """What the program is for."""
+        return self.program.platform
+
+    @property
+    def model(self) -> str:
+        """The zoo name, or the file's stem as a C identifier."""
+        return self.graph.name
+
+    @property
+    def source(self) -> str:
+        """Where the model comes from, see `Graph.source`."""
+        return self.graph.source
+
+    @property
+    def mac_coverage(self) -> float:
+        """The share of the model's multiply-accumulates on accelerators, 0 to 1."""
+        total = sum(layer.macs for layer in self.program.layers)
+        offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
+        return offloaded / total if total else 0.0
+
+    def memory(self) -> MemoryUse:
+        """The memory that the linked program takes, found without running it.
+
+        Raises:
+            ToolchainError: its C does not compile or link.
+            CapacityError: it does not fit the platform.
+        """
+        with Session(self.platform, toolchain=self.toolchain) as session:
+            session.load(self.program)
+            return session.memory()
+
+
+def build(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    toolchain: str = "zig",
+    schedules: ScheduleChoice | None = None,
+    allow_unused: bool = False,
+    require_offload: Sequence[str] = (),
+) -> Build:
+    """Compile a model.
+
+    Args:
+        model, platform, accelerators, schedules, allow_unused: as for `covp.compile`.
+        toolchain: "zig" or "gcc".
+        require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
+            accelerator.
+
+    Raises:
+        AcceleratorError: a layer of ``require_offload`` runs on the core.
+        ModelError, PlatformError, UsageError: with one line each.
+    """
+    program = compile(model, platform, accelerators, allow_unused=allow_unused, schedules=schedules)
+    for kind in require_offload:
+        _demand_offload(program, kind)
+    names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
+    return Build(program, names, toolchain)
+
+
+def _demand_offload(program: Program, kind: str) -> None:
+    """Raises AcceleratorError: a layer of this kind is left to the core."""
+    stated = {op.index: op.kind for op in program.graph.ops}
+    if kind not in stated.values():
+        raise UsageError(
+            f"offload of {kind} is required: {program.graph.name} has no such operator; "
+            f"{near_misses(kind, set(stated.values()))}"
+        )
+    for layer in program.layers:
+        if layer.target == "cpu" and kind in (layer.op, stated.get(layer.index)):
+            reasons = [r for r in program.refusals if r.layer == layer.name]
+            why = "; ".join(f"{r.accelerator}: {r.reason}" for r in reasons)
+            raise AcceleratorError(
+                f"{layer.name} ({kind}) runs on the core: {why or 'no accelerator was named'}"
+            )

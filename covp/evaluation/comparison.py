@@ -1,0 +1,95 @@
+"""`compare`: the core alone beside core and accelerators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.codegen.compile import ScheduleChoice
+from covp.evaluation.builder import build
+from covp.evaluation.result import Evaluation
+from covp.evaluation.runner import run
+from covp.evaluation.sample import Sample
+from covp.graph.graph import Graph
+from covp.platform_file import Platform
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One model on one input: on the core alone, and with accelerators."""
+
+    alone: Evaluation
+    accelerated: Evaluation
+
+    @property
+    def instructions_saved(self) -> float | None:
+        """The share of the instructions that the core no longer executes; None if not counted."""
+        before = self.alone.profile.instructions
+        after = self.accelerated.profile.instructions
+        return None if not before or after is None else 1 - after / before
+
+    @property
+    def speedup(self) -> float | None:
+        """Cycles alone by cycles accelerated; None where the device has no cycles."""
+        before, after = self.alone.profile.cycles, self.accelerated.profile.cycles
+        return None if before is None or not after else before / after
+
+    @property
+    def mac_coverage(self) -> float:
+        """The share of the multiply-accumulates on accelerators, 0 to 1."""
+        return self.accelerated.build.mac_coverage
+
+    @property
+    def matches_reference(self) -> bool:
+        """Whether both computed what the reference computes."""
+        return self.alone.matches_reference and self.accelerated.matches_reference
+
+    def record(self) -> dict[str, Any]:
+        """A row of the JSON document ``covp.compare/1``."""
+        return {
+            "model": self.alone.model,
+            "cpu": self.alone.record(),
+            "accelerated": self.accelerated.record(),
+            "instructions_saved": self.instructions_saved,
+            "speedup": self.speedup,
+            "mac_coverage": self.mac_coverage,
+        }
+
+
+def compare(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend],
+    *,
+    toolchain: str = "zig",
+    schedules: ScheduleChoice | None = None,
+    device: str = "virtual",
+    seed: int = 0,
+    starts: Callable[[str], None] = lambda what: None,
+) -> Comparison:
+    """Run a model on the core alone and with accelerators, on the same random inputs.
+
+    The model is read once and the reference computed once. Accelerators that get no layer are no
+    error here: nothing is saved then.
+
+    Args:
+        model, platform, accelerators, schedules: as for `covp.compile`.
+        toolchain, device: as for `Session`.
+        seed: of the inputs.
+        starts: called before each of the two runs with "alone" or "with ACCELERATORS".
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    offloading = build(
+        model, platform, accelerators, toolchain=toolchain, schedules=schedules, allow_unused=True
+    )
+    plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
+    sample = Sample.random(plain.graph, seed)
+    starts("alone")
+    alone = run(plain, sample, device=device)
+    starts(f"with {' '.join(offloading.accelerators)}")
+    return Comparison(alone, run(offloading, sample, device=device))

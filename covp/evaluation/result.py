@@ -1,0 +1,124 @@
+"""`Evaluation`: one inference and all its figures, as an object and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from covp.evaluation.builder import Build
+from covp.platform_file import Platform
+from covp.program import Program, ProgramTensor
+from covp.runtime.profile import LayerProfile, MemoryUse, Profile
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One inference and all its figures.
+
+    Attributes:
+        build: what ran.
+        device: what it ran on, as for `Session`.
+        toolchain: name and version.
+        profile: instructions, cycles and where they come from.
+        memory: that the program and covp's runtime take.
+        outputs: of the device, in the model's order.
+        mismatches: output elements that do not equal the reference's, see
+            `covp.graph.equality.differences`.
+        simulation_seconds: host time of the inference.
+    """
+
+    build: Build
+    device: str
+    toolchain: str
+    profile: Profile
+    memory: MemoryUse
+    outputs: tuple[NDArray[Any], ...]
+    mismatches: int
+    simulation_seconds: float
+
+    @property
+    def program(self) -> Program:
+        """What ran."""
+        return self.build.program
+
+    @property
+    def platform(self) -> Platform:
+        """What the program is for."""
+        return self.build.platform
+
+    @property
+    def model(self) -> str:
+        """The zoo name, or the file's stem as a C identifier."""
+        return self.build.model
+
+    @property
+    def source(self) -> str:
+        """Where the model comes from, see `covp.graph.graph.Graph`."""
+        return self.build.source
+
+    @property
+    def matches_reference(self) -> bool:
+        """Whether the device computed what the reference computes."""
+        return self.mismatches == 0
+
+    def record(self) -> dict[str, Any]:
+        """The JSON document ``covp.run/1`` of docs/json.md."""
+        profile, cycles = self.profile, self.profile.sources.cycles
+        return {
+            "schema": "covp.run/1",
+            "model": self.model,
+            "model_source": self.source,
+            "platform": self.platform.name,
+            "device": self.device,
+            "toolchain": self.toolchain,
+            "accelerators": list(self.build.accelerators),
+            "instructions": profile.instructions,
+            "cycles": profile.cycles,
+            "cycles_source": asdict(cycles) if cycles else None,
+            "seconds": profile.seconds,
+            "energy_j": None,
+            "simulation_seconds": self.simulation_seconds,
+            "matches_reference": self.matches_reference,
+            "transfers": asdict(profile.transfers),
+            "accelerator_jobs": dict(profile.jobs),
+            "memory": {
+                "flash_bytes": self.memory.flash_bytes,
+                "ram_bytes": self.memory.ram_bytes,
+                "arena_bytes": self.memory.arena_bytes,
+                "stack_bytes": self.memory.stack_bytes,
+            },
+            "layers": [_layer(entry) for entry in profile.layers],
+            "between": {
+                "instructions": profile.between.instructions,
+                "cycles": profile.between.cycles,
+            },
+            "outputs": [
+                _output(tensor, array)
+                for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
+            ],
+        }
+
+
+def _layer(entry: LayerProfile) -> dict[str, Any]:
+    return {
+        "index": entry.layer.index,
+        "name": entry.layer.name,
+        "op": entry.layer.op,
+        "target": entry.layer.target,
+        "macs": entry.layer.macs,
+        "instructions": entry.instructions,
+        "cycles": entry.cycles,
+        "schedule": entry.layer.schedule,
+        "offload": asdict(entry.offload) if entry.offload else None,
+    }
+
+
+def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype.name,
+        "shape": list(tensor.shape),
+        "data": array.reshape(-1).tolist(),
+    }

@@ -1,0 +1,149 @@
+"""`Runner`: a build on a device; each run is one inference, checked and measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.errors import AcceleratorError
+from covp.evaluation.builder import Build, build
+from covp.evaluation.result import Evaluation
+from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import recorded_schedules
+from covp.graph.equality import differences
+from covp.platform_file import Platform, load_platform
+from covp.program import Program
+from covp.runtime.profile import Profile
+from covp.runtime.session import Session
+
+
+class Runner:
+    """A build, loaded onto a device of its own until `close`.
+
+    Args:
+        build: what runs.
+        device: as for `Session`.
+        by_layer: the cost of each layer is wanted. A device that only knows the cost of an
+            execution then executes the layers one by one.
+
+    Raises:
+        CovpError: the device cannot be reached, or the program does not link or fit.
+    """
+
+    def __init__(self, build: Build, device: str = "virtual", *, by_layer: bool = False) -> None:
+        self.build, self.device = build, device
+        self.session = Session(build.platform, device=device, toolchain=build.toolchain)
+        try:
+            singly = by_layer and self.session.device.abilities.phases is None
+            self.session.strict = singly
+            self._module = self.session.load(build.program, hosted=singly)
+        except BaseException:
+            self.session.close()
+            raise
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the device go."""
+        self.session.close()
+
+    def run(self, sample: Sample) -> Evaluation:
+        """One inference, compared with the outputs that the sample expects.
+
+        Raises:
+            DeviceFault: the program faulted.
+            AcceleratorError: an accelerator received no job for its layers.
+        """
+        start = time.perf_counter()
+        result = self._module.run(*sample.inputs)
+        elapsed = time.perf_counter() - start
+        outputs = tuple(result) if isinstance(result, list) else (result,)
+        profile = self.session.profile()
+        _demand_jobs(self.build.program, profile)
+        pairs = zip(outputs, sample.outputs, strict=True)
+        return Evaluation(
+            build=self.build,
+            device=self.device,
+            toolchain=self.session.toolchain.version,
+            profile=profile,
+            memory=self.session.memory(),
+            outputs=outputs,
+            mismatches=sum(differences(got, wanted).size for got, wanted in pairs),
+            simulation_seconds=elapsed,
+        )
+
+
+def run(
+    build: Build,
+    sample: Sample | None = None,
+    *,
+    device: str = "virtual",
+    by_layer: bool = False,
+) -> Evaluation:
+    """Load a build and run it once.
+
+    Args:
+        sample: by default the random inputs of seed 0.
+        device, by_layer: as for `Runner`.
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    with Runner(build, device, by_layer=by_layer) as runner:
+        return runner.run(sample or Sample.random(build.graph))
+
+
+def evaluate(
+    model: str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    device: str = "virtual",
+    toolchain: str = "zig",
+    seed: int = 0,
+    allow_unused: bool = False,
+) -> Evaluation:
+    """`build` with the recorded schedules, and `run` on random inputs, in one call.
+
+    Args:
+        model, platform, accelerators, allow_unused: as for `covp.compile`.
+        device, toolchain: as for `Session`.
+        seed: of the inputs.
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    platform = load_platform(platform)
+    schedules = recorded_schedules(platform, toolchain, device=device)
+    made = build(
+        model,
+        platform,
+        accelerators,
+        toolchain=toolchain,
+        schedules=schedules,
+        allow_unused=allow_unused,
+    )
+    return run(made, Sample.random(made.graph, seed), device=device)
+
+
+def _demand_jobs(program: Program, profile: Profile) -> None:
+    """Raises AcceleratorError: layers are on an accelerator whose hardware was never started."""
+    for name, count in profile.jobs.items():
+        layers = [layer.name for layer in program.layers if layer.target == name]
+        if layers and count == 0:
+            raise AcceleratorError(
+                f"accelerator {name} received no job for its {len(layers)} layers, first "
+                f"{layers[0]}: its driver does not start it"
+            )
