@@ -39,13 +39,6 @@ class Symbols:
         """(start, end, name) of all functions, by address."""
         return sorted(function for file in self._files for function in file.functions)
 
-    def address_of(self, name: str) -> int | None:
-        """The address of a function, without Thumb's bit 0; None where there is none."""
-        for start, _, function in self.functions():
-            if function == name:
-                return start
-        return None
-
 
 class _ElfFile:
     def __init__(self, origin: str | bytes) -> None:

@@ -16,7 +16,7 @@ from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
-from covp.machine.faults import is_stack_overflow, nearest_region
+from covp.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.platform_file import Platform
 from covp.symbols import Symbols
 
@@ -213,10 +213,6 @@ class HostDevice:
         if region is not None:
             return "write to read-only memory", address, region.name
         if is_stack_overflow(self.platform, address, sp):
-            detail = (
-                f"sp 0x{sp:08x}, the stack is {self.platform.stack_bytes} bytes from "
-                f"0x{self.platform.ram.start:08x}; a larger one is set by the platform's key stack"
-            )
-            return "stack overflow", address, detail
+            return "stack overflow", address, stack_overflow_detail(self.platform, sp)
         kind: FaultKind = "unmapped write" if report.error & _WRITE else "unmapped read"
         return kind, address, nearest_region(self.platform, address)

@@ -1,4 +1,4 @@
-"""The virtual clock of a device: core cycles, moved on by the core and by waiting; events in it."""
+"""The virtual clock of a board: core cycles, advanced by cores and by waiting; events in it."""
 
 from __future__ import annotations
 
@@ -6,41 +6,97 @@ import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from covp.errors import AcceleratorError
+from covp.hardware.outside import OutsideQueue, OutsideSource
 
 
 @dataclass(order=True)
 class Event:
-    """Something that happens at a cycle; `Clock.at` makes them.
+    """A callback scheduled at a cycle; `Clock.at` makes them.
 
     Attributes:
         cycle: when.
-        cancelled: it will not happen.
+        fire: the callback.
+        cancelled: it will not fire.
     """
 
     cycle: int
     _order: int
-    happen: Callable[[], None] = field(compare=False)
+    fire: Callable[[], None] = field(compare=False)
     cancelled: bool = field(default=False, compare=False)
 
     def cancel(self) -> None:
-        """Let it not happen; no effect when it has."""
+        """Do not fire; no effect on an event that has fired."""
         self.cancelled = True
+
+    def __deepcopy__(self, memo: object) -> Event:
+        """Itself: copies of a model's state refer to the very events of the clock."""
+        return self
+
+
+class Participant(Protocol):
+    """A model that is clocked, such as RTL: it has to be advanced along with time."""
+
+    def advance(self, until: int) -> int | None:
+        """Simulate up to a cycle.
+
+        Args:
+            until: never decreases; the same cycle may come again.
+
+        Returns:
+            The next cycle, after ``until``, at which it wants to be advanced; None: only when
+            something else fires.
+        """
+        ...
+
+
+@dataclass(eq=False)
+class _Member:
+    """A participant, its next wish and the cycle that it was last advanced to."""
+
+    participant: Participant
+    wish: int | None = None
+    reached: int = 0
+
+    def advance(self, until: int) -> None:
+        self.reached = max(until, self.reached)
+        self.wish = self.participant.advance(self.reached)
+        if self.wish is not None and self.wish <= self.reached:
+            raise AcceleratorError(
+                f"{type(self.participant).__name__}.advance({self.reached}) wants cycle "
+                f"{self.wish} next; return a later one, or None"
+            )
+
+
+@dataclass(frozen=True)
+class ClockState:
+    """What `Clock.save_state` keeps; events by identity."""
+
+    skipped: int
+    events: tuple[tuple[Event, bool], ...]
+    members: tuple[tuple[_Member, int | None, int], ...]
 
 
 class Clock:
-    """Time in estimated core cycles since the device was made.
+    """Time in estimated core cycles since the board was made.
+
+    With several cores time is common: each core has a cycle of its own, at most a turn apart, and
+    an event fires when every running core has reached its cycle.
 
     Args:
-        now: gives the cycles the core has spent so far, waiting included.
-        skip: adds cycles that pass without an instruction.
+        now: returns the cycle of the core that runs, waiting included.
+        skip: adds cycles that pass on that core without an instruction.
         hertz: of the core.
-        planned: told the cycle of the next event when one is added.
+        planned: called with the cycle at which the running core has to stop for the next event;
+            also from other threads.
+        phase: see `phase`; by default everything is phase 0.
+        reached: returns the cycle that every running core has reached; by default ``now``.
 
     Attributes:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
-        phase: the phase of the program that is running (a bucket of the device's counter) and the
-            cycles spent in it so far, since the buckets were cleared.
     """
 
     def __init__(
@@ -49,19 +105,24 @@ class Clock:
         skip: Callable[[int], None],
         hertz: int,
         planned: Callable[[int], None] = lambda cycle: None,
+        phase: Callable[[], tuple[int, int]] | None = None,
+        reached: Callable[[], int] | None = None,
     ) -> None:
         self._now = now
         self._skip = skip
         self._planned = planned
+        self._phase = phase
+        self._reached = now if reached is None else reached
         self.hertz = hertz
         self.skipped = 0
-        self.phase: Callable[[], tuple[int, int]] = lambda: (0, self.now)
         self._events: list[Event] = []
         self._order = itertools.count()
+        self._members: list[_Member] = []
+        self._outside = OutsideQueue(lambda: planned(0))
 
     @property
     def now(self) -> int:
-        """Core cycles; inside a register access those in front of the accessing instruction."""
+        """Core cycles; inside a register access those before the accessing instruction."""
         return self._now()
 
     @property
@@ -69,43 +130,150 @@ class Clock:
         """`now` at the core's clock frequency."""
         return self.now / self.hertz
 
-    def at(self, cycle: int, happen: Callable[[], None]) -> Event:
-        """Let something happen at a cycle, or at the next moment where that is over.
+    def phase(self) -> tuple[int, int]:
+        """The phase of the running program and the cycles spent in it since phases were set."""
+        return (0, self.now) if self._phase is None else self._phase()
 
-        The core goes on until then. It notices between two blocks of code, so that an interrupt
-        raised by the event may come some instructions later.
+    # -- events -------------------------------------------------------------------------------
+
+    def at(self, cycle: int, fire: Callable[[], None]) -> Event:
+        """Schedule a callback at a cycle; one that is over fires at the next opportunity.
+
+        Cores notice between two blocks of code, so that an interrupt raised by the event may come
+        some instructions later.
         """
-        event = Event(cycle, next(self._order), happen)
+        event = Event(cycle, next(self._order), fire)
         heapq.heappush(self._events, event)
-        self._planned(self._events[0].cycle)
+        self._plan()
         return event
 
     @property
     def next_event(self) -> int | None:
-        """The cycle of the next event; None where nothing will happen by itself."""
+        """The cycle at which something fires next; None where nothing is scheduled."""
         while self._events and self._events[0].cancelled:
             heapq.heappop(self._events)
-        return self._events[0].cycle if self._events else None
+        first = self._events[0].cycle if self._events else None
+        if self._members:
+            wishes = [member.wish for member in self._members if member.wish is not None]
+            return min(wishes if first is None else [first, *wishes], default=None)
+        return first
 
-    def run_due(self) -> None:
-        """Let happen what is due, in the order of its time."""
-        while (cycle := self.next_event) is not None and cycle <= self.now:
-            heapq.heappop(self._events).happen()
+    def run_due(self) -> bool:
+        """Fire what is due, in the order of time; whether there was anything."""
+        fired = self._outside.has_posted
+        self._outside.run_posted()
+        while (cycle := self.next_event) is not None and cycle <= self._reached():
+            # participants first: the callback finds them as they are at its cycle
+            for member in list(self._members):
+                member.advance(cycle)
+            if self._events and self._events[0].cycle <= cycle:
+                event = heapq.heappop(self._events)
+                if not event.cancelled:
+                    event.fire()
+            fired = True
+        return fired
 
     def wait_until(self, cycle: int) -> int:
-        """Let the core stand still until ``cycle``; returns the cycles that passed.
+        """Stall the core until ``cycle``; returns the cycles that passed.
 
         The time is skipped ahead, not simulated: it counts as cycles and as no instruction. What
-        is due in between happens. A cycle that is over waits for nothing.
+        is due in between fires, unless another core has not got there: then it fires later, when
+        that one has. Returns at once for a cycle that is over.
         """
         start = self.now
         while (due := self.next_event) is not None and due < cycle:
-            self._stand_still(due - self.now)
-            self.run_due()
-        self._stand_still(cycle - self.now)
+            self._stall(due - self.now)
+            if not self.run_due():
+                break
+        self._stall(cycle - self.now)
         return self.now - start
 
-    def _stand_still(self, cycles: int) -> None:
+    def _stall(self, cycles: int) -> None:
         if cycles > 0:
             self._skip(cycles)
             self.skipped += cycles
+
+    def _plan(self) -> None:
+        """Let the running core stop for the next event."""
+        cycle = self.next_event
+        if cycle is not None:
+            self._planned(cycle)
+        # after the above, which may have undone the notice of a post from another thread
+        if self._outside.has_posted:
+            self._planned(0)
+
+    # -- clocked models -----------------------------------------------------------------------
+
+    def join(self, participant: Participant) -> None:
+        """Advance a clocked model along with time, from now on: it is advanced to now at once.
+
+        Before an event fires, every participant is advanced to its cycle.
+
+        Raises:
+            AcceleratorError: its next wish does not lie in the future.
+        """
+        self._members.append(_Member(participant))
+        self.advance(participant)
+
+    def leave(self, participant: Participant) -> None:
+        """Advance it no more. No effect on one that did not join."""
+        self._members = [m for m in self._members if m.participant is not participant]
+
+    def advance(self, participant: Participant) -> None:
+        """Advance one to now, out of turn, and take its new wish.
+
+        For a model whose registers are accessed: it has to catch up before it answers, and may
+        want to be advanced earlier after it. Raises AcceleratorError as `join` does.
+        """
+        for member in self._members:
+            if member.participant is participant:
+                member.advance(self.now)
+        self._plan()
+
+    # -- input from outside -------------------------------------------------------------------
+
+    def outside(self) -> OutsideSource:
+        """Register a source of input from other threads; a context manager."""
+        return self._outside.add()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether input from outside may come."""
+        return self._outside.is_open
+
+    @property
+    def has_posted(self) -> bool:
+        """Whether input from outside waits for `run_due`."""
+        return self._outside.has_posted
+
+    def wait_outside(self, is_over: Callable[[], bool], deadline: float) -> None:
+        """Block the host until input comes; see `OutsideQueue.wait`."""
+        self._outside.wait(is_over, deadline)
+
+    def wake(self) -> None:
+        """Let `wait_outside` look at its condition again. Thread-safe."""
+        self._outside.wake()
+
+    def close(self) -> None:
+        """Ignore input from outside from now on."""
+        self._outside.close()
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> ClockState:
+        """Events, participants' wishes and the time skipped; `now` is the cores' own."""
+        return ClockState(
+            self.skipped,
+            tuple((event, event.cancelled) for event in self._events),
+            tuple((member, member.wish, member.reached) for member in self._members),
+        )
+
+    def load_state(self, state: ClockState) -> None:
+        """Go back to a saved state; what was posted from outside stays."""
+        self.skipped = state.skipped
+        self._events = [event for event, _ in state.events]
+        for event, cancelled in state.events:
+            event.cancelled = cancelled
+        self._members = [member for member, _, _ in state.members]
+        for member, wish, reached in state.members:
+            member.wish, member.reached = wish, reached

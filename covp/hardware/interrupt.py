@@ -1,4 +1,4 @@
-"""`InterruptLine`: a peripheral's request for attention, and what a core does with it."""
+"""`InterruptLine`: a peripheral's interrupt request; `InterruptController`: a core's side of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Protocol
 
 
 class InterruptController(Protocol):
-    """Decides when the running program is interrupted, and by what.
+    """Decides when the running program is interrupted, and by which exception.
 
-    All calls happen while no instruction is carried out.
+    No call comes while an instruction is being executed, but for `set_line`.
     """
 
     def set_line(self, number: int, level: bool) -> None:
@@ -17,30 +17,41 @@ class InterruptController(Protocol):
         ...
 
     def wakes(self) -> bool:
-        """Whether a sleeping core goes on."""
+        """Whether a core in WFI wakes up."""
         ...
 
     def preempts(self) -> bool:
-        """Whether something pending interrupts what is running."""
+        """Whether a pending exception interrupts the running code."""
         ...
 
     def take(self, pc: int) -> int:
-        """Enter what has to be handled in front of the instruction at ``pc``; the pc to go on."""
+        """Enter the exception to be handled before the instruction at ``pc``; the pc to go on."""
         ...
 
     def reset(self) -> None:
         """Nothing is pending or enabled."""
         ...
 
+    def save_state(self) -> object:
+        """Everything but the core's registers; for `load_state` only."""
+        ...
+
+    def load_state(self, state: object) -> None:
+        """Go back to a saved state."""
+        ...
+
 
 class InterruptLine:
-    """A peripheral's request line; without a controller behind it nothing happens.
+    """A peripheral's interrupt request line; one without a controller only keeps its level.
+
+    Args:
+        controller: of the core that the line leads to, or None.
+        number: of the line; None where it is not connected.
+        changed: called after each change, so that a running core looks at it.
 
     Attributes:
-        number: of the line; None where it leads nowhere.
-        level: whether the peripheral asks for attention.
-
-    ``changed`` is called after each change, to let a running core have a look.
+        number: of the line.
+        level: whether the peripheral requests an interrupt.
     """
 
     def __init__(
@@ -54,7 +65,7 @@ class InterruptLine:
         self._controller, self._changed = controller, changed
 
     def set(self, level: bool) -> None:
-        """Ask for attention, or stop asking."""
+        """Raise (True) or clear (False) the request."""
         self.level = level
         if self._controller is not None and self.number is not None:
             self._controller.set_line(self.number, level)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import ClassVar
 
-from covp.errors import DeviceFault
+from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptLine
@@ -39,6 +40,8 @@ class Peripheral:
 
     registers: ClassVar[RegisterMap] = RegisterMap()
     size: ClassVar[int] = 0x1000
+    not_saved: ClassVar[frozenset[str]] = frozenset(("bus", "clock", "interrupt", "name"))
+    """Attributes that are no state of the model; see `save_state`."""
 
     bus: Bus
     clock: Clock
@@ -65,6 +68,35 @@ class Peripheral:
     def reset(self) -> None:
         """Put the registers to their reset values; models add their own state."""
         self.values = {register.name: register.reset_value for register in self.registers}
+
+    def save_state(self) -> object:
+        """A copy of the model's attributes, but `not_saved`; events and callables stay themselves.
+
+        A model with state that cannot be copied (a library's, a process's) overrides both.
+
+        Raises:
+            AcceleratorError: an attribute cannot be copied.
+        """
+        own = {name: value for name, value in vars(self).items() if name not in self.not_saved}
+        try:
+            return copy.deepcopy(own, self._kept())
+        except Exception as error:
+            raise AcceleratorError(
+                f"peripheral {self.name}: its state cannot be copied: {error!r}; override "
+                "save_state and load_state"
+            ) from error
+
+    def load_state(self, state: object) -> None:
+        """Go back to what `save_state` returned, which stays as it is."""
+        assert isinstance(state, dict)
+        for name in set(vars(self)) - set(state) - self.not_saved:
+            delattr(self, name)
+        vars(self).update(copy.deepcopy(state, self._kept()))
+
+    def _kept(self) -> dict[int, object]:
+        """A memo for `copy.deepcopy` of the objects that it must not copy."""
+        values = (v for k, v in vars(self).items() if k in self.not_saved or callable(v))
+        return {id(value): value for value in (self, *values)}
 
     def get(self, register: str, field: str) -> int:
         """The value of a field."""

@@ -668,6 +668,27 @@ EXPORT uint32_t machine_phase(const Machine *m, uint64_t *origin) {
     return m->bucket;
 }
 
+/* All that a snapshot holds of the counts but the buckets. */
+typedef struct { Count total, switched; uint64_t branch_cycles; uint32_t fall_through, bucket; } Progress;
+
+EXPORT void machine_save(const Machine *m, Progress *to, Count *buckets) {
+    *to = (Progress){{m->instructions, m->cycles}, m->switched, m->branch_cycles[0],
+                     m->fall_through, m->bucket};
+    memcpy(buckets, m->buckets, m->bucket_count * sizeof *buckets);
+}
+
+/* The markers must be those of the snapshot. */
+EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets) {
+    m->instructions = from->total.instructions;
+    m->cycles = from->total.cycles;
+    m->switched = from->switched;
+    m->branch_cycles[0] = from->branch_cycles;
+    m->fall_through = from->fall_through;
+    m->bucket = from->bucket;
+    m->last = NULL;
+    memcpy(m->buckets, buckets, m->bucket_count * sizeof *buckets);
+}
+
 /* A run has ended at pc. */
 EXPORT void machine_settle(Machine *m, uc_engine *uc, uint32_t pc) {
     if (m->pending) carry_out_pending(m, uc, pc);
@@ -695,6 +716,10 @@ EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, CustomFunction fun
 
 EXPORT uint64_t machine_custom_uses(const Machine *m, uint32_t number) {
     return m->customs[number].uses;
+}
+
+EXPORT void machine_set_custom_uses(Machine *m, uint32_t number, uint64_t uses) {
+    m->customs[number].uses = uses;
 }
 
 /* The bits that replace a custom instruction in memory; ``quiet`` where another one is behind it. */

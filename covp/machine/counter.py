@@ -62,6 +62,13 @@ class _BlockCount(ctypes.Structure):
     )  # fmt: skip
 
 
+class _Progress(ctypes.Structure):
+    _fields_ = (
+        ("total", _Count), ("switched", _Count), ("branch_cycles", u64), ("fall_through", u32),
+        ("bucket", u32),
+    )  # fmt: skip
+
+
 class MachineState(ctypes.Structure):
     """The part of counter.c's Machine that both sides use."""
 
@@ -104,6 +111,15 @@ class BlockRuns:
     instructions: int
     cycles: int
     count: int
+
+
+@dataclass(frozen=True)
+class CounterState:
+    """What `Counter.save_state` keeps."""
+
+    progress: _Progress
+    buckets: ctypes.Array[_Count]
+    markers: tuple[tuple[int, int], ...]
 
 
 class Counter:
@@ -263,6 +279,10 @@ class Counter:
         """How often a custom instruction was carried out since `set_custom`."""
         return int(self._library.machine_custom_uses(self._machine, number))
 
+    def set_custom_uses(self, number: int, uses: int) -> None:
+        """Go on counting a custom instruction from there."""
+        self._library.machine_set_custom_uses(self._machine, number, uses)
+
     def now(self, pc: int) -> Totals:
         """Totals in front of the instruction at ``pc`` of the running block."""
         count = _Count()
@@ -290,7 +310,7 @@ class Counter:
         packed = (_Marker * len(markers))(*(_Marker(*marker) for marker in sorted(markers)))
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
-        self._bucket_count = buckets
+        self._bucket_count, self._markers = buckets, tuple(markers)
 
     def set_breakpoints(self, addresses: Iterable[int]) -> None:
         """Stop in front of these instructions; replaces the ones set before."""
@@ -316,6 +336,20 @@ class Counter:
         return int(bucket), ctypes.c_int64(origin.value).value
 
     _bucket_count = 0
+    _markers: tuple[tuple[int, int], ...] = ()
+
+    def save_state(self) -> CounterState:
+        """Totals, phases and their markers; not the counts of single blocks."""
+        progress, buckets = _Progress(), (_Count * self._bucket_count)()
+        self._library.machine_save(self._machine, ctypes.byref(progress), buckets)
+        return CounterState(progress, buckets, self._markers)
+
+    def load_state(self, state: CounterState) -> None:
+        """Go back to a saved state."""
+        if (self._markers, self._bucket_count) != (state.markers, len(state.buckets)):
+            self.set_markers(state.markers, len(state.buckets))
+        progress = ctypes.byref(state.progress)
+        self._library.machine_load(self._machine, progress, state.buckets)
 
     def blocks(self) -> list[BlockRuns]:
         """Every block that ran so far."""
@@ -362,6 +396,9 @@ def _library() -> ctypes.CDLL:
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, pointer, pointer)),
         ("machine_custom_uses", u64, (machine, u32)),
+        ("machine_set_custom_uses", None, (machine, u32, u64)),
+        ("machine_save", None, (machine, pointer, pointer)),
+        ("machine_load", None, (machine, pointer, pointer)),
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from unicorn.unicorn_py3.unicorn import Uc
@@ -40,6 +41,21 @@ typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
 #define EXPORT __attribute__((visibility("default")))
 #endif
 """
+
+
+@dataclass(frozen=True)
+class CustomState:
+    """What `CustomInstructions.save_state` keeps.
+
+    Attributes:
+        units: name to the instructions and the state of a unit.
+        patched: address to the instruction that was patched out there.
+        uses: the counter's number of an instruction to how often it retired.
+    """
+
+    units: dict[str, tuple[tuple[CustomInstruction, ...], bytes]]
+    patched: dict[int, int]
+    uses: dict[int, int]
 
 
 class _Unit:
@@ -155,6 +171,33 @@ class CustomInstructions:
         """Clear the state of all units."""
         for unit in self._units.values():
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
+
+    def save_state(self) -> CustomState:
+        """The units' state and what is patched; the patches themselves are in memory."""
+        return CustomState(
+            {name: (unit.instructions, bytes(unit.state)) for name, unit in self._units.items()},
+            dict(self._bits),
+            {number: self._counter.custom_uses(number) for number in self._numbers.values()},
+        )
+
+    def load_state(self, state: CustomState) -> None:
+        """Go back to a saved state, memory included.
+
+        Raises:
+            DeviceError: other units were there when it was saved.
+        """
+        saved = {name: instructions for name, (instructions, _) in state.units.items()}
+        if saved != {name: unit.instructions for name, unit in self._units.items()}:
+            raise DeviceError(
+                f"the state was saved with the units {', '.join(saved) or 'none'} of custom "
+                f"instructions, now there are: {', '.join(self._units) or 'none'}"
+            )
+        for name, (_, words) in state.units.items():
+            ctypes.memmove(self._units[name].state, words, len(words))
+        self._bits = dict(state.patched)
+        self._places = sorted(self._bits)
+        for number in self._numbers.values():
+            self._counter.set_custom_uses(number, state.uses.get(number, 0))
 
     def _unit(self, name: str) -> _Unit:
         if name not in self._units:

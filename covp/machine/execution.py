@@ -1,32 +1,29 @@
-"""`Execution`: lets the emulated core run, and does what the emulator leaves to its host."""
+"""`Execution`: runs an emulated core, and does what the emulator leaves to its host."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcError
 
+from covp.cores import Core
 from covp.errors import DeviceFault
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptController
 from covp.machine.counter import NOWHERE, Counter
 from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import RISCV_NAMES, register_ids
-from covp.machine.faults import Ending, explain
-from covp.machine.instructions import (
-    RiscvCounters,
-    is_plain_store,
-    is_wait_for_interrupt,
-    may_unmask,
-)
-from covp.machine.mmio import PeripheralBus
+from covp.machine.faults import FaultReader
+from covp.machine.instructions import RiscvCounters, is_wait_for_interrupt, may_unmask
+from covp.machine.mmio import MmioPort
 from covp.machine.nvic import Nvic
+from covp.machine.run_control import RunControl
 from covp.machine.watchpoints import Watchpoints
-from covp.platform_file import Platform
 
-# Instructions between two looks at the time limit and at Ctrl-C: well under a tenth of a second.
+# Instructions between two checks of the time limit and Ctrl-C: well under a tenth of a second.
 SLICE = 20_000_000
 _ACCESS_ERRORS = (
     uc.UC_ERR_READ_UNMAPPED,
@@ -36,45 +33,102 @@ _ACCESS_ERRORS = (
     uc.UC_ERR_READ_PROT,
     uc.UC_ERR_FETCH_PROT,
 )
-_ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops behind them
+_ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops after them
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """The way the emulator came back from a run.
+
+    Attributes:
+        pc: where it stopped, even.
+        status: Unicorn's error number; 0: none.
+        stop, last, masked: the limits of the run; see `Execution.run`.
+    """
+
+    pc: int
+    status: int
+    stop: int
+    last: int | None
+    masked: bool
 
 
 class Execution:
-    """One core's emulator, counter and peripherals, run together.
+    """One core's emulator, counter and the parts around them, run together.
 
     Attributes:
-        running: an instruction is being carried out.
-        at_breakpoint: the latest `run` ended in front of a breakpoint or watched access.
+        running: an instruction is being executed.
+        at_breakpoint: the latest `run` ended before a breakpoint or watched access.
+        asleep: address of the WFI that the core waits at, or None; see `sleep`.
+        turn_end: the cycle at which the core has to let others run, or None.
     """
 
     def __init__(
         self,
-        platform: Platform,
+        core: Core,
         engine: Uc,
         counter: Counter,
-        peripherals: PeripheralBus,
+        mmio: MmioPort,
         watchpoints: Watchpoints,
         csrs: RiscvCounters,
         clock: Clock,
         interrupts: InterruptController,
         custom: CustomInstructions,
+        faults: FaultReader,
+        control: RunControl,
     ) -> None:
         self.running = False
         self.at_breakpoint = False
-        self._platform = platform
-        self._engine, self._counter = engine, counter
-        self._peripherals, self._watchpoints, self._csrs = peripherals, watchpoints, csrs
+        self.asleep: int | None = None
+        self.turn_end: int | None = None
+        self._core, self._engine, self._counter = core, engine, counter
+        self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
+        self._faults, self._control = faults, control
         self._nvic = interrupts if isinstance(interrupts, Nvic) else None
-        self._ids = register_ids(platform.core.architecture)
-        self._is_arm = platform.core.architecture == "arm"
+        self._ids = register_ids(core.architecture)
+        self._is_arm = core.architecture == "arm"
         self._thumb = 1 if self._is_arm else 0
         self._wfi_bytes = 2 if self._is_arm else 4
+        # The first step that knows why the run ended decides; each relies on those before it.
+        self._steps: tuple[Callable[[RunEnd], int | None], ...] = (
+            # A model's error comes first: the emulator's status after it is only how it stopped.
+            self._raise_model_error,
+            # The store is done although the pc is still at it. It must be passed before anything
+            # compares the pc, or the store would be repeated.
+            self._pass_store,
+            # As after a store the access is done, but it is undone here. Before `_split_at_access`:
+            # a watched access needs no exact time.
+            self._stop_at_watchpoint,
+            # The access was given up. Before the emulator's status, which is that of any stop.
+            self._split_at_access,
+            # Errors of the emulator that are none of the program's: hints that it stops at, ...
+            self._pass_hint,
+            # ... the fetch from EXC_RETURN, which is an exception return, ...
+            self._return_from_exception,
+            # ... and the exception at a custom instruction that is executed for the first time.
+            self._meet_custom_instruction,
+            # Whatever error is left is the program's.
+            self._raise_fault,
+            # No error: the counter stopped before an instruction that needs the host, ...
+            self._attend,
+            # ... or for a limit, an event, a request: nothing happened at the pc. ...
+            self._pass_limit,
+            # ... Else the emulator itself ended the run: at `stop`, or after a WFI.
+            self._fall_asleep,
+        )
 
     def forget_code(self, address: int, size: int) -> None:
-        """The bytes changed, or translated code has to end in front of them."""
+        """The bytes changed, or translated code has to end before them."""
         if size:
             self._engine.ctl_remove_cache(address, address + size)
+
+    def limit_cycles(self, cycle: int) -> None:
+        """Stop the run before the first block at that cycle; thread-safe."""
+        end = self.turn_end
+        self._counter.limit_cycles(cycle if end is None else min(cycle, end))
+
+    # -- one run ------------------------------------------------------------------------------
 
     def run(
         self, pc: int, stop: int, last: int | None, masked: bool = False, allowed: int = NOWHERE
@@ -84,106 +138,56 @@ class Execution:
         Args:
             pc, stop: even addresses.
             last: do not pass this total of instructions; None: no limit.
-            masked: no interrupt comes first, and time brings none.
+            masked: no interrupt comes first, and no event ends the run.
             allowed: a special instruction there is left to the emulator.
 
         Returns:
-            the pc to go on from.
+            the pc to go on from; after a WFI `asleep` is set.
 
         Raises:
             DeviceFault, and whatever a peripheral raised: what ended the program.
         """
-        counter, state = self._counter, self._counter.state
         self.at_breakpoint = False
         if not masked:
-            pc = self._let_in(pc)
+            pc = self._dispatch(pc)
             if pc == stop:
                 return pc
+        state = self._counter.state
         ceiling = state.instructions + SLICE
-        ceiling = ceiling if last is None else min(ceiling, last)
-        counter.begin(ceiling, None if masked else self._clock.next_event, allowed)
+        limit = None if masked else self._cycle_limit()
+        self._counter.begin(ceiling if last is None else min(ceiling, last), limit, allowed)
+        if self._clock.has_posted and not masked:
+            return pc  # posted before the limit was set, which has undone the notice
         status = self._start(pc, stop)
         pc = self._register("pc") & ~self._thumb
         if state.pending:
-            counter.settle(pc)
-        error = self._peripherals.take_pending()
-        if error is not None:
-            self._left_at(pc)
-            if isinstance(error, DeviceFault):
-                error.pc = pc if error.pc is None else error.pc
-            raise error
-        if self._peripherals.take_stored():
-            return self._behind_store(pc)
-        if self._watchpoints.stopped_at(pc):
-            self._left_at(pc)
-            self.at_breakpoint = True
-            return pc
-        if self._peripherals.locating:
-            return self._split_at_access(pc)
-        if status == uc.UC_ERR_INSN_INVALID and counter.opcode(pc - 2) in _ARM_HINTS:
-            self._left_at(pc)
-            return pc
-        if self._nvic is not None and self._nvic.is_return(pc):
-            self._left_at(pc)
-            return self._timed(self._nvic.leave, pc)
-        if state.interrupt and self._custom.meet(pc - 4, state.interrupt - 1):
-            self._left_at(pc - 4)
-            return pc - 4
-        if status or state.interrupt:
-            raise self._fault(pc, status)
-        if state.special:
-            return self._attend(pc, last, masked)
-        if not state.stopped:
-            slept = pc - self._wfi_bytes
-            is_wfi = is_wait_for_interrupt(self._platform.core, counter.opcode(slept))
-            is_wfi = is_wfi and counter.ran_last(slept)
-            if pc != stop:
-                self._left_at(pc)
-            if is_wfi:
-                self._sleep(slept)
+            self._counter.settle(pc)
+        end = RunEnd(pc, status, stop, last, masked)
+        for step in self._steps:
+            next_pc = step(end)
+            if next_pc is not None:
+                return next_pc
         return pc
 
-    def _let_in(self, pc: int) -> int:
-        """Let happen what is due, and enter the interrupt that is pending, if any."""
+    def _dispatch(self, pc: int) -> int:
+        """Fire due events, and enter the pending interrupt, if any."""
         self._clock.run_due()
         return self._timed(self._interrupts.take, pc)
 
     def _timed(self, work: Callable[[int], int], pc: int) -> int:
         """Exception entry or return: its cycles pass, no instruction retires."""
-        before = self._nvic.cycles_spent if self._nvic is not None else 0
+        if self._nvic is None:
+            return work(pc)
+        before = self._nvic.cycles_spent
         pc = work(pc)
-        if self._nvic is not None:
-            self._counter.state.cycles += self._nvic.cycles_spent - before
+        self._counter.state.cycles += self._nvic.cycles_spent - before
         return pc
 
-    def _sleep(self, pc: int) -> None:
-        """WFI: time is skipped ahead to what wakes the core."""
-        self._clock.run_due()
-        while not self._interrupts.wakes():
-            due = self._clock.next_event
-            if due is None:
-                raise DeviceFault(
-                    "endless sleep",
-                    pc=pc,
-                    detail="WFI: no enabled interrupt is pending and no peripheral is at work",
-                )
-            self._clock.wait_until(due)
-            self._clock.run_due()
-
-    def step(self, pc: int) -> int:
-        """Carry out the one instruction at ``pc``, interrupts masked; returns the next pc."""
-        before = self._counter.state.instructions
-        behind = pc + (2 if self._is_short(pc) else 4)
-        while True:
-            self.forget_code(pc, 6)
-            after = self.run(pc, behind, before + 1, masked=True)
-            if self._counter.state.instructions > before or after != pc or self.at_breakpoint:
-                self.forget_code(pc, 6)
-                return after
-
-    def _is_short(self, pc: int) -> bool:
-        bits = self._counter.opcode(pc)
-        return bits <= 0xFFFF if self._is_arm else bits & 3 != 3
+    def _cycle_limit(self) -> int | None:
+        due, end = self._clock.next_event, self.turn_end
+        if due is None or end is None:
+            return end if due is None else due
+        return min(due, end)
 
     def _start(self, pc: int, stop: int) -> int:
         self.running = True
@@ -195,24 +199,166 @@ class Execution:
             self.running = False
         return 0
 
-    def _attend(self, pc: int, last: int | None, masked: bool) -> int:
-        """The emulator stopped in front of a block that holds an instruction out of the common."""
-        state = self._counter.state
+    # -- the steps after it, in their order ---------------------------------------------------
+
+    def _raise_model_error(self, end: RunEnd) -> None:
+        error = self._mmio.take_pending()
+        if error is None:
+            return
+        self._left_at(end.pc)
+        if isinstance(error, DeviceFault) and error.pc is None:
+            error.pc = end.pc
+        raise error
+
+    def _pass_store(self, end: RunEnd) -> int | None:
+        """The emulator stopped at a store that is done, because an interrupt comes next."""
+        if not self._mmio.take_stored():
+            return None
+        after = end.pc + self._size(end.pc)
+        self._left_at(after)
+        return after
+
+    def _stop_at_watchpoint(self, end: RunEnd) -> int | None:
+        if not self._watchpoints.stopped_at(end.pc):
+            return None
+        self._left_at(end.pc)
+        self.at_breakpoint = True
+        return end.pc
+
+    def _split_at_access(self, end: RunEnd) -> int | None:
+        """Let blocks end before the peripheral's access at the pc from now on."""
+        if not self._mmio.locating:
+            return None
+        pc, block = end.pc, self._counter.block()
+        self._left_at(pc)
+        self._mmio.located(pc)
+        if block != pc:
+            self.forget_code(pc, 2)
+            self._engine.ctl_exits_enabled(True)
+            self._engine.ctl_set_exits([pc])
+            self._engine.ctl_request_cache(block | self._thumb)
+            self._engine.ctl_exits_enabled(False)
+        return pc
+
+    def _pass_hint(self, end: RunEnd) -> int | None:
+        if end.status != uc.UC_ERR_INSN_INVALID:
+            return None
+        if self._counter.opcode(end.pc - 2) not in _ARM_HINTS:
+            return None
+        self._left_at(end.pc)
+        return end.pc
+
+    def _return_from_exception(self, end: RunEnd) -> int | None:
+        if self._nvic is None or not self._nvic.is_return(end.pc):
+            return None
+        self._left_at(end.pc)
+        return self._timed(self._nvic.leave, end.pc)
+
+    def _meet_custom_instruction(self, end: RunEnd) -> int | None:
+        interrupt = self._counter.state.interrupt
+        if not interrupt or not self._custom.meet(end.pc - 4, interrupt - 1):
+            return None
+        self._left_at(end.pc - 4)
+        return end.pc - 4
+
+    def _raise_fault(self, end: RunEnd) -> None:
+        if not end.status and not self._counter.state.interrupt:
+            return
+        if end.status in _ACCESS_ERRORS:
+            self._left_at(end.pc)
+            self._repeat_access(end.pc)
+        fault = self._faults.fault(end.pc, self._register("sp"), end.status)
+        self._left_at(end.pc if fault.pc is None else fault.pc)
+        raise fault
+
+    def _attend(self, end: RunEnd) -> int | None:
+        """The counter stopped before a block with an instruction that is not to be run as it is."""
+        state, pc = self._counter.state, end.pc
+        if not state.special:
+            return None
         if state.special_pc != pc:
-            self.forget_code(state.special_pc, 2)  # code translated from now on ends in front of it
-            return self.run(pc, state.special_pc, last, masked)
+            self.forget_code(state.special_pc, 2)  # code translated from now on ends before it
+            return self.run(pc, state.special_pc, end.last, end.masked)
         if state.misaligned:
-            raise self._misaligned(pc)
+            raise self._faults.misaligned(pc)
         if state.breakpoint:
             self.at_breakpoint = True
             return pc
-        return self._special(pc)
+        return self._execute_special(pc)
 
-    def _special(self, pc: int) -> int:
-        """Carry out the instruction at ``pc`` that the emulator must not; returns the next pc."""
+    def _pass_limit(self, end: RunEnd) -> int | None:
+        return end.pc if self._counter.state.stopped else None
+
+    def _fall_asleep(self, end: RunEnd) -> None:
+        wfi = end.pc - self._wfi_bytes
+        is_wfi = is_wait_for_interrupt(self._core, self._counter.opcode(wfi))
+        if is_wfi and self._counter.ran_last(wfi):
+            self.asleep = wfi
+        if end.pc != end.stop:
+            self._left_at(end.pc)
+
+    # -- sleeping -----------------------------------------------------------------------------
+
+    def sleep(self) -> None:
+        """WFI: time is skipped ahead to the event that wakes the core; `asleep` is None then.
+
+        With nothing scheduled it blocks until input comes from outside, where that may be. It ends
+        asleep when the run is over (halt request, deadline).
+
+        Raises:
+            DeviceFault: nothing can ever wake the core (kind "endless sleep").
+        """
+        while not self.wakes():
+            if self._control.is_over():
+                return
+            due = self._clock.next_event
+            if due is not None:
+                self._clock.wait_until(due)
+            elif self._clock.is_open:
+                self._clock.wait_outside(self._control.is_over, self._control.deadline)
+            else:
+                raise self.endless_sleep()
+
+    def wakes(self) -> bool:
+        """Fire due events; whether the core is awake after them."""
+        self._clock.run_due()
+        if self._interrupts.wakes():
+            self.asleep = None
+        return self.asleep is None
+
+    def endless_sleep(self) -> DeviceFault:
+        """The fault of a core that nothing will wake."""
+        return DeviceFault(
+            "endless sleep",
+            pc=self.asleep,
+            detail="WFI: no enabled interrupt is pending and no peripheral is at work",
+        )
+
+    # -- one instruction ----------------------------------------------------------------------
+
+    def step(self, pc: int) -> int:
+        """Execute the one instruction at ``pc``, interrupts masked; returns the next pc."""
+        before = self._counter.state.instructions
+        after = pc + self._size(pc)
+        while True:
+            self.forget_code(pc, 6)
+            next_pc = self.run(pc, after, before + 1, masked=True)
+            if self.asleep is not None:
+                self.sleep()
+            if self._counter.state.instructions > before or next_pc != pc or self.at_breakpoint:
+                self.forget_code(pc, 6)
+                return next_pc
+
+    def _size(self, pc: int) -> int:
+        """Bytes of the instruction at ``pc``."""
         bits = self._counter.opcode(pc)
-        size = 2 if self._is_short(pc) else 4
-        if may_unmask(self._platform.core, size, bits):
+        is_short = bits <= 0xFFFF if self._is_arm else bits & 3 != 3
+        return 2 if is_short else 4
+
+    def _execute_special(self, pc: int) -> int:
+        """Execute the instruction at ``pc`` that the emulator must not; returns the next pc."""
+        bits, size = self._counter.opcode(pc), self._size(pc)
+        if may_unmask(self._core, size, bits):
             self.forget_code(pc, 6)
             return self.run(pc, pc + size, self._counter.state.instructions + 1, True, pc)
         if not self._is_arm and RiscvCounters.takes(bits):
@@ -223,61 +369,11 @@ class Execution:
                     self._engine.reg_write(self._ids[RISCV_NAMES[rd]], value)
                 self._counter.count_one(pc, 4)
                 return pc + 4
-        detail = f"opcode 0x{bits:x}: {self._platform.core.name} does not have it"
-        raise DeviceFault("illegal instruction", pc=pc, detail=detail)
-
-    def _misaligned(self, pc: int) -> DeviceFault:
-        state = self._counter.state
-        return DeviceFault(
-            "misaligned access",
-            pc=pc,
-            address=state.access_address,
-            size=state.access_size,
-            detail=f"a {self._platform.core.name} needs a multiple of {state.access_size} here",
-        )
-
-    def _split_at_access(self, pc: int) -> int:
-        """Let blocks end in front of the peripheral's access at ``pc`` from now on."""
-        block = self._counter.block()
-        self._left_at(pc)
-        self._peripherals.located(pc)
-        if block != pc:
-            self.forget_code(pc, 2)
-            self._engine.ctl_exits_enabled(True)
-            self._engine.ctl_set_exits([pc])
-            self._engine.ctl_request_cache(block | self._thumb)
-            self._engine.ctl_exits_enabled(False)
-        return pc
-
-    def _behind_store(self, pc: int) -> int:
-        """The emulator stopped at a store that is done, because an interrupt comes next."""
-        behind = pc + (2 if self._is_short(pc) else 4)
-        self._left_at(behind)
-        return behind
-
-    def interrupted_by_store(self) -> bool:
-        """Whether the store that a peripheral has just got lets an interrupt in at once.
-
-        Where the store also changes its base register it has to be finished first, so that the
-        interrupt waits for the end of the block.
-        """
-        if not self._interrupts.preempts():
-            return False
-        pc = self._counter.block()
-        return is_plain_store(self._platform.core, self._counter.opcode(pc))
+        raise self._faults.illegal(pc)
 
     def _left_at(self, pc: int) -> None:
         if not self._counter.state.fresh:
             self._counter.left_at(pc)
-
-    def _fault(self, pc: int, status: int) -> DeviceFault:
-        if status in _ACCESS_ERRORS:
-            self._left_at(pc)
-            self._repeat_access(pc)
-        ending = Ending(pc, self._register("sp"), status)
-        fault = explain(self._platform, self._counter, ending)
-        self._left_at(pc if fault.pc is None else fault.pc)
-        return fault
 
     def _repeat_access(self, pc: int) -> None:
         """Let the instruction at ``pc`` fail once more, to learn its address and size."""

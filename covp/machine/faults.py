@@ -1,16 +1,15 @@
-"""Why a run ended: the emulator's signs turned into a `DeviceFault`."""
+"""The `DeviceFault` of a run that the emulator ended with an error."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unicorn import unicorn_const as uc
 
+from covp.cores import Core
 from covp.errors import DeviceFault, FaultKind
 from covp.machine.counter import Counter
+from covp.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.platform_file import Platform
 
-_STACK_GUARD = 0x10000
 _ACCESS_KINDS: dict[int, FaultKind] = {
     uc.UC_MEM_READ_UNMAPPED: "unmapped read",
     uc.UC_MEM_WRITE_UNMAPPED: "unmapped write",
@@ -42,79 +41,75 @@ _RISCV_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     11: ("unhandled exception", "ecall, and no handler takes it"),
 }
 _SVC = 2
-_RISCV_BEHIND = (2, 3, 8, 11)
+_RISCV_PAST = (2, 3, 8, 11)
+"""Exceptions at which the emulator's pc is past the instruction."""
 _EBREAK = (0x00100073, 0x9002)
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How a run ended: the pc and sp, and the emulator's status."""
+class FaultReader:
+    """Turns what the counter's hooks and the emulator's status show into faults.
 
-    pc: int
-    sp: int
-    status: int
+    Args:
+        platform: its memory map.
+        core: whose exceptions these are.
+        counter: of the core.
+    """
 
+    def __init__(self, platform: Platform, core: Core, counter: Counter) -> None:
+        self._platform, self._core, self._counter = platform, core, counter
+        self._is_arm = core.architecture == "arm"
 
-def explain(platform: Platform, counter: Counter, ending: Ending) -> DeviceFault:
-    """The fault that the counter's hooks and the emulator's status tell of."""
-    state = counter.state
-    if state.access_type:
-        return _access_fault(platform, counter, ending)
-    if state.interrupt:
-        return _exception_fault(platform, counter, ending)
-    if ending.status == uc.UC_ERR_INSN_INVALID:
-        opcode = counter.opcode(ending.pc)
-        if platform.core.architecture == "riscv" and opcode in _EBREAK:
-            return DeviceFault("breakpoint", pc=ending.pc, detail="ebreak")
-        return DeviceFault("illegal instruction", pc=ending.pc, detail=f"opcode 0x{opcode:x}")
-    return DeviceFault("emulator stop", pc=ending.pc, detail=f"Unicorn's status {ending.status}")
+    def fault(self, pc: int, sp: int, status: int) -> DeviceFault:
+        """The fault that ended a run with the core's pc and sp."""
+        if self._counter.state.access_type:
+            return self._access(pc, sp)
+        if self._counter.state.interrupt:
+            return self._exception(pc)
+        if status == uc.UC_ERR_INSN_INVALID:
+            opcode = self._counter.opcode(pc)
+            if not self._is_arm and opcode in _EBREAK:
+                return DeviceFault("breakpoint", pc=pc, detail="ebreak")
+            return DeviceFault("illegal instruction", pc=pc, detail=f"opcode 0x{opcode:x}")
+        return DeviceFault("emulator stop", pc=pc, detail=f"Unicorn's status {status}")
 
-
-def _access_fault(platform: Platform, counter: Counter, ending: Ending) -> DeviceFault:
-    state = counter.state
-    address, kind = state.access_address, _ACCESS_KINDS[state.access_type]
-    detail = ""
-    if kind == "unmapped fetch":
-        return DeviceFault(kind, pc=ending.pc, address=address, detail="a jump out of the memory")
-    if kind == "write to read-only memory":
-        region = platform.region_of(address)
-        detail = region.name if region else ""
-    elif is_stack_overflow(platform, address, ending.sp):
-        kind = "stack overflow"
-        detail = (
-            f"sp 0x{ending.sp:08x}, the stack is {platform.stack_bytes} bytes from "
-            f"0x{platform.ram.start:08x}; a larger one is set by the platform's key stack"
+    def misaligned(self, pc: int) -> DeviceFault:
+        """The fault of the misaligned access that the counter found at ``pc``."""
+        state = self._counter.state
+        return DeviceFault(
+            "misaligned access",
+            pc=pc,
+            address=state.access_address,
+            size=state.access_size,
+            detail=f"a {self._core.name} needs a multiple of {state.access_size} here",
         )
-    else:
-        detail = nearest_region(platform, address)
-    return DeviceFault(kind, pc=ending.pc, address=address, size=state.access_size, detail=detail)
 
+    def illegal(self, pc: int) -> DeviceFault:
+        """The fault of an instruction that the emulator executes and the core does not have."""
+        detail = f"opcode 0x{self._counter.opcode(pc):x}: {self._core.name} does not have it"
+        return DeviceFault("illegal instruction", pc=pc, detail=detail)
 
-def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
-    """Whether an access just under the first ram comes from a stack that ran out of it."""
-    bottom = platform.ram.start
-    below = bottom - _STACK_GUARD <= address < bottom
-    return below and bottom - _STACK_GUARD <= sp <= bottom + platform.stack_bytes
+    def _access(self, pc: int, sp: int) -> DeviceFault:
+        state, platform = self._counter.state, self._platform
+        address, kind = state.access_address, _ACCESS_KINDS[state.access_type]
+        if kind == "unmapped fetch":
+            return DeviceFault(kind, pc=pc, address=address, detail="a jump out of the memory")
+        if kind == "write to read-only memory":
+            region = platform.region_of(address)
+            detail = region.name if region is not None else ""
+        elif is_stack_overflow(platform, address, sp):
+            kind, detail = "stack overflow", stack_overflow_detail(platform, sp)
+        else:
+            detail = nearest_region(platform, address)
+        return DeviceFault(kind, pc=pc, address=address, size=state.access_size, detail=detail)
 
-
-def nearest_region(platform: Platform, address: int) -> str:
-    """Where an address outside the memory lies, seen from the next region."""
-    region = min(platform.memory, key=lambda r: max(r.start - address, address - r.end + 1))
-    if address < region.start:
-        return f"{region.start - address} bytes below {region.name} at 0x{region.start:08x}"
-    return f"{address - region.end} bytes behind the end of {region.name} at 0x{region.end:08x}"
-
-
-def _exception_fault(platform: Platform, counter: Counter, ending: Ending) -> DeviceFault:
-    number = counter.state.interrupt - 1
-    is_arm = platform.core.architecture == "arm"
-    pc = ending.pc
-    if is_arm and number == _SVC:
-        pc -= 2
-    elif not is_arm and number in _RISCV_BEHIND:
-        pc -= 4  # even where the instruction has 2 bytes
-    table = _ARM_EXCEPTIONS if is_arm else _RISCV_EXCEPTIONS
-    kind, detail = table.get(number, ("unhandled exception", f"number {number}"))
-    if kind == "illegal instruction":
-        detail = f"opcode 0x{counter.opcode(pc):x}: {detail}"
-    return DeviceFault(kind, pc=pc, detail=detail)
+    def _exception(self, pc: int) -> DeviceFault:
+        number = self._counter.state.interrupt - 1
+        if self._is_arm and number == _SVC:
+            pc -= 2
+        elif not self._is_arm and number in _RISCV_PAST:
+            pc -= 4  # even where the instruction has 2 bytes
+        table = _ARM_EXCEPTIONS if self._is_arm else _RISCV_EXCEPTIONS
+        kind, detail = table.get(number, ("unhandled exception", f"number {number}"))
+        if kind == "illegal instruction":
+            detail = f"opcode 0x{self._counter.opcode(pc):x}: {detail}"
+        return DeviceFault(kind, pc=pc, detail=detail)

@@ -194,6 +194,14 @@ class RiscvCounters:
         whole = whole & ~(0xFFFFFFFF << shift) | value << shift
         self._offsets[which] = whole - now
 
+    def save_state(self) -> dict[int, int]:
+        """The counters' distance from the totals."""
+        return dict(self._offsets)
+
+    def load_state(self, state: dict[int, int]) -> None:
+        """Go back to a saved state."""
+        self._offsets = dict(state)
+
     def access(self, bits: int, source: int) -> int | None:
         """Carry out csrrw, csrrs, csrrc or their immediate forms.
 

@@ -1,122 +1,119 @@
-"""`PeripheralBus`: the peripherals of an emulated core, and the emulator's callbacks for them."""
+"""`MmioPort`: the loads and stores of one emulated core that go to peripherals."""
 
 from __future__ import annotations
 
-import time
 import traceback
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.errors import AcceleratorError, CovpError, DeviceFault, FaultKind, PlatformError
-from covp.hardware.bus import Bus, Memory
+from covp.cores import Core
+from covp.errors import AcceleratorError, CovpError, DeviceFault
 from covp.hardware.clock import Clock
-from covp.hardware.interrupt import InterruptLine
+from covp.hardware.interrupt import InterruptController
 from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at, pages
 from covp.machine.counter import Counter
+from covp.machine.instructions import is_plain_store
+from covp.machine.run_control import RunControl
 
-PAGE = 0x1000
-_ACCESSES_BETWEEN_LOOKS = 4096
+_ACCESSES_PER_CHECK = 4096
 _ENDLESS = 1 << 19
 """Reads of one register in a row, all alike and with no event to come, that nothing will end."""
 _POLLING = 64
 """Such reads from which a program is said to be polling."""
 
 
-class PeripheralBus:
-    """Maps peripherals into the emulator and hands the core's accesses to them.
+@dataclass(frozen=True)
+class MmioState:
+    """What `MmioPort.save_state` keeps."""
+
+    last_access: tuple[int, int]
+    polled: tuple[Peripheral, int, int] | None
+    polls: int
+
+
+class MmioPort:
+    """Maps peripherals into the emulator and passes the core's accesses to them.
+
+    Args:
+        core, engine, counter, interrupts: of the core.
+        maps: where peripherals are looked for: the core's own, then the shared ones.
+        clock: of the board.
+        control: what ends the run.
 
     Attributes:
-        peripherals: name to (base address, model).
-        pending: what a model raised in the latest access; the run is being stopped because of it.
+        pending: the error that a model raised in the latest access, for which the run is stopped.
         locating: the latest access was given up to learn its exact time; see `_is_located`.
-        deadline: `time.monotonic` at which a polling loop is stopped.
-        interrupts_now: asked after each store whether an interrupt has to come in behind it.
     """
 
     def __init__(
-        self, engine: Uc, counter: Counter, memories: Sequence[Memory], bus: Bus, clock: Clock
+        self,
+        core: Core,
+        engine: Uc,
+        counter: Counter,
+        interrupts: InterruptController,
+        maps: tuple[PeripheralMap, PeripheralMap],
+        clock: Clock,
+        control: RunControl,
     ) -> None:
-        self.peripherals: dict[str, tuple[int, Peripheral]] = {}
         self.pending: BaseException | None = None
         self.locating = False
-        self.deadline = 0.0
-        self.interrupts_now: Callable[[], bool] = lambda: False
-        self._stored = False
-        self._engine, self._counter = engine, counter
-        self._memories, self._bus, self._clock = memories, bus, clock
-        self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
+        self._core, self._engine, self._counter = core, engine, counter
+        self._interrupts, self._maps = interrupts, maps
+        self._clock, self._control = clock, control
+        self._mapped: set[int] = set()
         self._access_points: set[int] = set()
+        self._stored = False
         self._last_access = (0, 0)
         self._accesses = 0
         self._polled: tuple[Peripheral, int, int] | None = None
         self._polls = 0
 
-    def attach(self, peripheral: Peripheral, base: int, name: str, line: InterruptLine) -> None:
-        """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
-        end = base + peripheral.size
-        if name in self.peripherals:
-            raise PlatformError(f"peripheral {name}: the name is used twice")
-        for other, (start, model) in self.peripherals.items():
-            if base < start + model.size and start < end:
-                raise PlatformError(f"peripheral {name} at 0x{base:08x} overlaps {other}")
-        for memory in self._memories:
-            if base < memory.region.end and memory.region.start < end:
-                raise PlatformError(
-                    f"peripheral {name} at 0x{base:08x} overlaps memory {memory.region.name}"
-                )
-        self.peripherals[name] = (base, peripheral)
-        for page in range(base & -PAGE, end, PAGE):
-            if page not in self._pages:
-                self._pages[page] = []
-                self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
-            self._pages[page].append((base, peripheral))
-        peripheral.interrupt = line
-        peripheral.attach(name, self._bus.for_master(name), self._clock)
+    # -- what is mapped -----------------------------------------------------------------------
 
-    def detach(self, name: str) -> None:
-        """Take a peripheral off the bus."""
-        base, peripheral = self.peripherals.pop(name)
-        for page in range(base & -PAGE, base + peripheral.size, PAGE):
-            self._pages[page].remove((base, peripheral))
-            if not self._pages[page]:
-                del self._pages[page]
+    def map(self, base: int, size: int) -> None:
+        """Receive the core's accesses to addresses."""
+        for page in pages(base, size):
+            if page not in self._mapped:
+                self._mapped.add(page)
+                self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
+
+    def unmap(self, base: int, size: int) -> None:
+        """Receive no more accesses to pages that hold no peripheral."""
+        for page in pages(base, size):
+            if page in self._mapped and not any(map.has_page(page) for map in self._maps):
+                self._mapped.remove(page)
                 self._engine.mem_unmap(page, PAGE)
 
-    def reset(self) -> None:
-        """Put all peripherals into their reset state."""
-        for _, peripheral in self.peripherals.values():
-            peripheral.reset()
-
     def read(self, address: int, size: int) -> int:
-        """What a debugger's access gets. Raises DeviceFault where a load of the core would."""
-        base, peripheral = self._find(address, size, "unmapped read")
+        """A debugger's load. Raises DeviceFault where a load of the core would."""
+        base, peripheral = self._find(address, size, is_store=False)
         return peripheral.read_register(address - base, size)
 
     def write(self, address: int, size: int, value: int) -> None:
-        """A debugger's access. Raises DeviceFault where a store of the core would."""
-        base, peripheral = self._find(address, size, "unmapped write")
+        """A debugger's store. Raises DeviceFault where a store of the core would."""
+        base, peripheral = self._find(address, size, is_store=True)
         peripheral.write_register(address - base, size, value)
 
-    def take_pending(self) -> BaseException | None:
-        """What a model raised, once."""
-        error, self.pending = self.pending, None
-        return error
+    def _find(self, address: int, size: int, is_store: bool) -> tuple[int, Peripheral]:
+        for map in self._maps:
+            found = map.find(address)
+            if found is not None:
+                return found
+        raise nothing_at(is_store, address, size)
 
-    def take_stored(self) -> bool:
-        """Whether the run was stopped at a store that is done, once."""
-        stored, self._stored = self._stored, False
-        return stored
+    # -- the emulator's callbacks -------------------------------------------------------------
 
     def _on_load(self, engine: Uc, offset: int, size: int, page: int) -> int:
         try:
-            base, peripheral = self._find(page + offset, size, "unmapped read")
+            base, peripheral = self._find(page + offset, size, is_store=False)
             offset += page - base
             if peripheral.needs_exact_time(offset, False) and not self._is_located():
                 return 0
             value = peripheral.read_register(offset, size)
-            self._look()
+            self._check_deadline()
             self._count_poll(peripheral, offset, value)
             return value
         except BaseException as error:
@@ -125,46 +122,33 @@ class PeripheralBus:
 
     def _on_store(self, engine: Uc, offset: int, size: int, value: int, page: int) -> None:
         try:
-            base, peripheral = self._find(page + offset, size, "unmapped write")
+            base, peripheral = self._find(page + offset, size, is_store=True)
             offset += page - base
             if peripheral.needs_exact_time(offset, True) and not self._is_located():
                 return
             peripheral.write_register(offset, size, value & 0xFFFFFFFF)
             self._polls = 0
-            self._look()
-            if self.interrupts_now():
+            self._check_deadline()
+            if self._interrupts_now():
                 self._stored = True
                 self._engine.emu_stop()
         except BaseException as error:
             self._fail(error, page + offset)
 
-    @property
-    def polling(self) -> str:
-        """The register that the program reads again and again, as "peripheral.REGISTER", or ""."""
-        if self._polled is None or self._polls < _POLLING:
-            return ""
-        peripheral, offset, _ = self._polled
-        register = peripheral.registers.at(offset)
-        return f"{peripheral.name}.{register.name if register else hex(offset)}"
+    def _interrupts_now(self) -> bool:
+        """Whether an interrupt has to come directly after the store that was just passed on.
 
-    def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
-        """Raises DeviceFault: it will never read anything else."""
-        polled = (peripheral, offset, value)
-        self._polls = self._polls + 1 if polled == self._polled else 0
-        self._polled = polled
-        hopeless = self._polls >= _ENDLESS and self._clock.next_event is None
-        # a debugger's run has no deadline, and somebody who may change things from outside
-        if hopeless and self.deadline < float("inf"):
-            raise DeviceFault(
-                "endless poll",
-                detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
-                "nothing is under way that would change it",
-            )
+        Where the store also changes its base register it has to be finished first, so that the
+        interrupt waits for the end of the block.
+        """
+        if not self._interrupts.preempts():
+            return False
+        return is_plain_store(self._core, self._counter.opcode(self._counter.block()))
 
     def _is_located(self) -> bool:
         """Whether the accessing instruction starts the running block, so that the time is exact.
 
-        Inside a block the emulator does not tell the pc. Where it is needed the access is given
+        Inside a block the emulator does not report the pc. Where it is needed the access is given
         up; the emulator then stops at the instruction, undone, and `Execution` repeats it as the
         start of a block of its own.
         """
@@ -177,31 +161,16 @@ class PeripheralBus:
         self._engine.emu_stop()
         return False
 
-    def located(self, pc: int) -> None:
-        """The access that was given up is at ``pc``; a block starts there from now on."""
-        self.locating = False
-        self._access_points.add(pc)
-
-    def _find(self, address: int, size: int, kind: FaultKind) -> tuple[int, Peripheral]:
-        for base, peripheral in self._pages.get(address & -PAGE, ()):
-            if base <= address < base + peripheral.size:
-                return base, peripheral
-        raise DeviceFault(kind, address=address, size=size, detail="no peripheral there")
-
     def _fail(self, error: BaseException, address: int) -> None:
-        """Keep what a peripheral raised until the emulator has returned."""
+        """Keep the error of a model until the emulator has returned."""
         if isinstance(error, DeviceFault) and error.kind == "register access":
             error.address = address
         elif isinstance(error, Exception) and not isinstance(error, CovpError):
-            name = next(
-                (name for name, (base, model) in self.peripherals.items()
-                 if base <= address < base + model.size), "?",
-            )  # fmt: skip
             cause, error = (
                 error,
                 AcceleratorError(
-                    f"peripheral {name}: its model raised {error!r} at an access to 0x{address:08x}"
-                    f" ({_place(error)})"
+                    f"peripheral {self._name_at(address)}: its model raised {error!r} at an access "
+                    f"to 0x{address:08x} ({_source(error)})"
                 ),
             )
             error.__cause__ = cause
@@ -209,14 +178,78 @@ class PeripheralBus:
             self.pending = error
         self._engine.emu_stop()
 
-    def _look(self) -> None:
-        """Every so many accesses: a polling loop must not outrun the time limit."""
+    def _name_at(self, address: int) -> str:
+        for map in self._maps:
+            found = map.find(address)
+            if found is not None:
+                return next(name for name, item in map.peripherals.items() if item == found)
+        return "?"
+
+    def _check_deadline(self) -> None:
+        """Once per several thousand accesses: a polling loop must not outrun the time limit."""
         self._accesses += 1
-        if self._accesses % _ACCESSES_BETWEEN_LOOKS == 0 and time.monotonic() > self.deadline:
+        if self._accesses % _ACCESSES_PER_CHECK == 0 and self._control.is_over():
             self._counter.request_stop()
 
+    # -- after a run --------------------------------------------------------------------------
 
-def _place(error: BaseException) -> str:
+    def take_pending(self) -> BaseException | None:
+        """The error that a model raised, once."""
+        error, self.pending = self.pending, None
+        return error
+
+    def take_stored(self) -> bool:
+        """Whether the run was stopped at a store that is done, once."""
+        stored, self._stored = self._stored, False
+        return stored
+
+    def located(self, pc: int) -> None:
+        """The access that was given up is at ``pc``; a block starts there from now on."""
+        self.locating = False
+        self._access_points.add(pc)
+
+    # -- polling ------------------------------------------------------------------------------
+
+    @property
+    def polling(self) -> str:
+        """The register that the program reads again and again, as "peripheral.REGISTER", or ""."""
+        if self._polled is None or self._polls < _POLLING:
+            return ""
+        peripheral, offset, _ = self._polled
+        register = peripheral.registers.at(offset)
+        return f"{peripheral.name}.{register.name if register else hex(offset)}"
+
+    def forget_polls(self) -> None:
+        """Another core has run, which may have changed what is polled."""
+        self._polls = 0
+
+    def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
+        """Raises DeviceFault: nothing will ever change what is read."""
+        polled = (peripheral, offset, value)
+        self._polls = self._polls + 1 if polled == self._polled else 0
+        self._polled = polled
+        if self._polls < _ENDLESS or self._clock.is_open or self._clock.next_event is not None:
+            return
+        raise DeviceFault(
+            "endless poll",
+            detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
+            "nothing is under way that would change it",
+        )
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> MmioState:
+        """What the next access depends on; `pending` and `locating` never outlast a run."""
+        return MmioState(self._last_access, self._polled, self._polls)
+
+    def load_state(self, state: MmioState) -> None:
+        """Go back to a saved state."""
+        self._last_access = state.last_access
+        self._polled, self._polls = state.polled, state.polls
+        self.pending, self.locating, self._stored = None, False, False
+
+
+def _source(error: BaseException) -> str:
     """File and line that raised, for the model's author."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

@@ -7,7 +7,9 @@ sleep-on-exit, subpriorities beyond their order, the security extension.
 
 from __future__ import annotations
 
+import copy
 import struct
+from dataclasses import dataclass
 
 from unicorn import arm_const
 from unicorn.unicorn_py3.unicorn import Uc
@@ -15,7 +17,7 @@ from unicorn.unicorn_py3.unicorn import Uc
 from covp.errors import DeviceFault
 from covp.hardware.bus import Bus
 
-SVCALL, PENDSV, SYSTICK = 11, 14, 15
+PENDSV, SYSTICK = 14, 15
 FIRST_LINE = 16
 LINES = 240
 ARMV6M_LINES = 32
@@ -25,7 +27,23 @@ _NO_FLOATS, _THREAD, _PROCESS_STACK = 1 << 4, 1 << 3, 1 << 2
 _XPSR_ALIGNED, _XPSR_THUMB, _IT_BITS = 1 << 9, 1 << 24, 0x0600FC00
 _FPCA, _SPSEL = 1 << 2, 1 << 1
 _FRAME = struct.Struct("<8I")
-_FLOAT_FRAME_BYTES = 72  # s0-s15, fpscr and a gap
+_FLOAT_FRAME = struct.Struct("<18I")  # s0-s15, fpscr and a gap
+_SAVED = ("R0", "R1", "R2", "R3", "R12", "LR")
+_STATE = (
+    *("pending", "active", "enabled", "levels", "priorities"),
+    *("vector_table", "priority_group", "cycles_spent"),
+)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What exception entry saves, the stack register and address it goes to, and EXC_RETURN."""
+
+    stack: str
+    address: int
+    data: bytes
+    xpsr: int
+    exc_return: int
 
 
 class Nvic:
@@ -34,20 +52,27 @@ class Nvic:
     Args:
         engine: of the core.
         bus: where stacks and the vector table are.
+        vector_table: its address after a reset.
         priority_bits: implemented of eight, the upper ones: 2 on ARMv6-M, usually 4 else.
         entry_cycles: from the last instruction to the first of the handler.
         has_fpu: whether floating-point registers may have to be saved.
     """
 
     def __init__(
-        self, engine: Uc, bus: Bus, priority_bits: int, entry_cycles: int, has_fpu: bool
+        self,
+        engine: Uc,
+        bus: Bus,
+        vector_table: int,
+        priority_bits: int,
+        entry_cycles: int,
+        has_fpu: bool,
     ) -> None:
         self._engine, self._bus = engine, bus
         self._mask = 0x100 - (1 << (8 - priority_bits))
         self._has_masks = priority_bits > 2  # ARMv6-M has neither BASEPRI nor FAULTMASK
         self.entry_cycles = entry_cycles
         self._has_fpu = has_fpu
-        self.vector_table = 0
+        self.vector_table = vector_table
         self.priority_group = 0
         self.cycles_spent = 0
         self.reset()
@@ -79,7 +104,7 @@ class Nvic:
         self.priorities[exception] = value & self._mask
 
     def priority(self, exception: int) -> int:
-        """As `set_priority` left it; negative for what cannot be set."""
+        """As `set_priority` left it; negative for exceptions whose priority is fixed."""
         return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
 
     def wakes(self) -> bool:
@@ -90,7 +115,7 @@ class Nvic:
     # -- entry and return ---------------------------------------------------------------------
 
     def preempts(self) -> bool:
-        """Whether the most urgent pending exception interrupts what is running."""
+        """Whether the most urgent pending exception interrupts the running code."""
         exception = self._first()
         return exception is not None and self._group(exception) < self._running()
 
@@ -104,37 +129,20 @@ class Nvic:
 
     def enter(self, exception: int, pc: int) -> int:
         """Exception entry: the frame on the stack, EXC_RETURN in lr, handler mode."""
-        xpsr = self._read("XPSR")
-        control = self._read("CONTROL")
-        thread = not self.active
-        process = thread and bool(control & _SPSEL)
-        floats = self._has_fpu and bool(control & _FPCA)
-        stack = "PSP" if process else "MSP"
-        sp = self._read("SP")
-        names = ("R0", "R1", "R2", "R3", "R12", "LR")
-        frame = [self._read(name) for name in names]
-        size = _FRAME.size + (_FLOAT_FRAME_BYTES if floats else 0)
-        top = sp - size
-        aligned = top & ~7
-        xpsr = xpsr & ~_XPSR_ALIGNED | (_XPSR_ALIGNED if aligned != top else 0) | _XPSR_THUMB
-        data = _FRAME.pack(*frame, pc, xpsr & 0xFFFFFFFF)
-        if floats:
-            data += struct.pack("<18I", *self._floats(), self._read("FPSCR"), 0)
+        frame = self._frame(pc)
         try:
-            self._bus.write(aligned, data)
+            self._bus.write(frame.address, frame.data)
             vector = int.from_bytes(self._bus.read(self.vector_table + 4 * exception, 4), "little")
         except DeviceFault as fault:
             fault.detail = f"while exception {exception} was entered: {fault.detail}"
             fault.pc = pc
             raise
-        self._write(stack, aligned)
+        self._write(frame.stack, frame.address)
         self.active.append(exception)
-        back = _EXC_RETURN | 1 | (0 if floats else _NO_FLOATS)
-        back |= (_THREAD if thread else 0) | (_PROCESS_STACK if process else 0)
         # a number in xPSR is handler mode, where the emulator takes the main stack
-        self._write("XPSR", (xpsr & ~0x1FF & ~_IT_BITS) | exception)
-        self._write("CONTROL", control & ~_FPCA)
-        self._write("LR", back)
+        self._write("XPSR", (frame.xpsr & ~0x1FF & ~_IT_BITS) | exception)
+        self._write("CONTROL", self._read("CONTROL") & ~_FPCA)
+        self._write("LR", frame.exc_return)
         self.cycles_spent += self.entry_cycles
         if not vector & 1:
             raise DeviceFault(
@@ -142,6 +150,23 @@ class Nvic:
                 detail=f"the vector of exception {exception} is 0x{vector:08x}, no Thumb address",
             )  # fmt: skip
         return vector & ~1
+
+    def _frame(self, pc: int) -> _Frame:
+        """The frame that an exception now saves; nothing is changed."""
+        control, sp = self._read("CONTROL"), self._read("SP")
+        thread = not self.active
+        process = thread and bool(control & _SPSEL)
+        floats = self._has_fpu and bool(control & _FPCA)
+        top = sp - _FRAME.size - (_FLOAT_FRAME.size if floats else 0)
+        address = top & ~7
+        xpsr = self._read("XPSR") & ~_XPSR_ALIGNED | _XPSR_THUMB
+        xpsr |= _XPSR_ALIGNED if address != top else 0
+        data = _FRAME.pack(*(self._read(name) for name in _SAVED), pc, xpsr & 0xFFFFFFFF)
+        if floats:
+            data += _FLOAT_FRAME.pack(*self._floats(), self._read("FPSCR"), 0)
+        exc_return = _EXC_RETURN | 1 | (0 if floats else _NO_FLOATS)
+        exc_return |= (_THREAD if thread else 0) | (_PROCESS_STACK if process else 0)
+        return _Frame("PSP" if process else "MSP", address, data, xpsr, exc_return)
 
     def is_return(self, pc: int) -> bool:
         """Whether a jump to ``pc`` is a return from an exception."""
@@ -153,29 +178,47 @@ class Nvic:
         if exception in self.levels:  # the handler left the line up: it comes again
             self.pending.add(exception)
         floats = not value & _NO_FLOATS
-        process = bool(value & _PROCESS_STACK)
-        sp = self._read("PSP" if process else "MSP")
-        size = _FRAME.size + (_FLOAT_FRAME_BYTES if floats else 0)
-        data = self._bus.read(sp, size)
-        *frame, pc, xpsr = _FRAME.unpack(data[: _FRAME.size])
-        for name, word in zip(("R0", "R1", "R2", "R3", "R12", "LR"), frame, strict=True):
+        stack = "PSP" if value & _PROCESS_STACK else "MSP"
+        sp = self._read(stack)
+        *saved, pc, xpsr = _FRAME.unpack(self._bus.read(sp, _FRAME.size))
+        for name, word in zip(_SAVED, saved, strict=True):
             self._write(name, word)
+        sp += _FRAME.size
         if floats:
-            *registers, status, _ = struct.unpack("<18I", data[_FRAME.size :])
-            for number, word in enumerate(registers):
-                self._write(f"S{number}", word)
-            self._write("FPSCR", status)
-        sp += size + (4 if xpsr & _XPSR_ALIGNED else 0)
-        self._write("PSP" if process else "MSP", sp)
+            self._restore_floats(self._bus.read(sp, _FLOAT_FRAME.size))
+            sp += _FLOAT_FRAME.size
+        self._write(stack, sp + (4 if xpsr & _XPSR_ALIGNED else 0))
         self._write("XPSR", xpsr & ~_XPSR_ALIGNED)
+        self._return_to_mode(value, floats)
+        self.cycles_spent += self.entry_cycles
+        return int(pc) & ~1
+
+    def _restore_floats(self, data: bytes) -> None:
+        *registers, status, _ = _FLOAT_FRAME.unpack(data)
+        for number, word in enumerate(registers):
+            self._write(f"S{number}", word)
+        self._write("FPSCR", status)
+
+    def _return_to_mode(self, exc_return: int, floats: bool) -> None:
+        """The masks and CONTROL as EXC_RETURN says."""
         control = self._read("CONTROL") & ~_FPCA | (_FPCA if floats else 0)
-        if value & _THREAD:
-            control = control & ~_SPSEL | (_SPSEL if process else 0)
+        if exc_return & _THREAD:
+            control = control & ~_SPSEL | (_SPSEL if exc_return & _PROCESS_STACK else 0)
         self._write("CONTROL", control)
         if self._has_masks:
             self._write("FAULTMASK", 0)
-        self.cycles_spent += self.entry_cycles
-        return int(pc) & ~1
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> object:
+        """Everything but the core's registers."""
+        return copy.deepcopy({name: getattr(self, name) for name in _STATE})
+
+    def load_state(self, state: object) -> None:
+        """Go back to a saved state."""
+        assert isinstance(state, dict)
+        for name, value in copy.deepcopy(state).items():
+            setattr(self, name, value)
 
     # -----------------------------------------------------------------------------------------
 
@@ -191,7 +234,7 @@ class Nvic:
         return priority if priority < 0 else priority >> (self.priority_group + 1)
 
     def _running(self, masked: bool = True) -> int:
-        """The group priority that something must be more urgent than."""
+        """The group priority that an exception has to be more urgent than."""
         level = min([self._group(e) for e in self.active], default=_LOWEST)
         if self._has_masks:
             base = self._read("BASEPRI") & self._mask

@@ -52,6 +52,15 @@ class RiscvInterrupts:
         self._write("MIE", 0)
         self._write("MSTATUS", self._read("MSTATUS") & ~_MIE)
 
+    def save_state(self) -> object:
+        """The lines that are up; the rest is in the core's registers."""
+        return frozenset(self._high)
+
+    def load_state(self, state: object) -> None:
+        """Go back to a saved state."""
+        assert isinstance(state, frozenset)
+        self._high = set(state)
+
     def _read(self, name: str) -> int:
         return int(self._engine.reg_read(getattr(riscv_const, f"UC_RISCV_REG_{name}")))
 

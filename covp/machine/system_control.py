@@ -1,6 +1,6 @@
-"""The system control space of a Cortex-M: SysTick, NVIC, SCB; and DWT_CYCCNT.
+"""`SystemControl`: the system control space of a Cortex-M: SysTick, NVIC, SCB.
 
-Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3, B3.4 and C1.8.
+Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3 and B3.4.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from covp.hardware.registers import Field, Register, RegisterMap
 from covp.machine.nvic import FIRST_LINE, LINES, PENDSV, SYSTICK, Nvic
 
 SCS_BASE = 0xE000E000
-DWT_BASE = 0xE0001000
 
 _ISER, _ICER, _ISPR, _ICPR, _IABR, _IPR, _NVIC_END = (
     0x100, 0x180, 0x200, 0x280, 0x300, 0x400, 0x4F0
@@ -27,8 +26,9 @@ _PLAIN = {
 
 
 class SystemControl(Peripheral):
-    """The system control space: SysTick and the NVIC work, the rest only remembers."""
+    """The system control space: SysTick and the NVIC work, the rest only keeps its value."""
 
+    not_saved = Peripheral.not_saved | {"_nvic"}
     registers = RegisterMap(
         Register(
             "SYST_CSR",
@@ -77,7 +77,7 @@ class SystemControl(Peripheral):
         elif not enable and running:
             self._value = self._now()[0]
             self._start = None
-        self._plan_tick()
+        self._schedule_tick()
 
     def clear(self, value: int) -> None:
         """SYST_CVR was written: it goes to 0 and is reloaded at the next clock."""
@@ -85,9 +85,9 @@ class SystemControl(Peripheral):
         self._flag_seen = 0
         if self._start is not None:
             self._resume(0)
-        self._plan_tick()
+        self._schedule_tick()
 
-    def _plan_tick(self) -> None:
+    def _schedule_tick(self) -> None:
         """TICKINT: the exception is pending each time the counter reaches 0."""
         self._cancel_tick()
         if self._start is None or not self.get("SYST_CSR", "TICKINT"):
@@ -97,7 +97,7 @@ class SystemControl(Peripheral):
 
     def _reach_zero(self) -> None:
         self._nvic.pending.add(SYSTICK)
-        self._plan_tick()
+        self._schedule_tick()
 
     def _cancel_tick(self) -> None:
         if self._tick is not None:
@@ -120,7 +120,7 @@ class SystemControl(Peripheral):
             self._set_priorities(offset - _SHPR + 4, size, value)
         else:
             super().write_register(offset, size, value)
-        self.interrupt.set(False)  # let the core have a look
+        self.interrupt.set(False)  # the core looks at pending interrupts
 
     def _priorities(self, first: int, size: int) -> int:
         bytes_ = (self._nvic.priorities.get(first + i, 0) for i in range(size))
@@ -160,7 +160,7 @@ class SystemControl(Peripheral):
             nvic.pending -= lines - nvic.levels  # a line that is up stays pending
 
     def pend(self, value: int) -> None:
-        """ICSR was written: PendSV and SysTick become pending, or are no more."""
+        """ICSR was written: PendSV and SysTick become pending, or no longer are."""
         for bit, exception in ((_PENDSVSET, PENDSV), (_PENDSTSET, SYSTICK)):
             if value & bit:
                 self._nvic.pending.add(exception)
@@ -169,7 +169,7 @@ class SystemControl(Peripheral):
                 self._nvic.pending.discard(exception)
 
     def update_icsr(self) -> None:
-        """ICSR is read: what is active and pending."""
+        """ICSR is read: the active and the pending exceptions."""
         nvic = self._nvic
         value = nvic.active[-1] if nvic.active else 0
         value |= min(nvic.pending, default=0) << 12
@@ -182,7 +182,7 @@ class SystemControl(Peripheral):
         self._nvic.vector_table = value & ~0x7F
 
     def set_group(self, value: int) -> None:
-        """AIRCR was written; it counts with its key only. Resets are the debugger's business."""
+        """AIRCR was written; ignored without its key. Resets are left to the debugger."""
         if value & 0xFFFF0000 == _AIRCR_KEY:
             self._nvic.priority_group = value >> 8 & 7
 
@@ -214,54 +214,3 @@ class SystemControl(Peripheral):
         beyond = elapsed - self._value
         zeros = beyond // period + (1 if self._value else 0)
         return (-beyond) % period, zeros
-
-
-class Dwt(Peripheral):
-    """The data watchpoint and trace unit: its cycle counter."""
-
-    registers = RegisterMap(
-        Register(
-            "CTRL",
-            0x000,
-            fields=[
-                Field("CYCCNTENA", 0),
-                Field("CONFIG", 1, 27, doc="Remembered, without effect."),
-                Field("NUMCOMP", 28, 4, access="ro"),
-            ],
-            on_write="switch",
-        ),
-        Register("CYCCNT", 0x004, on_write="put", on_read="update"),
-        *(
-            Register(name, offset)
-            for name, offset in (
-                ("CPICNT", 0x8), ("EXCCNT", 0xC), ("SLEEPCNT", 0x10), ("LSUCNT", 0x14),
-                ("FOLDCNT", 0x18), ("LAR", 0xFB0),
-            )
-        ),
-    )  # fmt: skip
-
-    def reset(self) -> None:
-        """The counter stands at 0."""
-        super().reset()
-        self._value = 0
-        self._start: int | None = None
-
-    def switch(self, value: int) -> None:
-        """CTRL was written."""
-        running, enable = self._start is not None, value & 1
-        if enable and not running:
-            self._start = self.clock.now
-        elif not enable and running:
-            self.update()
-            self._value, self._start = self.values["CYCCNT"], None
-
-    def put(self, value: int) -> None:
-        """CYCCNT was written."""
-        self._value = value
-        if self._start is not None:
-            self._start = self.clock.now
-
-    def update(self) -> None:
-        """CYCCNT is read."""
-        elapsed = self.clock.now - self._start if self._start is not None else 0
-        self.values["CYCCNT"] = (self._value + elapsed) & 0xFFFFFFFF

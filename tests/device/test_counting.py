@@ -175,7 +175,7 @@ STORES_COUNT = {"stm32l4r5": 2 + 10 * 5, "riscv32": 3 + 10 * 4}
 
 @pytest.mark.parametrize("platform", STORES)
 def test_stop_in_a_store_to_a_device_writes_it_once(program, monkeypatch, platform):
-    monkeypatch.setattr(mmio, "_ACCESSES_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(mmio, "_ACCESSES_PER_CHECK", 1)
     loaded = program(platform, STORES[platform])
     sink = with_sink(loaded)
     pc, stops = loaded.labels["start"], 0
@@ -432,23 +432,10 @@ def test_phases_count_callees_to_the_current_one(program):
     assert loaded.run() == stop
 
 
-def test_ranges_count_by_place(program):
-    loaded = program("stm32l4r5", MARKED)
-    loaded.run()
-    labels = loaded.labels
-    loaded.device.set_buckets(
-        [
-            (labels["first"], labels["second"], 0),
-            (labels["inner"], labels["inner"] + 4, 1),
-        ]
-    )
-    loaded.run()
-    assert [count for count, _ in loaded.device.bucket_counts()] == [3 * 4, 3 * 4]
-
-
-def test_block_profile_adds_up(program):
+def test_blocks_add_up(program):
     loaded = program("stm32l4r5", MARKED)
     stop = loaded.run()
-    profile = loaded.device.block_profile()
-    assert sum(instructions for instructions, _ in profile.values()) == stop.instructions
-    assert profile[loaded.labels["inner"]] == (12, 6)
+    blocks = loaded.device.core.counter.blocks()
+    assert sum(block.instructions * block.count for block in blocks) == stop.instructions
+    inner = [block for block in blocks if block.address == loaded.labels["inner"]]
+    assert [(block.instructions, block.count) for block in inner] == [(2, 6)]

@@ -166,10 +166,10 @@ def test_equal_to_the_models(fast, steps, values, turns, limit):
             to.setattr(execution, "SLICE", limit)
             device.add_instructions("dsp", [DOT, MIX])
             device.add_instructions("mac", [ADD, GET])
-            if fast and not device._counter.state.registers:
+            if fast and not device.core.counter.state.registers:
                 pytest.skip("the emulator's register array is not found on this system")
             if not fast:
-                device._counter.state.registers = None
+                device.core.counter.state.registers = None
             base = device.platform.flash.start
             end = base + 4 * len(words)
             device.write(base, struct.pack(f"<{len(words)}I", *words))
@@ -233,7 +233,9 @@ leaf:
     assert made.device.instruction_uses("dsp")["dot"] == 3 * 2 + 2 + 2
     read = made.device.read_register
     assert [read(name) for name in ("s0", "a2", "a3", "a4", "a5")] == [5, 4, 4, 4, 4]
-    assert stop.instructions == sum(b.instructions * b.count for b in made.device.blocks())
+    assert stop.instructions == sum(
+        b.instructions * b.count for b in made.device.core.counter.blocks()
+    )
 
 
 def test_stopping_right_behind(loaded):

@@ -140,7 +140,7 @@ def test_a_run_starts_with_a_fresh_processor(code: Module) -> None:
 
 FAULTS: list[tuple[str, tuple[int, ...], str, int | None, str]] = [
     ("load", (0,), "unmapped read", 0, "SIGSEGV"),
-    ("load", (0x30800000,), "unmapped read", 0x30800000, "0 bytes behind the end of ram"),
+    ("load", (0x30800000,), "unmapped read", 0x30800000, "0 bytes past the end of ram"),
     ("load", (0xFFFFFFF0,), "unmapped read", 0xFFFFFFF0, "SIGSEGV"),
     ("store", (0x1FFFFFFC,), "unmapped write", 0x1FFFFFFC, "4 bytes below flash"),
     ("store", (0x20000000,), "write to read-only memory", 0x20000000, "flash"),

@@ -1,0 +1,261 @@
+"""`Board`: memories, bus, clock and peripherals, and the emulated cores that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.cores import Core
+from covp.device.base import EXACT, Source, Sources
+from covp.errors import DeviceError, DeviceFault
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock, ClockState
+from covp.hardware.job_unit import JobUnit
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_map import PeripheralMap
+from covp.hardware.peripheral_models import load_peripheral
+from covp.machine.emulated_core import CoreState, EmulatedCore
+from covp.platform_file import Platform
+from covp.symbols import Symbols
+
+_TRAPS = frozenset({"illegal instruction", "breakpoint"})
+
+
+@dataclass(frozen=True)
+class BoardState:
+    """What `Board.save_state` keeps; opaque."""
+
+    memories: tuple[NDArray[np.uint8], ...]
+    clock: ClockState
+    peripherals: dict[str, object]
+    cores: tuple[CoreState, ...]
+
+
+class Board:
+    """A platform, emulated.
+
+    Cores have the same memory, peripherals and time; each has its own registers, counters and
+    interrupt controller (and SCS and DWT on Arm). A core's stores to code are seen at once by that
+    core only; writes of bus masters and of `write` by all.
+
+    Args:
+        platform: memory map, clock and the peripherals to attach.
+        cores: by default the platform's one.
+
+    Attributes:
+        memories, bus, clock, cores: the parts.
+        shared: the peripherals that all cores can address.
+        symbols: names of the code, for faults.
+
+    Raises:
+        PlatformError: the emulator cannot hold the memory map.
+    """
+
+    def __init__(self, platform: Platform, cores: Sequence[Core] | None = None) -> None:
+        self.platform = platform
+        self.symbols = Symbols()
+        self.memories = [Memory.of(region) for region in platform.memory]
+        # What follows calls back only after the cores are made.
+        self.clock = Clock(
+            lambda: self.current.cycles,
+            lambda cycles: self.current.skip(cycles),
+            platform.clock_hz,
+            lambda cycle: self.current.execution.limit_cycles(cycle),
+            lambda: self.current.phase(),
+            lambda: min(core.cycles for core in self.active),
+        )
+        self.bus = Bus(self.memories, "host", self.forget_code)
+        self.shared = PeripheralMap(self.memories, self.bus, self.clock)
+        self.cores = tuple(
+            EmulatedCore(platform, core, self.memories, self.bus, self.clock, self.shared)
+            for core in (cores or [platform.core])
+        )
+        self.current = self.cores[0]
+        """The core that runs, or ran last."""
+        self.active: tuple[EmulatedCore, ...] = (self.current,)
+        """The cores that take part in time; the others are halted."""
+        for config in platform.peripherals:
+            model = load_peripheral(config.model, config.parameters)
+            self.attach(model, config.base, config.name, config.irq)
+        self.reset()
+
+    def close(self) -> None:
+        """Free the emulators. A second call does nothing; other calls after it are errors."""
+        self.clock.close()
+        for core in self.cores:
+            core.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed."""
+        return self.cores[0].is_open
+
+    def check_open(self) -> None:
+        """Raises DeviceError after `close`."""
+        if not self.is_open:
+            raise DeviceError("the device is closed")
+
+    def reset(self) -> None:
+        """Put cores and peripherals into their reset state; memory and counters are kept."""
+        for core in self.cores:
+            core.reset()
+        self.shared.reset()
+
+    def activate(self, cores: Sequence[EmulatedCore]) -> None:
+        """Let these cores run from now on, and no others; for those that were halted time passes.
+
+        Raises:
+            DeviceError: the board is closed.
+        """
+        self.check_open()
+        now = max(core.cycles for core in self.active)
+        for core in cores:
+            core.skip(max(0, now - core.cycles))
+        self.active = tuple(cores)
+        self.current = self.active[0]
+
+    # -- memory and bus -----------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        memory = self._memory(address, size)
+        start = address - memory.region.start
+        data = memory.bytes[start : start + size].tobytes()
+        return self.cores[0].custom.original(address, data)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes, in flash too; code that already ran there is forgotten."""
+        memory = self._memory(address, len(data))
+        start = address - memory.region.start
+        self.cores[0].custom.restore(address, len(data))
+        memory.bytes[start : start + len(data)] = memoryview(data).cast("B")
+        self.forget_code(address, len(data))
+
+    def read_bus(self, address: int, size: int) -> bytes:
+        """As `read`, or from a peripheral's registers, with the side effects of core 0's load.
+
+        Raises:
+            DeviceError: nothing is there, or the peripheral rejects the access.
+        """
+        if self.bus.is_memory(address, size):
+            return self.read(address, size)
+        mmio = self.cores[0].mmio
+        return b"".join(
+            mmio.read(address + offset, min(4, size - offset)).to_bytes(
+                min(4, size - offset), "little"
+            )
+            for offset in range(0, size, 4)
+        )
+
+    def write_bus(self, address: int, data: bytes) -> None:
+        """As `write`, or to a peripheral's registers, with the effects of core 0's store."""
+        if self.bus.is_memory(address, len(data)):
+            return self.write(address, data)
+        for offset in range(0, len(data), 4):
+            word = data[offset : offset + 4]
+            value = int.from_bytes(word, "little")
+            self.cores[0].mmio.write(address + offset, len(word), value)
+        return None
+
+    def forget_code(self, address: int, size: int) -> None:
+        """Bytes have changed: every core forgets what it translated from them."""
+        for core in self.cores:
+            core.forget_code(address, size)
+
+    def _memory(self, address: int, size: int) -> Memory:
+        for memory in self.memories:
+            if memory.region.start <= address and address + size <= memory.region.end:
+                return memory
+        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+
+    # -- peripherals --------------------------------------------------------------------------
+
+    @property
+    def peripherals(self) -> dict[str, tuple[int, Peripheral]]:
+        """Name to (base address, model); those that are part of core 0 come first."""
+        return {**self.cores[0].own.peripherals, **self.shared.peripherals}
+
+    def attach(
+        self, peripheral: Peripheral, base: int, name: str, irq: int | None = None, core: int = 0
+    ) -> None:
+        """Put a peripheral on the bus, its interrupt on line ``irq`` of the core with a number.
+
+        Raises:
+            PlatformError: its addresses or name are taken, or the core has no such line.
+        """
+        self.check_open()
+        line = self.cores[core].line(name, irq)
+        for other in self.cores:
+            other.own.check_free(name, base, peripheral.size)
+        self.shared.add(peripheral, base, name, line)
+        for other in self.cores:
+            other.mmio.map(base, peripheral.size)
+
+    def detach(self, name: str) -> None:
+        """Take a peripheral off the bus."""
+        self.check_open()
+        base, peripheral = self.shared.remove(name)
+        for core in self.cores:
+            core.mmio.unmap(base, peripheral.size)
+
+    # -- faults -------------------------------------------------------------------------------
+
+    def explain(self, fault: DeviceFault, core: EmulatedCore) -> DeviceFault:
+        """The fault with the registers of the core that raised it, and names of its code."""
+        if fault.kind == "timeout" and core.mmio.polling:
+            fault.detail += f", polling {core.mmio.polling}"
+        if fault.kind in _TRAPS:
+            # drivers trap when a unit reports an error
+            for name, (_, model) in self.shared.peripherals.items():
+                if isinstance(model, JobUnit) and model.refusal:
+                    fault.detail += f"; {name} refused its job: {model.refusal}"
+        fault.registers = core.registers()
+        if fault.pc is not None:
+            fault.symbol, fault.source = self.symbols.locate(fault.pc)
+        return fault
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> BoardState:
+        """Memory, cores, peripherals and time, for `load_state` of this very board.
+
+        Raises:
+            DeviceError: the board is closed or runs.
+            AcceleratorError: a peripheral's state cannot be copied.
+        """
+        self._check_halted()
+        return BoardState(
+            tuple(memory.bytes.copy() for memory in self.memories),
+            self.clock.save_state(),
+            self.shared.save_state(),
+            tuple(core.save_state() for core in self.cores),
+        )
+
+    def load_state(self, state: BoardState) -> None:
+        """Go back to a saved state: what runs from there runs as it did, to the instruction.
+
+        Raises:
+            DeviceError: the board is closed or runs, or has other peripherals or custom
+                instructions than when the state was saved.
+        """
+        self._check_halted()
+        self.shared.load_state(state.peripherals)
+        for core, saved in zip(self.cores, state.cores, strict=True):
+            core.load_state(saved)
+        for memory, content in zip(self.memories, state.memories, strict=True):
+            memory.bytes[:] = content
+        self.clock.load_state(state.clock)
+
+    def _check_halted(self) -> None:
+        self.check_open()
+        if any(core.execution.running for core in self.cores):
+            raise DeviceError("the state cannot be saved or loaded while a core runs")
+
+
+def core_sources(core: EmulatedCore) -> Sources:
+    """Instructions are counted, cycles estimated by the core's timing table."""
+    table = core.core.timing or "one cycle per instruction"
+    return Sources(EXACT, Source("estimated", table, "zero wait states"))

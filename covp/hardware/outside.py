@@ -1,0 +1,114 @@
+"""`OutsideQueue`: callbacks that threads outside the simulation post into it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+
+class OutsideSource:
+    """A registered source of input from outside: a terminal, a socket, a debugger.
+
+    `Clock.outside` makes them. While one is open, a program that waits with nothing scheduled is
+    not at fault: the simulation blocks until something is posted.
+    """
+
+    def __init__(self, queue: OutsideQueue) -> None:
+        self._queue = queue
+
+    def __enter__(self) -> OutsideSource:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def post(self, fire: Callable[[], None]) -> None:
+        """Call ``fire`` in the simulation's thread, between two blocks of code. Thread-safe.
+
+        It runs as events do: it may raise interrupts, feed peripherals and schedule events. A
+        board that is closed ignores it.
+        """
+        self._queue.post(fire)
+
+    def close(self) -> None:
+        """No more input comes from here; a second call does nothing."""
+        self._queue.remove(self)
+
+
+class OutsideQueue:
+    """What was posted and not yet called, and the sources that are open.
+
+    Args:
+        notify: ends the running core's block chain; called with the queue's lock held, from the
+            posting thread.
+    """
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
+        self._changed = threading.Condition()
+        self._posted: deque[Callable[[], None]] = deque()
+        self._sources: list[OutsideSource] = []
+        self._closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether input may come."""
+        return bool(self._sources)
+
+    @property
+    def has_posted(self) -> bool:
+        """Whether a callback waits for the simulation's thread."""
+        return bool(self._posted)
+
+    def add(self) -> OutsideSource:
+        """A new open source."""
+        source = OutsideSource(self)
+        self._sources.append(source)
+        return source
+
+    def remove(self, source: OutsideSource) -> None:
+        """See `OutsideSource.close`; a core that waits for it looks again."""
+        with self._changed:
+            if source in self._sources:
+                self._sources.remove(source)
+            self._changed.notify_all()
+
+    def post(self, fire: Callable[[], None]) -> None:
+        """See `OutsideSource.post`."""
+        with self._changed:
+            if self._closed:
+                return
+            self._posted.append(fire)
+            # after the append: whoever misses the notice finds the callback, see `Clock.at`
+            self._notify()
+            self._changed.notify_all()
+
+    def run_posted(self) -> None:
+        """Call what was posted, in order; in the simulation's thread."""
+        while self._posted:
+            self._posted.popleft()()
+
+    def wait(self, is_over: Callable[[], bool], deadline: float) -> None:
+        """Block this thread until something is posted, the last source closes or `wake` is called.
+
+        Args:
+            is_over: also ends it; looked at after every `wake`.
+            deadline: `time.monotonic` at which it ends in any case.
+        """
+        with self._changed:
+            while self.is_open and not self._posted and not is_over():
+                left = deadline - time.monotonic()
+                self._changed.wait(min(left, threading.TIMEOUT_MAX) if left > 0 else 0)
+
+    def wake(self) -> None:
+        """Let a blocked `wait` look at its condition again. Thread-safe."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """The simulation is over: what is posted from now on is ignored."""
+        with self._changed:
+            self._closed = True
+            self._posted.clear()

@@ -1,0 +1,113 @@
+"""`PeripheralMap`: peripherals and their bus addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.peripheral import Peripheral
+
+PAGE = 0x1000
+
+
+class PeripheralMap:
+    """The peripherals that a bus, or one core alone, can address.
+
+    Args:
+        memories: which they must not overlap.
+        bus, clock: given to each model.
+
+    Attributes:
+        peripherals: name to (base address, model).
+    """
+
+    def __init__(self, memories: Sequence[Memory], bus: Bus, clock: Clock) -> None:
+        self.peripherals: dict[str, tuple[int, Peripheral]] = {}
+        self._memories, self._bus, self._clock = memories, bus, clock
+        self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
+
+    def check_free(self, name: str, base: int, size: int) -> None:
+        """Raises PlatformError: the name or the addresses are taken here."""
+        end = base + size
+        if name in self.peripherals:
+            raise PlatformError(f"peripheral {name}: the name is used twice")
+        for other, (start, model) in self.peripherals.items():
+            if base < start + model.size and start < end:
+                raise PlatformError(f"peripheral {name} at 0x{base:08x} overlaps {other}")
+        for memory in self._memories:
+            if base < memory.region.end and memory.region.start < end:
+                raise PlatformError(
+                    f"peripheral {name} at 0x{base:08x} overlaps memory {memory.region.name}"
+                )
+
+    def add(self, peripheral: Peripheral, base: int, name: str, line: InterruptLine) -> None:
+        """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
+        self.check_free(name, base, peripheral.size)
+        self.peripherals[name] = (base, peripheral)
+        for page in pages(base, peripheral.size):
+            self._pages.setdefault(page, []).append((base, peripheral))
+        peripheral.interrupt = line
+        peripheral.attach(name, self._bus.for_master(name), self._clock)
+
+    def remove(self, name: str) -> tuple[int, Peripheral]:
+        """Take a peripheral off the bus; its base address and the model."""
+        base, peripheral = self.peripherals.pop(name)
+        for page in pages(base, peripheral.size):
+            self._pages[page].remove((base, peripheral))
+            if not self._pages[page]:
+                del self._pages[page]
+        return base, peripheral
+
+    def has_page(self, page: int) -> bool:
+        """Whether a peripheral lies in the page that starts at an address."""
+        return page in self._pages
+
+    def find(self, address: int) -> tuple[int, Peripheral] | None:
+        """Base address and model of the peripheral at an address; None where there is none."""
+        for base, peripheral in self._pages.get(address & -PAGE, ()):
+            if base <= address < base + peripheral.size:
+                return base, peripheral
+        return None
+
+    def reset(self) -> None:
+        """Put all peripherals into their reset state."""
+        for _, peripheral in self.peripherals.values():
+            peripheral.reset()
+
+    def save_state(self) -> dict[str, object]:
+        """The state of every model and its interrupt line, by name."""
+        return {
+            name: (peripheral.save_state(), peripheral.interrupt.level)
+            for name, (_, peripheral) in self.peripherals.items()
+        }
+
+    def load_state(self, state: dict[str, object]) -> None:
+        """Go back to a saved state; interrupt controllers are restored apart.
+
+        Raises:
+            DeviceError: other peripherals were attached when it was saved.
+        """
+        if set(state) != set(self.peripherals):
+            raise DeviceError(
+                f"the state was saved with the peripherals {', '.join(state) or 'none'}, now "
+                f"there are: {', '.join(self.peripherals) or 'none'}"
+            )
+        for name, (_, peripheral) in self.peripherals.items():
+            saved = state[name]
+            assert isinstance(saved, tuple)
+            own, peripheral.interrupt.level = saved
+            peripheral.load_state(own)
+
+
+def pages(base: int, size: int) -> range:
+    """First addresses of the pages that ``size`` bytes from ``base`` lie in."""
+    return range(base & -PAGE, base + size, PAGE)
+
+
+def nothing_at(is_store: bool, address: int, size: int) -> DeviceFault:
+    """The fault of an access to a page of peripherals where none is."""
+    kind: FaultKind = "unmapped write" if is_store else "unmapped read"
+    return DeviceFault(kind, address=address, size=size, detail="no peripheral there")

@@ -1,0 +1,308 @@
+"""`EmulatedCore`: one processor core on Unicorn, with its counter and interrupt controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unicorn import unicorn_const as uc
+from unicorn.unicorn_py3.unicorn import Uc, UcContext, uclib
+
+from covp.cores import Core
+from covp.errors import DeviceError, PlatformError
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.peripheral_map import PAGE, PeripheralMap
+from covp.machine.counter import Counter, CounterState, Totals
+from covp.machine.custom_instructions import CustomInstructions, CustomState
+from covp.machine.dwt import DWT_BASE, Dwt
+from covp.machine.engine import (
+    numbered_registers,
+    open_engine,
+    read_registers,
+    register_ids,
+    reset_core,
+)
+from covp.machine.execution import Execution
+from covp.machine.faults import FaultReader
+from covp.machine.instructions import RiscvCounters, checks_alignment, special_rules
+from covp.machine.mmio import MmioPort, MmioState
+from covp.machine.nvic import ARMV6M_LINES, Nvic
+from covp.machine.riscv_interrupts import RiscvInterrupts
+from covp.machine.run_control import RunControl
+from covp.machine.system_control import SCS_BASE, SystemControl
+from covp.machine.watchpoints import Watchpoints
+from covp.platform_file import Platform
+from covp.timing.tables import core_rules
+
+
+@dataclass(frozen=True)
+class CoreState:
+    """What `EmulatedCore.save_state` keeps; opaque."""
+
+    registers: UcContext
+    counter: CounterState
+    csrs: dict[int, int]
+    interrupts: object
+    custom: CustomState
+    mmio: MmioState
+    peripherals: dict[str, object]
+    asleep: int | None
+
+
+class EmulatedCore:
+    """A core: engine, counter, interrupts, custom instructions, watchpoints; run by a board.
+
+    Args:
+        platform: the memory map; the stack that the sp points to after a reset.
+        core: which one.
+        memories: shared with other cores.
+        bus: where exceptions save registers; its writes let every core forget code.
+        clock: of the board.
+        shared: peripherals that every core can address.
+
+    Attributes:
+        engine: the emulator; None after `close`.
+        counter, execution, interrupts, custom, watchpoints, control, mmio: the parts.
+        csrs: RISC-V's views of the counts.
+        own: the peripherals that are part of the core: SCS and DWT on Arm.
+
+    Raises:
+        PlatformError: the emulator cannot hold the memory map.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        core: Core,
+        memories: Sequence[Memory],
+        bus: Bus,
+        clock: Clock,
+        shared: PeripheralMap,
+    ) -> None:
+        self._platform, self.core = platform, core
+        self.thumb = 1 if core.architecture == "arm" else 0
+        self._ids = register_ids(core.architecture)
+        self._engine: Uc | None = open_engine(core)
+        for memory in memories:
+            _map(self._engine, memory)
+        rules = (*special_rules(core), *core_rules(core))
+        self.counter = Counter(
+            self._engine._uch,
+            uclib,
+            memories,
+            bool(self.thumb),
+            rules,
+            numbered_registers(core) if checks_alignment(core) else (),
+        )
+        self.custom = CustomInstructions(core, self._engine, self.counter, memories, rules)
+        self.watchpoints = Watchpoints(self._engine, memories)
+        self.interrupts = _interrupts(platform, core, self._engine, bus)
+        self.csrs = RiscvCounters(
+            lambda: self.cycles, lambda: self.instructions, lambda: _pending_bits(self.interrupts)
+        )
+        self.control = RunControl()
+        self.own = PeripheralMap(memories, bus, clock)
+        self.mmio = MmioPort(
+            core, self._engine, self.counter, self.interrupts, (self.own, shared), clock,
+            self.control,
+        )  # fmt: skip
+        self.execution = Execution(
+            core, self._engine, self.counter, self.mmio, self.watchpoints, self.csrs, clock,
+            self.interrupts, self.custom, FaultReader(platform, core, self.counter), self.control,
+        )  # fmt: skip
+        if isinstance(self.interrupts, Nvic):
+            self._add_own(SystemControl(self.interrupts), SCS_BASE, "scs")
+            if not core.isa.is_armv6m:
+                self._add_own(Dwt(), DWT_BASE, "dwt")
+
+    def _add_own(self, peripheral: SystemControl | Dwt, base: int, name: str) -> None:
+        self.own.add(peripheral, base, name, self.line(name, None))
+        self.mmio.map(base, peripheral.size)
+
+    def close(self) -> None:
+        """Free the emulator. A second call does nothing."""
+        if self._engine is not None:
+            engine, self._engine = self._engine, None
+            # Frees the emulator now, and not again when it is collected.
+            engine._Uc__finalizer()  # type: ignore[attr-defined]
+            self.counter.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_engine", None) is not None and hasattr(self, "counter"):
+            self.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed."""
+        return self._engine is not None
+
+    @property
+    def engine(self) -> Uc:
+        """The emulator. Raises DeviceError after `close`."""
+        if self._engine is None:
+            raise DeviceError("the device is closed")
+        return self._engine
+
+    # -- running ------------------------------------------------------------------------------
+
+    def begin(self, deadline: float) -> None:
+        """A run with a deadline (`time.monotonic`) starts. Raises DeviceError: one is running."""
+        if self.execution.running:
+            raise DeviceError("the device is running already")
+        self.control.begin(deadline)
+        self.watchpoints.forget_hit()
+
+    def advance(self, pc: int, stop: int, last: int | None) -> int:
+        """As `Execution.run`, and sleeping after a WFI; the pc to go on from.
+
+        Raises:
+            DeviceFault, and whatever a peripheral raised: what ended the program.
+        """
+        execution = self.execution
+        if execution.asleep is None:
+            pc = execution.run(pc, stop, last)
+        if execution.asleep is not None:
+            execution.sleep()
+        return pc
+
+    def request_halt(self) -> None:
+        """End the run soon. Thread-safe; to be repeated until it has ended."""
+        self.control.halt_requested = True
+        if self._engine is not None:
+            self.counter.request_stop()
+
+    def forget_code(self, address: int, size: int) -> None:
+        """Bytes of memory have changed: what was translated from them is wrong."""
+        if size:
+            self.engine.ctl_remove_cache(address, address + size)
+
+    def reset(self) -> None:
+        """Registers and the core's own peripherals to their reset state; sp to the stack's top."""
+        top = self._platform.ram.start + self._platform.stack_bytes
+        self.interrupts.reset()
+        self.custom.reset()
+        self.execution.asleep = None
+        reset_core(self.engine, self.core, top)
+        self.own.reset()
+
+    def line(self, name: str, number: int | None) -> InterruptLine:
+        """The interrupt request line ``number`` for the peripheral ``name``.
+
+        Raises:
+            PlatformError: the core has no such line.
+        """
+        if number is not None and self.core.isa.is_armv6m and number >= ARMV6M_LINES:
+            raise PlatformError(
+                f"peripheral {name}: line {number}; a {self.core.name} has {ARMV6M_LINES} "
+                "interrupt lines"
+            )
+        return InterruptLine(self.interrupts, number, self.counter.request_stop)
+
+    # -- registers ----------------------------------------------------------------------------
+
+    def read_register(self, name: str) -> int:
+        """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
+        return int(self.engine.reg_read(self._register(name)))
+
+    def write_register(self, name: str, value: int) -> None:
+        """Change a register. Raises DeviceError: none of that name, or the pc of a running core."""
+        if name == "pc" and self.execution.running:
+            raise DeviceError("the pc cannot be changed while an instruction is executed")
+        self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
+
+    def registers(self) -> dict[str, int]:
+        """All general registers and the pc."""
+        return read_registers(self.engine, self.core.architecture)
+
+    def _register(self, name: str) -> int:
+        if name not in self._ids:
+            raise DeviceError(f"no register {name!r}; there are {', '.join(self._ids)}")
+        return self._ids[name]
+
+    # -- counts -------------------------------------------------------------------------------
+
+    @property
+    def totals(self) -> Totals:
+        """Instructions and cycles; inside a callback those before the running block."""
+        if self.execution.running:
+            return self.counter.now(self.counter.block())
+        return Totals(self.counter.state.instructions, self.counter.state.cycles)
+
+    @property
+    def instructions(self) -> int:
+        """Retired instructions since the core was made: exact."""
+        return self.totals.instructions
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles since the core was made, waiting included: an estimate."""
+        return self.totals.cycles
+
+    def skip(self, cycles: int) -> None:
+        """Cycles pass without an instruction."""
+        self.counter.state.cycles += cycles
+
+    def phase(self) -> tuple[int, int]:
+        """The current phase, and the cycles spent in it since phases were set."""
+        phase, origin = self.counter.phase()
+        return phase, self.cycles - origin
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> CoreState:
+        """All that the next instruction depends on, but memory. Only while it does not run.
+
+        Translated code is forgotten, so that blocks of code are the same after it as after
+        `load_state`: events fire between blocks.
+        """
+        self.engine.ctl_flush_tb()
+        return CoreState(
+            self.engine.context_save(),
+            self.counter.save_state(),
+            self.csrs.save_state(),
+            self.interrupts.save_state(),
+            self.custom.save_state(),
+            self.mmio.save_state(),
+            self.own.save_state(),
+            self.execution.asleep,
+        )
+
+    def load_state(self, state: CoreState) -> None:
+        """Go back to a state that this very core saved; memory is the board's.
+
+        Raises:
+            DeviceError: it has other custom instructions now.
+        """
+        self.custom.load_state(state.custom)
+        self.engine.context_restore(state.registers)
+        self.engine.ctl_flush_tb()
+        self.counter.load_state(state.counter)
+        self.csrs.load_state(state.csrs)
+        self.interrupts.load_state(state.interrupts)
+        self.mmio.load_state(state.mmio)
+        self.own.load_state(state.peripherals)
+        self.execution.asleep = state.asleep
+
+
+def _map(engine: Uc, memory: Memory) -> None:
+    region = memory.region
+    if region.start % PAGE or region.bytes % PAGE:
+        raise PlatformError(
+            f"memory {region.name}: the virtual device needs start and size in multiples of "
+            f"{PAGE}, not 0x{region.start:x} and {region.bytes}"
+        )
+    permissions = uc.UC_PROT_ALL if region.kind == "ram" else uc.UC_PROT_READ | uc.UC_PROT_EXEC
+    engine.mem_map_ptr(region.start, region.bytes, permissions, memory.pointer)
+
+
+def _interrupts(platform: Platform, core: Core, engine: Uc, bus: Bus) -> Nvic | RiscvInterrupts:
+    if core.architecture != "arm":
+        return RiscvInterrupts(engine)
+    bits, cycles = (2, 15) if core.isa.is_armv6m else (4, 12)
+    return Nvic(engine, bus, platform.flash.start, bits, cycles, core.has("fpu"))
+
+
+def _pending_bits(interrupts: Nvic | RiscvInterrupts) -> int:
+    return interrupts.mip if isinstance(interrupts, RiscvInterrupts) else 0

@@ -1,0 +1,30 @@
+"""`RunControl`: a halt request and a deadline, which end a run from outside."""
+
+from __future__ import annotations
+
+import time
+
+
+class RunControl:
+    """Shared by everything that may keep a core busy: running, polling, sleeping.
+
+    Attributes:
+        deadline: `time.monotonic` at which a run ends.
+        halt_requested: set from any thread.
+    """
+
+    def __init__(self) -> None:
+        self.deadline = 0.0
+        self.halt_requested = False
+
+    def begin(self, deadline: float) -> None:
+        """A run starts."""
+        self.deadline, self.halt_requested = deadline, False
+
+    def is_over(self) -> bool:
+        """Whether the run has to end now."""
+        return self.halt_requested or self.is_late()
+
+    def is_late(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() > self.deadline
