@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from covp.cli.main import covp
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,8 +24,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Expand ``::: package.*`` to all its modules; links that leave the site become plain text."""
+    """Expand ``::: package.*`` to all its modules, ``::: commands`` to the help of every command.
+
+    Links that leave the site become plain text.
+    """
     markdown = re.sub(r"^::: ([\w.]+)\.\*$", _modules, markdown, flags=re.M)
+    markdown = re.sub("^::: commands$", lambda _: "\n".join(_help(covp)), markdown, flags=re.M)
     if page.file.src_uri == "index.md":
         return re.sub(r"\[([^\]]+)\]\((?:examples|CONTRIBUTING)[^)]*\)", r"\1", markdown)
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", markdown)
@@ -32,3 +40,14 @@ def _modules(found: re.Match[str]) -> str:
     folder = ROOT / found[1].replace(".", "/")
     names = sorted(file.stem for file in folder.glob("*.py") if not file.stem.startswith("_"))
     return "\n\n".join(f"::: {found[1]}.{name}" for name in names)
+
+
+def _help(command: click.Command, parent: click.Context | None = None) -> Iterator[str]:
+    """A section with the output of ``--help``, then those of its subcommands."""
+    context = click.Context(command, parent, command.name, max_content_width=76)
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            yield from _help(subcommand, context)
