@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
 
 from covp.device.base import NO_FIGURES, Sources, Stop
 from covp.hardware.job_unit import JobRecord
+from covp.html_table import html_table
 from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
 
@@ -136,7 +137,16 @@ class Profile:
             return self.measured
         return None if self.cycles is None else self.cycles / self.clock_hz
 
-    def __str__(self) -> str:
+    def records(self) -> list[dict[str, Any]]:
+        """One flat dict per layer, as for ``pandas.DataFrame``.
+
+        The keys are those of `ProgramLayer` that describe the layer, ``instructions``, ``cycles``,
+        and those of `Offload` with the prefix ``offload_`` (None for layers on the core).
+        """
+        return [_record(entry) for entry in self.layers]
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """The titles, a row per layer, what lies between them, the total."""
         rows: list[tuple[str, ...]] = [("layer", "op", "on", "instructions", "cycles")]
         for entry in self.layers:
             layer = entry.layer
@@ -146,7 +156,10 @@ class Profile:
             rows.append(
                 ("between", "", "", *_cells(self.between.instructions, self.between.cycles))
             )
-        rows.append((self.program, "", "", *_cells(self.instructions, self.cycles)))
+        return [*rows, (self.program, "", "", *_cells(self.instructions, self.cycles))]
+
+    def __str__(self) -> str:
+        rows = self._table()
         widths = [max(len(row[column]) for row in rows) for column in range(5)]
         return "\n".join(
             "  ".join(
@@ -155,6 +168,26 @@ class Profile:
             ).rstrip()
             for row in rows
         )
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._table()
+        if self.sources.cycles is not None:
+            head = (*head[:-1], f"cycles ({self.sources.cycles.kind})")
+        return html_table(head, rows, text_columns=3)
+
+
+def _record(entry: LayerProfile) -> dict[str, Any]:
+    names = ("index", "name", "op", "target", "macs", "schedule")
+    parts = asdict(entry.offload) if entry.offload else dict.fromkeys(_OFFLOAD)
+    return {
+        **{name: getattr(entry.layer, name) for name in names},
+        "instructions": entry.instructions,
+        "cycles": entry.cycles,
+        **{f"offload_{name}": value for name, value in parts.items()},
+    }
+
+
+_OFFLOAD = tuple(f.name for f in fields(Offload))
 
 
 def _cells(*values: int | None) -> list[str]:
@@ -179,3 +212,7 @@ class MemoryUse:
     arena_bytes: int
     stack_bytes: int
     tensor_bytes: int
+
+    def _repr_html_(self) -> str:
+        rows = [(f.name.removesuffix("_bytes"), f"{getattr(self, f.name):,}") for f in fields(self)]
+        return html_table(("memory", "bytes"), rows)

@@ -12,7 +12,10 @@ from covp.testing import Case, Layer
 
 
 def spec_of(backend: AcceleratorBackend) -> str:
-    """The text by which `find_backend` finds a backend: its name, else its file and class."""
+    """The text by which `find_backend` finds a backend: its name, else its file and class.
+
+    A class without a file, as in a notebook, is named by its class alone.
+    """
     kind = type(backend)
     try:
         if type(find_backend(backend.name)) is kind:
@@ -20,7 +23,11 @@ def spec_of(backend: AcceleratorBackend) -> str:
     except CovpError:
         pass
     parameters = backend.spec.removeprefix(backend.name)
-    return f"{inspect.getsourcefile(kind)}:{kind.__qualname__}{parameters}"
+    try:
+        file = f"{inspect.getsourcefile(kind)}:"
+    except (OSError, TypeError):
+        file = ""
+    return f"{file}{kind.__qualname__}{parameters}"
 
 
 def printed_test(spec: str, case: Case, platform: str) -> str:

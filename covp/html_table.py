@@ -1,0 +1,26 @@
+"""`html_table`: how results show themselves in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1) -> str:
+    """An HTML table; the columns after the first ``text_columns`` are aligned right.
+
+    Args:
+        head: the titles of the columns.
+        rows: the cells, as many in each row as there are titles; any text, it is escaped.
+        text_columns: how many columns hold text.
+    """
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        sides = ["left" if i < text_columns else "right" for i in range(len(cells))]
+        return "".join(
+            f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
+    return f"<table><thead><tr>{row(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
