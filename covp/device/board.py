@@ -242,9 +242,10 @@ class Board:
                 instructions than when the state was saved.
         """
         self._check_halted()
-        self.shared.load_state(state.peripherals)
+        self.shared.check_state(state.peripherals)
         for core, saved in zip(self.cores, state.cores, strict=True):
-            core.load_state(saved)
+            core.load_state(saved)  # first, since it raises before it changes anything
+        self.shared.load_state(state.peripherals)
         for memory, content in zip(self.memories, state.memories, strict=True):
             memory.bytes[:] = content
         self.clock.load_state(state.clock)

@@ -46,6 +46,8 @@ class DeclaredUnit(JobUnit):
         behaviour: the author's part.
     """
 
+    not_saved = JobUnit.not_saved | {"registers", "_author"}
+
     def __init__(self, behaviour: Behaviour) -> None:
         # a class attribute elsewhere; here every instance has its declaration's map
         self.registers = behaviour.job.registers  # type: ignore[misc]

@@ -84,17 +84,16 @@ class PeripheralMap:
             for name, (_, peripheral) in self.peripherals.items()
         }
 
-    def load_state(self, state: dict[str, object]) -> None:
-        """Go back to a saved state; interrupt controllers are restored apart.
-
-        Raises:
-            DeviceError: other peripherals were attached when it was saved.
-        """
+    def check_state(self, state: dict[str, object]) -> None:
+        """Raises DeviceError: other peripherals were attached when it was saved."""
         if set(state) != set(self.peripherals):
             raise DeviceError(
                 f"the state was saved with the peripherals {', '.join(state) or 'none'}, now "
                 f"there are: {', '.join(self.peripherals) or 'none'}"
             )
+
+    def load_state(self, state: dict[str, object]) -> None:
+        """Go back to a saved state that fits; interrupt controllers are restored apart."""
         for name, (_, peripheral) in self.peripherals.items():
             saved = state[name]
             assert isinstance(saved, tuple)
