@@ -8,7 +8,7 @@ accelerators' parameters are their defaults, see `covp accelerators`); the share
 multiply-accumulates that the accelerator did. "simulated" is the time of the first inference in a
 new session, which is what `covp run` reports, "again" that of a later one, when the emulator has
 translated all code; each the shortest of a few, with its ratio to the core alone. int8 outputs are
-compared with the reference to the bit, those of the float models (core riscv32f, vanilla) within
+compared with the reference bit for bit, those of the float models (core riscv32f, vanilla) within
 1e-5. Exit status 1 where outputs differ.
 """
 
@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 from document import write_document
 
 import covp
-from covp.evaluation import recorded_schedules
-from covp.graph.random_inputs import random_inputs
+from covp.evaluation import Runner, Sample, build, recorded_schedules
 
 MODELS = ("resnet", "kws", "vww", "toycar")
 PAPER = "qconv2d:requantize=false,depthwise=false,max_stride=1"
@@ -63,32 +60,24 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
             runs: int) -> Row | None:  # fmt: skip
     """One row; None where the accelerators get no layer of the model."""
     platform = covp.load_platform(platform_name)
-    graph = covp.load_model(model)
-    schedules = recorded_schedules(platform, "zig")
-    program = covp.compile(graph, platform, accelerators, allow_unused=True, schedules=schedules)
-    if accelerators and all(layer.target == "cpu" for layer in program.layers):
+    schedules = recorded_schedules(platform)
+    made = build(model, platform, accelerators, schedules=schedules, allow_unused=True)
+    if accelerators and all(layer.target == "cpu" for layer in made.program.layers):
         return None
-    inputs = random_inputs(graph.inputs, 0)
+    sample = Sample.random(made.graph)
     first: list[float] = []
     again: list[float] = []
     for _ in range(runs):
-        with covp.Session(platform) as session:
-            module = session.load(program)
-            for seconds in (first, again, again):
-                start = time.perf_counter()
-                output = module.run(*inputs)
-                seconds.append(time.perf_counter() - start)
-            profile, compiler = session.profile(), session.toolchain.version
-    wanted = program.reference(inputs)[0]
-    if wanted.dtype == np.float32:
-        exact = bool(np.abs(output - wanted).max() <= 1e-5 * np.abs(wanted).max())
-    else:
-        exact = bool(np.array_equal(output, wanted))
-    total = sum(layer.macs for layer in program.layers)
-    offloaded = sum(layer.macs for layer in program.layers if layer.target != "cpu")
+        with Runner(made) as runner:
+            results = [runner.run(sample) for _ in range(3)]
+        seconds = [result.simulation_seconds for result in results]
+        first.append(seconds[0])
+        again += seconds[1:]
+    result = results[-1]
+    profile = result.profile
     assert profile.instructions is not None and profile.cycles is not None
-    return Row(model, platform_name, compiler, label, profile.instructions, profile.cycles,
-               offloaded / total, min(first), min(again), exact)  # fmt: skip
+    return Row(model, platform_name, result.toolchain, label, profile.instructions, profile.cycles,
+               made.mac_coverage, min(first), min(again), result.matches_reference)  # fmt: skip
 
 
 def show(row: Row, alone: Row, markdown: bool) -> None:
@@ -104,12 +93,12 @@ def show(row: Row, alone: Row, markdown: bool) -> None:
         f"{row.seconds / alone.seconds:.2f}",
         f"{row.again * 1e3:.1f} ms",
         f"{row.again / alone.again:.2f}",
-        "exact" if row.exact else "DIFFER",
+        "yes" if row.exact else "NO",
     ]
     if markdown:
         print(f"| {' | '.join(cells)} |")
     else:
-        widths = (13, 27, 12, 12, 8, 6, 10, 7, 10, 7, 7)
+        widths = (13, 27, 12, 12, 8, 6, 10, 7, 10, 7, 11)
         print("".join(c.ljust(w) if i < 2 else c.rjust(w)
                       for i, (c, w) in enumerate(zip(cells, widths, strict=True))))  # fmt: skip
 
@@ -123,11 +112,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
     head = ["model", "accelerator", "instructions", "est. cycles", "speedup", "MACs", "simulated",
-            "/ core", "again", "/ core", "bits"]  # fmt: skip
+            "/ core", "again", "/ core", "bit-exact"]  # fmt: skip
     if options.markdown:
         print(f"| {' | '.join(head)} |\n|---|---|{'---:|' * 9}")
     else:
-        print("{:13}{:27}{:>12}{:>12}{:>8}{:>6}{:>10}{:>7}{:>10}{:>7}{:>7}".format(*head))
+        print("{:13}{:27}{:>12}{:>12}{:>8}{:>6}{:>10}{:>7}{:>10}{:>7}{:>11}".format(*head))
     good, rows = True, list[Row]()
     for model in options.models:
         for name, platform, kinds in (

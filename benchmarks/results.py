@@ -79,7 +79,7 @@ def compare_table() -> str:
                 yes(alone["exact"] and beside["exact"]),
             )
         )
-    head = ("model", "instructions alone", "with qconv2d", "saved", "speedup (est. cycles)",
+    head = ("model", "instructions alone", "with qconv2d", "reduction", "speedup (est. cycles)",
             "MACs offloaded", "bit-exact")  # fmt: skip
     return table(head, cells)
 

@@ -6,7 +6,7 @@ The operators are the first and the third convolution of the zoo's `cifar10`, so
 serves both. Without SIMD is the same core without its DSP instructions: neither the kernels nor
 the compiler can use one then, the virtual device would fault. Every search starts from nothing, in
 an empty cache. Beside them stands what others measured for this network on a real STM32F746. Exit
-status 1 where an output is not the reference's.
+status 1 where an output does not match the reference.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 import covp
 from covp.codegen.schedule import Schedule
+from covp.evaluation import Runner, Sample, build
 from covp.graph.graph import Graph, Op
-from covp.graph.random_inputs import random_inputs
 from covp.platform_file import platform_names
 from covp.runtime.devices import DEVICES
 from covp.runtime.profile import Profile
@@ -137,17 +136,15 @@ def search(target: Target, options: Options) -> dict[str, Schedule]:
 
 def measure(target: Target, workload: str, graph: Graph, choice: Choice | None) -> Row:
     """One inference on random inputs; where time is measured, the shortest of `REPEATS`."""
-    program = covp.compile(graph, target.platform, schedules=choice)
-    values = random_inputs(graph.inputs, 0)
-    with covp.Session(target.platform, device=target.device, toolchain=TOOLCHAIN) as session:
-        module = session.load(program)
-        output = module.run(*values)
-        exact = np.array_equal(np.asarray(output), program.reference(values)[0])
-        profile = module.profile()
-        for _ in range(0 if profile.measured is None else REPEATS - 1):
-            module.run(*values)
-            profile = min(profile, module.profile(), key=lambda p: p.measured or 0.0)
-        return Row(target, workload, choice is not None, profile, exact)
+    made = build(graph, target.platform, toolchain=TOOLCHAIN, schedules=choice)
+    sample = Sample.random(made.graph)
+    with Runner(made, target.device) as runner:
+        results = [runner.run(sample)]
+        for _ in range(0 if results[0].profile.measured is None else REPEATS - 1):
+            results.append(runner.run(sample))
+    profile = min((result.profile for result in results), key=lambda p: p.measured or 0.0)
+    exact = all(result.matches_reference for result in results)
+    return Row(target, workload, choice is not None, profile, exact)
 
 
 def measure_all(target: Target, graphs: dict[str, Graph], options: Options) -> list[Row]:
@@ -168,7 +165,7 @@ def print_ours(rows: list[Row]) -> None:
     """All rows; the last column is how often faster than the first of the platform and workload."""
     print(
         f"\n{'workload':21} {'platform':10} {'SIMD':8} {'':8} {'instructions':>13} "
-        f"{'est. cycles':>13} {'ms':>8} faster  bits"
+        f"{'est. cycles':>13} {'ms':>8} faster  bit-exact"
     )
     first: dict[tuple[str, str], Row] = {}
     names = [*OPERATORS, NETWORK]
@@ -179,7 +176,7 @@ def print_ours(rows: list[Row]) -> None:
             f"{row.workload:21} {target.name:10} {target.simd:8} "
             f"{'tuned' if row.tuned else 'untuned':8} {cell(profile.instructions):>13} "
             f"{cell(profile.cycles):>13} {cell(profile.seconds, 1000, 2):>8} "
-            f"{base.cost / row.cost:5.2f}x  {'exact' if row.exact else 'DIFFER'}"
+            f"{base.cost / row.cost:5.2f}x  {'yes' if row.exact else 'NO'}"
         )
     if not any(row.target.device == "host" for row in rows):
         print("host: rows are missing, this covp has no device 'host' with a platform 'host'")
