@@ -1,57 +1,127 @@
-"""C for the host that covp runs on: compiled on first use by the bundled compiler, cached."""
+"""C and C++ for the host that covp runs on: compiled on first use by the bundled compiler."""
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from covp.cache import cache_dir, content_key, write_atomically
 from covp.errors import ToolchainError
-from covp.toolchain import compiler_environment
+from covp.toolchain import Source, compiler_environment
 
-_FLAGS = ("-shared", "-O2", "-fPIC", "-fomit-frame-pointer", "-Wall", "-Wextra")
+_CPP = (".cpp", ".cc", ".cxx")
+_HEADERS = ("*.h", "*.hh", "*.hpp")
+_WARNINGS = ("-Wall", "-Wextra")
 
 
-def shared_library(name: str, what: str, source: Path | str, headers: Sequence[Path] = ()) -> Path:
-    """The path of a shared library.
+@dataclass(frozen=True)
+class HostBinary:
+    """A kind of file that sources are made into.
+
+    Attributes:
+        suffix: of the file.
+        compile: options of the compiler.
+        link: options of the linker.
+    """
+
+    suffix: str
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+
+
+LIBRARY = HostBinary(".so", ("-O2", "-fPIC", "-fomit-frame-pointer"), ("-shared",))
+"""A shared library for `ctypes`."""
+
+
+def compile_for_host(
+    name: str,
+    what: str,
+    sources: Sequence[Path | Source],
+    kind: HostBinary = LIBRARY,
+    *,
+    headers: Sequence[Path] = (),
+    include: Sequence[Path] = (),
+    flags: Sequence[str] = (),
+) -> Path:
+    """The path of the cached file that C and C++17 sources are made into.
 
     Args:
-        name: of the file in the cache.
-        what: it is, for the error.
-        source: a C file, or the text of one.
-        headers: files that it includes.
+        name: start of the file's name in the cache.
+        what: the text that names it in errors, e.g. "the instruction counter".
+        sources: files or texts; the suffix says the language (.c; .cpp, .cc, .cxx).
+        kind: a library or a program.
+        headers: files that the sources include from beside them. A change of them or of a header
+            in ``include`` makes the file anew.
+        include: folders to look for headers in.
+        flags: more options of the compiler, e.g. "-DNAME=1".
 
     Raises:
-        ToolchainError: it cannot be compiled.
+        ToolchainError: the first error of the compiler or linker, on one line.
     """
-    texts = [source if isinstance(source, str) else source.read_text()]
-    texts += [header.read_text() for header in headers]
-    key = content_key(*texts, *_FLAGS, sys.platform, platform.machine(), str(sys.maxsize))
-    path = cache_dir("native") / f"{name}-{key}.so"
+    read = [Source.read(source) if isinstance(source, Path) else source for source in sources]
+    known = [*headers, *(h for folder in include for p in _HEADERS for h in sorted(folder.glob(p)))]
+    options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
+    key = content_key(
+        *(part for source in read for part in (source.name, source.text)),
+        *(part for header in known for part in (header.name, header.read_bytes())),
+        *options,
+        *kind.link,
+        *(sys.platform, platform.machine(), str(sys.maxsize)),
+    )
+    path = cache_dir("native") / f"{name}-{key}{kind.suffix}"
     if not path.is_file():
-        with tempfile.TemporaryDirectory() as folder:
-            write_atomically(path, _compile(Path(folder), what, source))
+        with tempfile.TemporaryDirectory(prefix="covp-host-") as folder:
+            build = _Build(Path(folder), what, options)
+            write_atomically(path, build.binary(read, kind.link))
+            path.chmod(0o700)
     return path
 
 
-def _compile(folder: Path, what: str, source: Path | str) -> bytes:
-    made = folder / "made.so"
-    if isinstance(source, str):
-        text, source = source, folder / "source.c"
-        source.write_text(text)
-    run = subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made), str(source)],
-        env=compiler_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        errors = [line for line in run.stderr.splitlines() if "error:" in line]
-        reason = " ".join(" ".join(errors[:1] or [run.stderr]).replace(f"{folder}/", "").split())
-        raise ToolchainError(f"{what} cannot be compiled: {reason[-400:]}")
-    return made.read_bytes()
+class _Build:
+    """One run of the compiler for each source, then the linker."""
+
+    def __init__(self, folder: Path, what: str, options: Sequence[str]) -> None:
+        self.folder, self.what, self.options = folder, what, options
+
+    def binary(self, sources: Sequence[Source], link: Sequence[str]) -> bytes:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(self._object, range(len(sources)), sources))
+        made = self.folder / "made"
+        language = "c++" if any(source.name.endswith(_CPP) for source in sources) else "cc"
+        self._run(language, [*link, *map(str, objects), "-o", str(made)])
+        return made.read_bytes()
+
+    def _object(self, index: int, source: Source) -> Path:
+        path = source.path
+        if path is None:
+            path = self.folder / f"{index}" / source.name
+            path.parent.mkdir()
+            path.write_text(source.text, encoding="utf-8")
+        made = self.folder / f"{index}.o"
+        cpp = source.name.endswith(_CPP)
+        standard = ["-std=c++17"] if cpp else []
+        arguments = [*self.options, *standard, "-c", str(path), "-o", str(made)]
+        self._run("c++" if cpp else "cc", arguments)
+        return made
+
+    def _run(self, language: str, arguments: Sequence[str]) -> None:
+        run = subprocess.run(
+            [sys.executable, "-m", "ziglang", language, *arguments],
+            env=compiler_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            errors = [line for line in run.stderr.splitlines() if "error:" in line]
+            reason = " ".join(errors[:1] or [run.stderr]).replace(f"{self.folder}/", "")
+            raise ToolchainError(
+                f"{self.what} cannot be compiled: {' '.join(reason.split())[-400:]}"
+            )

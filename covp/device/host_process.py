@@ -9,20 +9,19 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from covp.cache import cache_dir, content_key, write_atomically
-from covp.errors import DeviceError, ToolchainError
-from covp.toolchain import compiler_environment
+from covp.errors import DeviceError
+from covp.host_compiler import HostBinary, compile_for_host
 
 _SOURCE = Path(__file__).with_name("host_runner.c")
 # For Linux without its C library: the program is the same on every distribution.
-_FLAGS = ("-target", "x86_64-linux-musl", "-static-pie", "-fPIE", "-O2", "-Wall", "-Wextra", "-s")
+_TARGET = ("-target", "x86_64-linux-musl")
+_RUNNER = HostBinary("", (*_TARGET, "-fPIE", "-O2"), (*_TARGET, "-static-pie", "-s"))
 _COMMAND = struct.Struct("<4I")
 _REPORT = struct.Struct("<Ii3Q17Q")
 _GRACE = 5.0  # seconds for what takes microseconds on an idle machine
@@ -179,21 +178,4 @@ def host_runner() -> Path:
             f"device host: needs Linux on x86-64, this machine is {system} on {machine}; "
             "run the program on a virtual platform"
         )
-    path = cache_dir("native") / f"host-{content_key(_SOURCE.read_bytes(), *_FLAGS)}"
-    if not path.is_file():
-        with tempfile.TemporaryDirectory(prefix="covp-host-") as folder:
-            made = Path(folder) / "host"
-            command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, "-o", str(made)]
-            done = subprocess.run(
-                [*command, str(_SOURCE)],
-                env=compiler_environment(),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                reason = " ".join(done.stderr.split())[-400:]
-                raise ToolchainError(f"{_SOURCE.name} cannot be compiled: {reason}")
-            write_atomically(path, made.read_bytes())
-            path.chmod(0o700)
-    return path
+    return compile_for_host("host", "the runner of device host", [_SOURCE], _RUNNER)

@@ -16,7 +16,7 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
-from covp.host_compiler import shared_library
+from covp.host_compiler import compile_for_host
 from covp.timing.tables import Rule
 
 _SOURCE = Path(__file__).with_name("counter.c")
@@ -374,7 +374,7 @@ def _packed(rules: tuple[Rule, ...]) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    path = shared_library("counter", "the instruction counter", _SOURCE, _HEADERS)
+    path = compile_for_host("counter", "the instruction counter", [_SOURCE], headers=_HEADERS)
     library = ctypes.CDLL(str(path))
     machine, address = pointer, u32
     for name, result, arguments in (

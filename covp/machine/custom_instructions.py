@@ -14,10 +14,11 @@ from covp.cores import Core
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 from covp.hardware.custom_instruction import CustomInstruction
-from covp.host_compiler import shared_library
+from covp.host_compiler import compile_for_host
 from covp.machine.counter import Counter
 from covp.machine.register_file import find_registers
 from covp.timing.tables import SPECIAL, Rule
+from covp.toolchain import Source
 
 STATE_WORDS = 16
 _MASK = 0xFE00707F
@@ -65,7 +66,8 @@ class _Unit:
         self.instructions = tuple(instructions)
         self.state = (ctypes.c_uint32 * STATE_WORDS)()
         source = _PRELUDE + "".join(instruction.source for instruction in instructions)
-        path = shared_library("custom", f"the custom instructions of {name}", source)
+        what = f"the custom instructions of {name}"
+        path = compile_for_host("custom", what, [Source("custom.c", source)])
         self._library = ctypes.CDLL(str(path))
 
     def function(self, instruction: CustomInstruction) -> int:

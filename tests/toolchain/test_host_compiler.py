@@ -1,0 +1,105 @@
+"""C and C++ for this machine, by the compiler that comes with covp."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from covp.errors import ToolchainError, UsageError
+from covp.host_compiler import HostBinary, compile_for_host
+from covp.toolchain import Source
+
+CPP = """
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+#include "scale.h"
+
+template <typename T> struct Counter {
+    std::vector<T> seen;
+    explicit Counter(T limit) { for (T i = 0; i < limit; i++) seen.push_back(i); }
+};
+
+extern "C" int scaled_sum(int limit)
+{
+    auto counter = std::make_unique<Counter<int>>(limit);
+    std::optional<int> total;
+    try {
+        if (limit < 0) throw std::invalid_argument("negative");
+        for (int value : counter->seen) total = total.value_or(0) + scale(value);
+    } catch (const std::exception &) {
+        return -1;
+    }
+    return total.value_or(0);
+}
+"""
+HEADER = '#ifdef __cplusplus\nextern "C"\n#endif\nint scale(int value);\n'
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zig's own cache stays: its C++ library takes minutes to build."""
+    from covp.cache import cache_dir
+
+    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        monkeypatch.setenv(name, str(cache_dir("zig")))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_cpp_and_c_with_a_folder_of_headers(tmp_path: Path) -> None:
+    include = tmp_path / "include"
+    include.mkdir()
+    (include / "scale.h").write_text(HEADER)
+    source = tmp_path / "sum.cpp"
+    source.write_text(CPP)
+
+    def build(factor: int) -> Path:
+        c = Source(
+            "scale.c", '#include "scale.h"\nint scale(int value) { return FACTOR * value; }\n'
+        )
+        flags = [f"-DFACTOR={factor}"]
+        return compile_for_host("sum", "a sum", [source, c], include=[include], flags=flags)
+
+    library = ctypes.CDLL(str(build(3)))
+    assert library.scaled_sum(5) == 3 * (0 + 1 + 2 + 3 + 4)
+    assert library.scaled_sum(-1) == -1
+    assert build(3) == Path(library._name) != build(4)
+    (include / "scale.h").write_text(HEADER + "/* changed */\n")
+    assert build(3) != Path(library._name)
+
+
+def test_a_program(tmp_path: Path) -> None:
+    kind = HostBinary("", ("-O2",), ())
+    source = Source("main.c", "int main(void) { return 7; }\n")
+    assert subprocess.run([compile_for_host("seven", "it", [source], kind)]).returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.c",
+            "int f(void) { return nothing; }",
+            r"^it cannot be compiled: .*a\.c:1:",
+        ),
+        (
+            "a.cpp",
+            "auto f() { return nothing; }",
+            r"^it cannot be compiled: .*a\.cpp:1:",
+        ),
+        ("a.c", "int main(void) { return missing(); } int missing(void);", r"missing"),
+    ],
+)
+def test_errors_are_one_line(name: str, text: str, message: str) -> None:
+    with pytest.raises(ToolchainError, match=message) as caught:
+        compile_for_host("broken", "it", [Source(name, text)], HostBinary("", (), ()))
+    assert "\n" not in str(caught.value) and "covp-host-" not in str(caught.value)
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.c: cannot be read"):
+        compile_for_host("none", "it", [tmp_path / "none.c"])
