@@ -51,8 +51,8 @@ register_requantize(
         "cfu",
         requires=frozenset({FEATURE}),
         definitions=_HEADER,
-        expression="({{ cfu_set(0, {acc}); cfu_requantize(0, {multiplier}, {how}); }})",
-        of_accumulator="cfu_requantize({number}, {multiplier}, {how})",
+        expression="({{ cfu_set(0, {acc}); cfu_requantize(0, {multiplier}, {packed_scale}); }})",
+        of_accumulator="cfu_requantize({number}, {multiplier}, {packed_scale})",
     )
 )
 
@@ -124,12 +124,13 @@ def _image(layer: QuantizedConv2D) -> tuple[tuple[str, int | Constant], ...]:
     weights = layer.weights.reshape(-1, layer.out_channels)
     bias = layer.bias.astype(np.int64)
     bias -= layer.input_zero_point * weights.astype(np.int64).sum(axis=0)
-    how = layer.shift.astype(np.int64) & 0xFF
+    packed_scale = layer.shift.astype(np.int64) & 0xFF
     for byte, value in enumerate((layer.output_zero_point, *layer.clamp), 1):
-        how |= (value & 0xFF) << 8 * byte
-    # by groups of four channels: a word of weights for each tap; bias, multiplier and how of each
+        packed_scale |= (value & 0xFF) << 8 * byte
+    # by groups of four channels: a word of weights for each tap; then bias, multiplier and packed
+    # scale of each
     groups = weights.reshape(len(weights), -1, 4).transpose(1, 0, 2)
-    table = np.stack([bias, layer.multiplier.astype(np.int64), how], axis=1)
+    table = np.stack([bias, layer.multiplier.astype(np.int64), packed_scale], axis=1)
     return (
         ("weights", Constant("weights", np.ascontiguousarray(groups))),
         ("table", Constant("table", table.astype(np.uint32).view(np.int32))),

@@ -12,12 +12,12 @@
 #define cfu_dot(i, x, w) CFU_DO(1, i, x, w)
 #define cfu_lanes(i, x, w) CFU_DO(2, i, x, w)
 
-#define cfu_requantize(i, multiplier, how)                                            \
+#define cfu_requantize(i, multiplier, packed_scale)                                   \
     ({                                                                                \
         int32_t cfu_result;                                                           \
         __asm__ volatile(".insn r 0x0b, 3, %1, %0, %2, %3"                            \
                          : "=r"(cfu_result)                                           \
-                         : "i"(i), "r"(multiplier), "r"(how));                        \
+                         : "i"(i), "r"(multiplier), "r"(packed_scale));               \
         cfu_result;                                                                   \
     })
 

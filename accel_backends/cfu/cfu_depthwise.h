@@ -7,7 +7,7 @@
 /* Passed as words, in this order. */
 struct cfu_depthwise {
     const uint32_t *weights; /* by groups of four channels: a word for each tap */
-    const int32_t *table;    /* by channel: bias, multiplier, how */
+    const int32_t *table;    /* by channel: bias, multiplier, packed scale */
     int32_t in_height, in_width, channels, out_height, out_width;
     int32_t kernel_height, kernel_width, stride_height, stride_width;
     int32_t pad_top, pad_left, pad_right;

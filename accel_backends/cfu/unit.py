@@ -53,15 +53,15 @@ for (int j = 0; j < 4; j++) acc[j] += (uint32_t)(x[j] * w[j]);
 return 0;""",
     # MultiplyByQuantizedMultiplier of tensorflow/lite/kernels/internal/common.h, double rounding
     REQUANTIZE: """
-int8_t how[4]; memcpy(how, &b, 4);
-int left = how[0] > 0 ? how[0] : 0, right = how[0] > 0 ? 0 : -how[0];
+int8_t scale[4]; memcpy(scale, &b, 4); // shift, zero point, lowest, highest
+int left = scale[0] > 0 ? scale[0] : 0, right = scale[0] > 0 ? 0 : -scale[0];
 int32_t value = (int32_t)(state->word[{i}] << (left & 31));
 int64_t high = ((int64_t)value * (int32_t)a + (1ll << 30)) >> 31;
 if (high > INT32_MAX) high = INT32_MAX;
 int64_t mask = (1ll << right) - 1, rest = high & mask;
-int64_t result = (high >> right) + (rest > (mask >> 1) + (high < 0)) + how[1];
-if (result < how[2]) result = how[2];
-if (result > how[3]) result = how[3];
+int64_t result = (high >> right) + (rest > (mask >> 1) + (high < 0)) + scale[1];
+if (result < scale[2]) result = scale[2];
+if (result > scale[3]) result = scale[3];
 return (uint32_t)(int32_t)result;""",
 }
 _NAMES = {SET: "set", DOT: "dot", LANES: "lanes", REQUANTIZE: "requantize"}
@@ -90,8 +90,8 @@ class CfuModel:
     def _add(self, i: int, value: int) -> None:
         self.accumulators[i] = (self.accumulators[i] + value) & 0xFFFFFFFF
 
-    def _requantize(self, accumulator: int, multiplier: int, how: list[int]) -> int:
-        shift, zero_point, low, high = how
+    def _requantize(self, accumulator: int, multiplier: int, packed_scale: list[int]) -> int:
+        shift, zero_point, low, high = packed_scale
         value = _signed(accumulator << max(shift, 0) & 0xFFFFFFFF)
         doubled = min((value * _signed(multiplier) + (1 << 30)) >> 31, (1 << 31) - 1)
         right = max(-shift, 0)

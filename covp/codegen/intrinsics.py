@@ -97,9 +97,9 @@ class RequantizeInstruction:
         name: for reports.
         requires: features of `covp.cores.Core` that it needs.
         definitions: C text that the expressions need.
-        expression: C of the result from {acc}, {multiplier} and {how}, each int32_t. ``how``
-            holds, from the lowest byte, the shift (positive to the left), the output's zero point
-            and the lowest and highest result, each as an int8.
+        expression: C of the result from {acc}, {multiplier} and {packed_scale}, each int32_t.
+            ``packed_scale`` holds, from the lowest byte, the shift (positive to the left), the
+            output's zero point and the lowest and highest result, each as an int8.
         of_accumulator: the same from the accumulator {number} of a `DotProduct` of the same unit.
     """
 

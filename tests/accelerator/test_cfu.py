@@ -25,7 +25,7 @@ stored = st.integers(-128, 127)
 
 
 @st.composite
-def hows(draw: st.DrawFn) -> int:
+def packed_scales(draw: st.DrawFn) -> int:
     low, high = sorted((draw(stored), draw(stored)))
     parts = (draw(shifts), draw(stored), low, high)
     return sum((part & 0xFF) << 8 * byte for byte, part in enumerate(parts))
@@ -35,7 +35,7 @@ steps = st.one_of(
     st.tuples(st.just(SET), st.integers(0, 15), words, words),
     st.tuples(st.just(DOT), st.integers(0, 15), words, words),
     st.tuples(st.just(LANES), st.sampled_from([0, 4, 8, 12]), words, words),
-    st.tuples(st.just(REQUANTIZE), st.integers(0, 15), st.integers(0, 2**31 - 1), hows()),
+    st.tuples(st.just(REQUANTIZE), st.integers(0, 15), st.integers(0, 2**31 - 1), packed_scales()),
 )
 
 
@@ -79,14 +79,14 @@ def test_the_emulated_instructions_are_the_model_s(unit, program):
     assert results.numpy().tolist() == wanted
 
 
-@given(st.integers(-(2**31), 2**31 - 1), st.integers(2**30, 2**31 - 1), hows())
-def test_the_model_requantizes_as_tflm_does(acc, multiplier, how):
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(2**30, 2**31 - 1), packed_scales())
+def test_the_model_requantizes_as_tflm_does(acc, multiplier, packed_scale):
     shift, zero_point, low, high = (
-        int.from_bytes([how >> 8 * j & 0xFF], "little", signed=True) for j in range(4)
+        int.from_bytes([packed_scale >> 8 * j & 0xFF], "little", signed=True) for j in range(4)
     )
     model = CfuModel()
     model.execute(SET, 3, acc & 0xFFFFFFFF, 0)
-    result = model.execute(REQUANTIZE, 3, multiplier, how)
+    result = model.execute(REQUANTIZE, 3, multiplier, packed_scale)
     scaled = int(multiply_by_quantized_multiplier(acc, multiplier, shift)) + zero_point
     assert result == max(low, min(high, scaled)) & 0xFFFFFFFF
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from covp.codegen.kernels.loop_nest import LoopNest
 
@@ -14,7 +14,7 @@ def copy_loops(
     source: tuple[str, Sequence[int], int],
     target: tuple[str, Sequence[int], int],
     itemsize: int,
-    value: str = "@",
+    value: Callable[[str], str] | None = None,
 ) -> list[str]:
     """C text that copies an index space of elements.
 
@@ -23,12 +23,13 @@ def copy_loops(
         source, target: C name, strides and start, in elements.
         itemsize: bytes of an element. Where it is less than a word and everything is a multiple
             of words, words are copied.
-        value: C expression of an element, "@" in the place of what was read.
+        value: from the C expression of the element that is read to that of the one written;
+            None copies it.
     """
     nest = LoopNest.over(extents, source=source[1], target=target[1])
     starts = source[2], target[2]
     together = _WORD // itemsize
-    if value == "@" and together > 1 and _word_wise(nest, starts, together):
+    if value is None and together > 1 and _word_wise(nest, starts, together):
         nest = _in_words(nest, together)
         starts = starts[0] // together, starts[1] // together
         names = f"((const uint32_t *){source[0]})", f"((uint32_t *){target[0]})"
@@ -38,7 +39,7 @@ def copy_loops(
     def step(ahead: int) -> list[str]:
         read = f"{names[0]}[{nest.at('source', ahead, starts[0])}]"
         written = f"{names[1]}[{nest.at('target', ahead, starts[1])}]"
-        return [f"{written} = {value.replace('@', read)};"]
+        return [f"{written} = {read if value is None else value(read)};"]
 
     return nest.loops(step, nest.unroll())
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space, valid_schedules
@@ -70,8 +70,8 @@ def emit_depthwise(request: KernelRequest) -> LayerCode:
     schedule = request.schedule or default_schedule(problem, request.core)
     if not is_valid(problem, request.core, schedule):
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
-    wide = schedule.tile == "plane_smlad"
-    code = DepthwiseCode(request, problem, wide, schedule["at_once"])
+    widened = schedule.tile == "plane_smlad"
+    code = DepthwiseCode(request, problem, widened, schedule["at_once"])
     return replace(code.layer(), schedule=str(schedule))
 
 
@@ -80,7 +80,7 @@ class Plane:
     """One channel with its padding: what the taps of all outputs reach."""
 
     problem: QuantizedConv2D
-    wide: bool
+    widened: bool
     at_once: int
 
     @property
@@ -108,27 +108,27 @@ class Plane:
     @property
     def nbytes(self) -> int:
         """Size in memory."""
-        return self.height * self.width * (2 if self.wide else 1)
+        return self.height * self.width * (2 if self.widened else 1)
 
     @property
     def element(self) -> str:
         """C type of an element."""
-        return "int16_t" if self.wide else "int8_t"
+        return "int16_t" if self.widened else "int8_t"
 
 
 class DepthwiseCode:
     """C text of one layer."""
 
     def __init__(
-        self, request: KernelRequest, problem: QuantizedConv2D, wide: bool, at_once: int
+        self, request: KernelRequest, problem: QuantizedConv2D, widened: bool, at_once: int
     ) -> None:
         self.request = request
         self.problem = problem
-        self.wide = wide
+        self.widened = widened
         self.at_once = min(at_once, problem.out_width)
-        if wide and problem.stride[1] % 2:
+        if widened and problem.stride[1] % 2:
             self.at_once = max(self.at_once, 2)
-        self.plane = Plane(problem, wide, self.at_once)
+        self.plane = Plane(problem, widened, self.at_once)
         self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
     def layer(self) -> LayerCode:
@@ -139,12 +139,12 @@ class DepthwiseCode:
             "output": op.output,
             "scratch": Scratch(self.plane.nbytes),
         }
-        acle = "#include <arm_acle.h>" if self.wide else self.requantizer.includes
+        acle = "#include <arm_acle.h>" if self.widened else self.requantizer.includes
         parts = [
             self.request.headline,
             "#include <stdint.h>",
             acle,
-            "" if self.wide else pin_macros(range(self.at_once + 1)),
+            "" if self.widened else barrier_macros(range(self.at_once + 1)),
             self._constants(),
             self.requantizer.function(),
             self._gather(),
@@ -153,7 +153,7 @@ class DepthwiseCode:
             self._body(),
         ]
         in_place = (op.input(0),) if self._may_run_in_place else ()
-        kind = "plane smlad" if self.wide else "plane mac"
+        kind = "plane smlad" if self.widened else "plane mac"
         schedule = f"{kind}, {self.at_once} outputs at once"
         source = "\n".join(part for part in parts if part)
         return LayerCode(op, self.request.function, source, arguments, in_place, schedule)
@@ -179,7 +179,7 @@ class DepthwiseCode:
 
     def _constants(self) -> str:
         columns = np.stack([self.bias, *self.requantizer.columns()], axis=1).astype(np.int32)
-        if self.wide:
+        if self.widened:
             words = np.concatenate([self._packed_pairs(), columns], axis=1)
             return c_array("table", words, "per channel: filter as pairs, bias, requantization")
         filters = self.problem.weights.reshape(-1, self.problem.out_channels).T
@@ -226,7 +226,7 @@ class DepthwiseCode:
         p = self.problem
         columns = len(self.requantizer.columns())
         parameters = [f"const {self.plane.element} *plane", "int8_t *output"]
-        if self.wide:
+        if self.widened:
             loads = self._load_pairs()
             parameters.append("const int32_t *q")
             first = sum(len(row) for row in self._pair_rows)
@@ -278,7 +278,7 @@ class DepthwiseCode:
 
     def _outputs(self, count: int) -> list[str]:
         """Sums, requantization and stores of some neighbouring outputs."""
-        sums = self._sums_wide(count) if self.wide else self._sums_narrow(count)
+        sums = self._sums_wide(count) if self.widened else self._sums_narrow(count)
         arguments = ", ".join(f"q{i}" for i in range(len(self.requantizer.columns())))
         stores = [
             f"output[{o * self.problem.out_channels}] = (int8_t)requantize(s{o}, {arguments});"
@@ -303,7 +303,7 @@ class DepthwiseCode:
                         products.append(f"s{o} += {name} * v;")
                 if products:
                     at = y * dh * self.plane.width + column
-                    barrier = pin([product.split()[0] for product in products])
+                    barrier = compiler_barrier([product.split()[0] for product in products])
                     lines.append(f"{{ int32_t v = x[{at}]; {' '.join(products)} {barrier} }}")
         return lines
 
@@ -331,11 +331,11 @@ class DepthwiseCode:
         p, plane = self.problem, self.plane
         image = p.in_height * p.in_width * p.in_channels
         result = p.out_height * p.out_width * p.out_channels
-        words = int(self.wide) * sum(len(row) for row in self._pair_rows)
+        words = int(self.widened) * sum(len(row) for row in self._pair_rows)
         words += 1 + len(self.requantizer.columns())
         taps = p.kernel[0] * p.kernel[1]
         constants = f"table + c * {words}"
-        if not self.wide:
+        if not self.widened:
             constants = f"filters + c * {taps}, {constants}"
         source = "c" if p.depth_multiplier == 1 else f"c / {p.depth_multiplier}"
         inner = [

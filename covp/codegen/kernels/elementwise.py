@@ -40,7 +40,7 @@ def sum_schedules(request: KernelRequest) -> list[Schedule]:
     return valid_schedules(
         _SUM_SPACES,
         default,
-        lambda s: nest.takes(s["unroll"]) and (linear or s.tile == "tables"),
+        lambda s: nest.divides_into(s["unroll"]) and (linear or s.tile == "tables"),
     )
 
 
@@ -49,7 +49,7 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
     nest = _nest(request.op)
     default = Schedule("plain", {"unroll": nest.unroll()})
     space = Space("plain", {"unroll": UNROLLS})
-    return valid_schedules([space], default, lambda s: nest.takes(s["unroll"]))
+    return valid_schedules([space], default, lambda s: nest.divides_into(s["unroll"]))
 
 
 @kernel("ADD", "int8", schedules=sum_schedules)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
 from covp.codegen.intrinsics import DotProduct
-from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D
@@ -40,12 +40,12 @@ class Block:
     weight_bits: int = 8
 
     @property
-    def wide(self) -> bool:
+    def widened(self) -> bool:
         """Patches are int16, two to a word."""
         return self.dot.operand == "int16"
 
     @property
-    def in_words(self) -> bool:
+    def reads_words(self) -> bool:
         """Patches and weights are read as words."""
         return self.dot.lanes > 1
 
@@ -78,7 +78,7 @@ class Gemm:
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
-            pin_macros(widths, opaque=not self.block.wide or self.block.pixels == 1)
+            barrier_macros(widths, opaque=not self.block.widened or self.block.pixels == 1)
             + c_array("weights", self._packed(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
@@ -86,7 +86,7 @@ class Gemm:
         )
 
     def _layout(self) -> str:
-        unit = "4 k" if self.block.in_words else "k"
+        unit = "4 k" if self.block.reads_words else "k"
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
     def _packed(self) -> NDArray[Any]:
@@ -110,7 +110,7 @@ class Gemm:
         """
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
-        pointer = "const uint32_t *" if self.block.in_words else "const int8_t *"
+        pointer = "const uint32_t *" if self.block.reads_words else "const int8_t *"
         # inlined into the walk it would have to share its registers
         lines = [
             f"static __attribute__((noinline)) void {name}({pointer}patch, int8_t *output)",
@@ -133,7 +133,7 @@ class Gemm:
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
             *self._start_sums([(self._sum(p, c), f"q[{c * columns}]") for p, c in sums]),
-            f"const {'uint32_t' if self.block.in_words else 'int8_t'} *x = patch;",
+            f"const {'uint32_t' if self.block.reads_words else 'int8_t'} *x = patch;",
         ]
         lines += self._loop(pixels, channels)
         for c in range(channels):
@@ -164,8 +164,10 @@ class Gemm:
         dot, instruction = self.block.dot, self.requantizer.instruction
         total = self._sum(pixel, channel)
         if dot.accumulators and instruction is not None and instruction.of_accumulator:
-            multiplier, how = constants
-            return instruction.of_accumulator.format(number=total, multiplier=multiplier, how=how)
+            multiplier, packed_scale = constants
+            return instruction.of_accumulator.format(
+                number=total, multiplier=multiplier, packed_scale=packed_scale
+            )
         value = dot.read.format(number=total) if dot.accumulators else total
         return f"requantize({', '.join([value, *constants])})"
 
@@ -173,11 +175,11 @@ class Gemm:
         """What keeps the compiler from reordering the sums of a pixel."""
         if self.block.dot.accumulators:
             return []
-        return [pin([f"s{pixel}{c}" for c in range(channels)])]
+        return [compiler_barrier([f"s{pixel}{c}" for c in range(channels)])]
 
     def _loop(self, pixels: int, channels: int) -> list[str]:
         """The sums over all of k: a loop of unrolled steps, then what is left."""
-        words = 2 if self.block.wide else 1
+        words = 2 if self.block.widened else 1
         weights = channels * self.block.weight_bits // 8
         unroll = min(self.block.unroll, self.steps)
         rounds, rest = divmod(self.steps, unroll)

@@ -80,8 +80,8 @@ def emit_pad(request: KernelRequest) -> LayerCode:
     # the margins of an axis reach over all of the later axes, but only the middle of earlier ones
     start, extents = 0, list(out)
     for axis, (before, after) in enumerate(op.attributes.paddings):
-        behind = start + (before + shape[axis]) * target[axis]
-        for count, at in ((before, start), (after, behind)):
+        end = start + (before + shape[axis]) * target[axis]
+        for count, at in ((before, start), (after, end)):
             if count:
                 margin = [*extents[:axis], count, *extents[axis + 1 :]]
                 body += fill_loops(margin, ("output", target, at), text)
@@ -104,11 +104,11 @@ def emit_concatenation(request: KernelRequest) -> LayerCode:
     for number in range(len(op.inputs)):
         part = op.input(number)
         name = f"input{number}" if len(op.inputs) > 1 else "input"
-        value = "@"
+        value = None
         if part.dtype == np.int8 and not _same_quantization(part, op.output):
             table = _rescaled(part, op.output)
             definitions.append(c_array(f"table{number}", table, f"{part.name} rescaled"))
-            value = f"table{number}[(uint8_t)@]"
+            value = f"table{number}[(uint8_t){{}}]".format
         source = name, dense_strides(part.shape), 0
         place = "output", target, start
         body += copy_loops(part.shape, source, place, part.dtype.itemsize, value)

@@ -80,9 +80,9 @@ class LoopNest:
 
     def unroll(self, most: int = 4) -> int:
         """How many innermost iterations fit in one round without a rest."""
-        return next(n for n in range(most, 0, -1) if self.takes(n))
+        return next(n for n in range(most, 0, -1) if self.divides_into(n))
 
-    def takes(self, unroll: int) -> bool:
+    def divides_into(self, unroll: int) -> bool:
         """Whether so many innermost iterations fit in one round without a rest."""
         return self.extents[-1] % unroll == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -21,7 +22,7 @@ def mean_schedules(request: KernelRequest) -> list[Schedule]:
     outer = _outer(request.op)
     default = Schedule("sums", {"together": outer.unroll()})
     space = Space("sums", {"together": UNROLLS})
-    return valid_schedules([space], default, lambda s: outer.takes(s["together"]))
+    return valid_schedules([space], default, lambda s: outer.divides_into(s["together"]))
 
 
 @kernel("MEAN", "int8", schedules=mean_schedules)
@@ -34,19 +35,18 @@ def emit_mean(request: KernelRequest) -> LayerCode:
     out = op.output
     requantizer = Requantizer(request.core, multiplier, shift, out.zero_point, -128, 127, bound)
     columns = ", ".join(str(int(column[0])) for column in requantizer.columns())
-    centred = f"@sum - ({op.input(0).zero_point * count})"
-    return _emit(
-        request,
-        [f"output[@at] = (int8_t)requantize({centred}, {columns});"],
-        [requantizer.function()],
-        [requantizer.includes],
-    )
+    zero = op.input(0).zero_point * count
+
+    def mean(total: str) -> str:
+        return f"(int8_t)requantize({total} - ({zero}), {columns})"
+
+    return _emit(request, mean, [requantizer.function()], [requantizer.includes])
 
 
 @kernel("MEAN", "float32", schedules=mean_schedules)
 def emit_float_mean(request: KernelRequest) -> LayerCode:
     """The sum over the count."""
-    return _emit(request, [f"output[@at] = @sum / {_count(request.op)}.0f;"], [], [])
+    return _emit(request, lambda total: f"{total} / {_count(request.op)}.0f", [], [])
 
 
 def _count(op: Op) -> int:
@@ -66,8 +66,12 @@ def _outer(op: Op) -> LoopNest:
 
 
 def _emit(
-    request: KernelRequest, finish: list[str], definitions: list[str], includes: list[str]
+    request: KernelRequest,
+    mean: Callable[[str], str],
+    definitions: list[str],
+    includes: list[str],
 ) -> LayerCode:
+    """The loops; ``mean`` makes the C expression of an output from that of its sum."""
     op, schedule, outer = request.op, request.choose(mean_schedules), _outer(request.op)
     shape, axes = op.input(0).shape, op.attributes.axes
     strides = dense_strides(shape)
@@ -85,7 +89,6 @@ def _emit(
         *inner.loops(lambda ahead: reads),
     ]
     for n, s in enumerate(sums):
-        at = outer.at("output", n)
-        body += [line.replace("@sum", s).replace("@at", at) for line in finish]
+        body.append(f"output[{outer.at('output', n)}] = {mean(s)};")
     loops = outer.loops(lambda ahead: body if ahead == 0 else [], together)
     return Operands.of(op).layer(request, loops, definitions, includes, (), str(schedule))

@@ -12,6 +12,8 @@ it divides: that is fewer instructions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from covp.codegen.c_text import c_array, indent
@@ -26,7 +28,7 @@ _BITS = 24
 
 
 def pool_schedules(request: KernelRequest) -> list[Schedule]:
-    """How many channels of a window are taken together; the default first."""
+    """The number of channels that are computed together; the default first."""
     channels = request.op.output.shape[3]
     together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
     space = Space("window", {"channels": UNROLLS})
@@ -36,22 +38,28 @@ def pool_schedules(request: KernelRequest) -> list[Schedule]:
 
 @kernel("MAX_POOL_2D", "int8", schedules=pool_schedules)
 def emit_max_pool(request: KernelRequest) -> LayerCode:
-    """What lies outside the image does not count."""
-    taps = ["s@ = from[@] > s@ ? from[@] : s@;"]
-    return _emit(request, "-128", taps, "s@", [], [])
+    """The largest element of a window; padding does not count."""
+
+    def tap(n: int) -> str:
+        return f"s{n} = from[{n}] > s{n} ? from[{n}] : s{n};"
+
+    return _emit(request, "-128", tap, None, [], [])
 
 
 @kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules)
 def emit_average_pool(request: KernelRequest) -> LayerCode:
-    """What lies outside the image does not count, in the divisor neither."""
+    """The average of a window; padding does not count, nor in the divisor."""
     window = _window(request)
     area = window.size[0] * window.size[1]
-    taps = ["s@ += from[@];"]
+
+    def tap(n: int) -> str:
+        return f"s{n} += from[{n}];"
+
     exact = all(has_reciprocal(count) for count in range(1, area + 1))
     # cores with the long multiply have a divider too
     if not exact or (not window.whole and request.core.has("mull")):
         count = [f"const int32_t count = {_count(window)};"]
-        return _emit(request, "0", taps, "average(s@, count)", count, [_DIVIDING])
+        return _emit(request, "0", tap, "average(s{}, count)".format, count, [_DIVIDING])
     if window.whole:
         function = (
             "static inline int32_t average(int32_t sum)\n{\n"
@@ -59,7 +67,7 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
             f"{area // 2 + 128 * area});\n"
             f"    return (int32_t)((t * {_reciprocal(area)}u) >> {_BITS}) - 128;\n}}\n"
         )
-        return _emit(request, "0", taps, "average(s@)", [], [function])
+        return _emit(request, "0", tap, "average(s{})".format, [], [function])
     table = c_array(
         "reciprocals",
         np.array([0, *(_reciprocal(n) for n in range(1, area + 1))], np.uint32),
@@ -70,7 +78,8 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
         "const int32_t offset = count / 2 + 128 * count, even = (count & 1) - 1;",
         "const uint32_t reciprocal = reciprocals[count];",
     ]
-    return _emit(request, "0", taps, "average(s@, offset, even, reciprocal)", count, [table, _CUT])
+    average = "average(s{}, offset, even, reciprocal)".format
+    return _emit(request, "0", tap, average, count, [table, _CUT])
 
 
 def has_reciprocal(count: int) -> bool:
@@ -117,25 +126,33 @@ def _count(window: Window) -> str:
 def _emit(
     request: KernelRequest,
     start: str,
-    taps: list[str],
-    result: str,
+    tap: Callable[[int], str],
+    result: Callable[[int], str] | None,
     before: list[str],
     definitions: list[str],
 ) -> LayerCode:
-    """The loops; "@" stands for the number of a channel among those taken together."""
+    """The loops over pixels and channels.
+
+    Args:
+        start: first value of the variable ``s<n>`` of channel n.
+        tap: statement that adds ``from[n]`` to channel n.
+        result: expression of channel n's result, where that is not its variable.
+        before: statements before the loop over channels.
+        definitions: C functions and tables.
+    """
     op, window = request.op, _window(request)
     channels = op.output.shape[3]
     schedule = request.choose(pool_schedules)
     together = schedule["channels"]
-    numbers = [str(n) for n in range(together)]
+    numbers = range(together)
     out = op.output
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
     # neither an average nor a maximum leaves the range of its bytes
     clamped = limits != (-128, 127)
     writes = []
     for n in numbers:
-        if result != "s@":
-            writes.append(f"s{n} = {result.replace('@', n)};")
+        if result is not None:
+            writes.append(f"s{n} = {result(n)};")
         if clamped:
             writes.append(clamp(request.core, f"s{n}", *limits))
         writes.append(f"output[c + {n}] = (int8_t)s{n};")
@@ -143,7 +160,7 @@ def _emit(
         *before,
         f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
         f"    int32_t {', '.join(f's{n} = {start}' for n in numbers)};",
-        indent(window.walk("int8_t", "c", [tap.replace("@", n) for n in numbers for tap in taps])),
+        indent(window.walk("int8_t", "c", [tap(n) for n in numbers])),
         indent(writes),
         "}",
     ]

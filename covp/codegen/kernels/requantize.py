@@ -116,10 +116,10 @@ class Requantizer:
     def columns(self) -> list[NDArray[np.int32]]:
         """The per-channel constants that ``requantize`` takes after the sum, in order."""
         if self.instruction is not None:
-            how = self.shift.astype(np.int64) & 0xFF
+            packed_scale = self.shift.astype(np.int64) & 0xFF
             for byte, value in enumerate((self.zero_point, self.low, self.high), 1):
-                how |= (value & 0xFF) << 8 * byte
-            columns = [self.multiplier.astype(np.int64), how]
+                packed_scale |= (value & 0xFF) << 8 * byte
+            columns = [self.multiplier.astype(np.int64), packed_scale]
         elif self._proved is not None:
             columns = [self._proved.multiplier, self._proved.offset]
             if not self._proved.common_shift:
@@ -220,11 +220,13 @@ class Requantizer:
 
     def _unit_function(self) -> str:
         assert self.instruction is not None
-        result = self.instruction.expression.format(acc="acc", multiplier="multiplier", how="how")
+        result = self.instruction.expression.format(
+            acc="acc", multiplier="multiplier", packed_scale="packed_scale"
+        )
         # not used where the sums lie in the unit's accumulators
         return (
             "static inline __attribute__((unused)) int32_t "
-            "requantize(int32_t acc, int32_t multiplier, int32_t how)\n"
+            "requantize(int32_t acc, int32_t multiplier, int32_t packed_scale)\n"
             f"{{\n    return {result};\n}}\n"
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import Template
+
 import numpy as np
 
 from covp.codegen.c_text import c_array
@@ -36,15 +38,17 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
             table,
             _RECIPROCAL,
             prototype(request.function, op, arguments),
-            _BODY.replace("@kept", "int32_t *kept = scratch;" if schedule.tile == "kept" else "")
-            .replace("@first", first)
-            .replace("@second", second)
-            .replace("@rows", str(op.output.size // depth))
-            .replace("@depth", str(depth))
-            .replace("@half", str(1 << (SUM_BITS - 1)))
-            .replace("@bits", str(SUM_BITS))
-            # RoundingDivideByPOT's exponent without the leading zeros
-            .replace("@exponent", str(SUM_BITS + 31 - 8)),
+            _BODY.substitute(
+                kept="int32_t *kept = scratch;" if schedule.tile == "kept" else "",
+                first=first,
+                second=second,
+                rows=op.output.size // depth,
+                depth=depth,
+                half=1 << (SUM_BITS - 1),
+                bits=SUM_BITS,
+                # RoundingDivideByPOT's exponent without the leading zeros
+                exponent=SUM_BITS + 31 - 8,
+            ),
         ]
     )
     return LayerCode(op, request.function, source, arguments, (op.input(0),), str(schedule))
@@ -76,28 +80,28 @@ static int32_t reciprocal(uint32_t fraction)
     return saturated_shift(x, 1);
 }
 """
-_BODY = """\
+_BODY = Template("""\
 {
-    @kept
-    for (int32_t row = 0; row < @rows; row++, input += @depth, output += @depth) {
+    $kept
+    for (int32_t row = 0; row < $rows; row++, input += $depth, output += $depth) {
         int32_t most = -128;
-        for (int32_t i = 0; i < @depth; i++)
+        for (int32_t i = 0; i < $depth; i++)
             most = input[i] > most ? input[i] : most;
         uint32_t sum = 0;
-        for (int32_t i = 0; i < @depth; i++)
-            sum += (uint32_t)(@first + @half) >> @bits;
+        for (int32_t i = 0; i < $depth; i++)
+            sum += (uint32_t)($first + $half) >> $bits;
         int32_t zeros = 0;
         while (!(sum & 0x80000000u)) {
             sum <<= 1;
             zeros++;
         }
         int32_t scale = reciprocal(sum - 0x80000000u);
-        int32_t exponent = @exponent - zeros;
-        for (int32_t i = 0; i < @depth; i++) {
-            int32_t high = high_multiply(scale, @second);
+        int32_t exponent = $exponent - zeros;
+        for (int32_t i = 0; i < $depth; i++) {
+            int32_t high = high_multiply(scale, $second);
             int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - 128;
             output[i] = (int8_t)(result > 127 ? 127 : result);
         }
     }
 }
-"""
+""")

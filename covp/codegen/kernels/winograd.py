@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
-from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
 from covp.codegen.schedule import Schedule
@@ -50,7 +50,7 @@ class WinogradCode:
         self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
     @staticmethod
-    def takes(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
+    def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
         """Whether the layer has that shape, and whole blocks, and sums with two bits to spare."""
         p, lanes = problem, _dot(core).lanes
         if p.kernel != (3, 3) or p.stride != (1, 1) or p.dilation != (1, 1):
@@ -106,7 +106,7 @@ class WinogradCode:
         table = np.stack([bias.astype(np.int32), *self.requantizer.columns()], axis=1)
         layout = f"by block of {self.channels} channels, point, k, channel"
         return (
-            pin_macros([self.channels], opaque=self.dot.lanes == 1)
+            barrier_macros([self.channels], opaque=self.dot.lanes == 1)
             + c_array("weights", self._weights(), layout)
             + c_array("channel_table", table.astype(np.int32), "4 * bias, then requantization")
         )
@@ -220,7 +220,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             lines.append(f"{kind} x{t} = x[{k * step + t}];")
             for c in range(self.channels):
                 lines.append(self.dot.add(f"s{t}{c}", x=f"{cast}x{t}", w=f"{cast}w{c}"))
-            lines.append(pin([f"s{t}{c}" for c in range(self.channels)]))
+            lines.append(compiler_barrier([f"s{t}{c}" for c in range(self.channels)]))
         return lines
 
     def _finish(self) -> str:

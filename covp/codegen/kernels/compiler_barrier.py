@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def pin(sums: Sequence[str]) -> str:
-    """C text of a barrier over some sums; the file needs `pin_macros` for that many."""
-    return f"PIN{len(sums)}({', '.join(sums)});"
+def compiler_barrier(sums: Sequence[str]) -> str:
+    """C text of a barrier over some sums; the file needs `barrier_macros` for that many."""
+    return f"BARRIER{len(sums)}({', '.join(sums)});"
 
 
-def pin_macros(counts: Iterable[int], opaque: bool = True) -> str:
-    """C text that defines ``PIN<count>(...)`` for each count.
+def barrier_macros(counts: Iterable[int], opaque: bool = True) -> str:
+    """C text that defines ``BARRIER<count>(...)`` for each count.
 
     ``opaque`` makes the sums opaque to Clang; GCC always gets ordered loads.
     """
@@ -25,7 +25,7 @@ def pin_macros(counts: Iterable[int], opaque: bool = True) -> str:
     for count in sorted(set(counts) - {0}):
         names = ", ".join(f"s{i}" for i in range(count))
         operands = ", ".join(f'"+r"(s{i})' for i in range(count))
-        define = f"#define PIN{count}({names}) __asm__ volatile"
+        define = f"#define BARRIER{count}({names}) __asm__ volatile"
         hidden.append(f'{define}("" : {operands})')
         ordered.append(f'{define}("" ::: "memory")')
     if not opaque:

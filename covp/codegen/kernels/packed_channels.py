@@ -14,7 +14,7 @@ lie in one of two forms:
     channels: a table of these (one entry a round) is made once.
 
 All of it is modulo 2**32, so only true sums have to fit 16 bits, and only from the start of a run
-to its end, as in ``packed.py``::
+to its end, as in ``packed_pixels.py``::
 
     p = 0x8000 - (what the 128 will add) + products;
     t += p;  h += p >> 16;
@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.kernels.packed import safe_runs
-from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.packed_pixels import safe_runs
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
 from covp.graph.resolved import QuantizedConv2D
@@ -75,7 +75,7 @@ class PackedWeightsCode:
         self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
     @staticmethod
-    def takes(problem: QuantizedConv2D, unroll: int) -> bool:
+    def fits(problem: QuantizedConv2D, unroll: int) -> bool:
         """Whether k comes in whole rounds, each of which fits a run."""
         weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
         if weights.shape[1] % (2 * unroll):
@@ -103,7 +103,7 @@ class PackedWeightsCode:
             self.request.headline,
             "#include <stdint.h>",
             self.requantizer.includes,
-            pin_macros([1]),
+            barrier_macros([1]),
             self._constants(),
             self.requantizer.function(),
             self._prefix(rounds) if self.narrow else "",
@@ -240,7 +240,7 @@ class PackedWeightsCode:
                 f"    uint32_t w{i} = w[{step // 2 * pairs + i}];",
                 f"    p{i} {'= start +' if first else '+='} (w{i} & 0x00ff00ffu) * x0;",
                 f"    p{i} += {rest};",
-                f"    {pin([f'p{i}'])}",
+                f"    {compiler_barrier([f'p{i}'])}",
             ]
         return [*lines, "}"]
 
@@ -249,5 +249,8 @@ class PackedWeightsCode:
         lines = ["{", f"    uint32_t x0 = (uint32_t)x[{step}];"]
         for i in range(pairs):
             total = "start" if first else f"p{i}"
-            lines += [f"    p{i} = {total} + w[{step * pairs + i}] * x0;", f"    {pin([f'p{i}'])}"]
+            lines += [
+                f"    p{i} = {total} + w[{step * pairs + i}] * x0;",
+                f"    {compiler_barrier([f'p{i}'])}",
+            ]
         return [*lines, "}"]

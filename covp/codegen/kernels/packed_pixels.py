@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.kernels.pin import pin, pin_macros
+from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
 from covp.graph.resolved import QuantizedConv2D
@@ -72,7 +72,7 @@ class PackedGemm:
         return 4 * self.padded_depth * self.block.pairs
 
     @staticmethod
-    def takes(problem: QuantizedConv2D, block: PackedBlock) -> bool:
+    def fits(problem: QuantizedConv2D, block: PackedBlock) -> bool:
         """Whether one round of any channel fits a run."""
         weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
         padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % block.unroll)))
@@ -90,7 +90,7 @@ class PackedGemm:
         start = (self.bias.astype(np.int64) - np.array(added)).astype(np.int32)
         table = np.stack([start, self.bias, *self.requantizer.columns()], axis=1)
         return (
-            pin_macros(range(self.block.channels + 1))
+            barrier_macros(range(self.block.channels + 1))
             + c_array("weights", packed, f"by block of {self.block.channels} channels, k, channel")
             + c_array(
                 "runs", runs, f"rounds of {self.block.unroll} k that are safe, 0 ends a block"
@@ -100,7 +100,7 @@ class PackedGemm:
 
     def _runs(self, block: NDArray[np.int64]) -> list[int]:
         runs = safe_runs(np.abs(block), self.block.unroll)
-        assert runs is not None, "takes() said so"
+        assert runs is not None, "fits() is true"
         return [*runs, 0]
 
     def function(self, name: str) -> str:
@@ -163,7 +163,7 @@ class PackedGemm:
         for p in range(self.block.pairs):
             lines.append(f"    int32_t x{p} = x[{step * self.block.pairs + p}];")
             lines += [f"    p{p}{c} += w{c} * x{p};" for c in range(channels)]
-            lines.append("    " + pin([f"p{p}{c}" for c in range(channels)]))
+            lines.append("    " + compiler_barrier([f"p{p}{c}" for c in range(channels)]))
         return [*lines, "}"]
 
 
