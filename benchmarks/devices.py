@@ -2,12 +2,12 @@
 
     python benchmarks/devices.py
 
-One row a kind: the virtual device, this machine, QEMU over GDB's protocol, and OpenOCD over a
+One row per kind: the virtual device, this machine, QEMU over GDB's protocol, and OpenOCD over a
 virtual ST-Link, which is a process of its own (`covp debugport`). "call" is a call of a small
 function with its result, the median of some; "read" and "write" move 256 KB of RAM, without the
 reading back that devices add where they check what they wrote. kws is hosted: its layers are
 queued and run together (lazy), or each is run and waited for (strict); the best of three, inputs
-and outputs included. Kinds that this machine does not have are left out by name. Behind it, the
+and outputs included. Kinds that this machine does not have are left out by name. After it, the
 instruction counts of QEMU and of the virtual device (qemu_counts.py).
 """
 

@@ -40,6 +40,7 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f"covp.cli.{name}"), name)
+        _read_environment(command, f"COVP_{name}")
         return command
 
     def resolve_command(
@@ -52,18 +53,33 @@ class LazyGroup(click.Group):
         return super().resolve_command(context, arguments)
 
 
+def _read_environment(command: click.Command, prefix: str) -> None:
+    """Give each option a variable of its long name; click's own are those of Python parameters."""
+    for option in command.params:
+        if isinstance(option, click.Option):
+            long = max(option.opts, key=len).lstrip("-")
+            option.envvar = f"{prefix}_{long}".replace("-", "_").upper()
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            _read_environment(inner, f"{prefix}_{name}")
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="covp")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def covp(debug: bool) -> None:
-    """Simulation-first co-design of TinyML models, microcontrollers and accelerators."""
+    """Simulation-first co-design of TinyML models, microcontrollers and accelerators.
+
+    An option's default can come from the environment: COVP_COMMAND_OPTION by its long name, such
+    as COVP_RUN_PLATFORM=riscv32 for `covp run`.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 the work failed, 2 the call is wrong."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    # accepted behind a subcommand too
+    # accepted after a subcommand too
     given = [argument for argument in given if argument != "--debug"]
     sys.exit(_run(given, debug))
 

@@ -33,7 +33,7 @@ def openocd() -> None:
     help="An OpenOCD file instead of the platform's board file; several are taken in order.",
 )
 @click.option(
-    "-c", "--command", "commands", multiple=True, metavar="CMD", help="In front of OpenOCD's init."
+    "-c", "--command", "commands", multiple=True, metavar="CMD", help="Before OpenOCD's init."
 )
 def start(platform: str, port: int, configs: tuple[str, ...], commands: tuple[str, ...]) -> None:
     """Start OpenOCD with the platform's board file and keep it running until Ctrl-C."""

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from covp.cli import options
+from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json
 from covp.cli.run_report import print_explanation, print_report
@@ -17,7 +18,7 @@ from covp.platform_file import load_platform
 from covp.tune.records import Objective
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model")
 @options.platform
 @options.accelerators

@@ -20,7 +20,7 @@ from covp.cli.output import print_json
 def verify(
     accelerator: str, platform: str, examples: int, seed: int, toolchain: str, as_json: bool
 ) -> int:
-    """Try random layers on ACCEL, bit for bit against the reference, then misuse its registers.
+    """Try random layers on ACCEL, bit-exact against the reference, then misuse its registers.
 
     The driver runs on the emulated core of PLATFORM, the model on its bus. A failure is shrunk to
     the smallest layer and printed as a test.
@@ -55,5 +55,5 @@ def verify(
         return 1
     click.echo("all outputs equal the reference, and nothing beside them was written")
     if verdict.abuses:
-        click.echo(f"{verdict.abuses} wrong uses of the registers were refused or harmless")
+        click.echo(f"{verdict.abuses} wrong uses of the registers were rejected or harmless")
     return 0

@@ -24,7 +24,7 @@ _SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 def stlink(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
     """ST's TCP protocol in front of a Cortex-M. Raises UsageError for other cores."""
     if target.architecture != "arm":
-        raise UsageError("an ST-Link reaches Cortex-M only; take --protocol jtag")
+        raise UsageError("an ST-Link reaches Cortex-M only; take the protocol jtag")
     return StLink(CortexMDebug(target, log)).serve
 
 

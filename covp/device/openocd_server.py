@@ -126,7 +126,7 @@ def openocd_command(
     if board is None and not configs:
         raise PlatformError(
             f"platform {platform.name} names no OpenOCD board file; add the key openocd.board or "
-            "give --config"
+            "give a configuration file"
         )
     binary = shutil.which("openocd")
     if binary is None:

@@ -53,7 +53,7 @@ def load_tflite(path: str | Path) -> Graph:
 
     Raises:
         ModelError: the file is missing, damaged, or uses what is not supported. The text names
-            the file, the operator with its index or the tensor, and what would mend it.
+            the file, the operator with its index or the tensor, and what would fix it.
     """
     path = Path(path)
     return read_tflite(_read(path), _identifier(path.stem), str(path))
@@ -213,7 +213,7 @@ class _Reader:
             known = ", ".join(sorted(CONVERTERS))
             raise ModelError(
                 f"operator {index} is {kind}, which is not supported; known: {known} "
-                "(others can be added from outside, see --operators)"
+                "(a file or package can add others, see covp.graph.user_operators)"
             )
         return operator.kind, operator.convert or (lambda op, options: None)
 

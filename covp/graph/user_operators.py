@@ -113,12 +113,12 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
     """
     file = Path(path)
     if not file.is_file():
-        raise UsageError(f"--operators {path}: no such file")
+        raise UsageError(f"{path}: no such file; operators are registered by a Python file")
     before = dict(_OPERATORS), also()
     load_file(file, ModelError, again=True)
     if before == (_OPERATORS, also()):
         raise UsageError(
-            f"--operators {path}: it registers nothing new: call register_operator, or register "
+            f"{path} registers nothing new: call register_operator, or register "
             "of covp.codegen.intrinsics"
         )
 

@@ -1,4 +1,4 @@
-"""The ways to reach a core, by the name that ``Session(device=...)`` and ``--device`` take."""
+"""The ways to reach a core, by the name that ``Session(device=...)`` takes."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def open_device(name: str, platform: Platform) -> LowLevelDevice:
         raise UsageError(f"unknown device {name!r}: {near_misses(scheme, DEVICES)}")
     if platform.core.architecture == "x86" and scheme != "host":
         raise UsageError(
-            f"device {name!r} cannot run {platform.name}, which is this machine: use --device host"
+            f"device {name!r} cannot run {platform.name}, which is this machine: use device host"
         )
     return DEVICES[scheme](platform, address)

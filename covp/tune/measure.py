@@ -49,7 +49,7 @@ class Bench:
     def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> Trial | None:
         """One trial on random inputs; None where the schedule does not fit the memory.
 
-        Code that faults has not the reference's bits: the trial says so and names no cost.
+        Code that faults does not match the reference: the trial says so and has no cost.
         """
         core = self.session.platform.core
         code = emit_layer(KernelRequest(op, core, _FUNCTION, schedule))

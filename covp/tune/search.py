@@ -33,7 +33,7 @@ def make_search(strategy: Strategy, points: Sequence[Schedule], seed: int = 0) -
 
 
 class OrderedSearch:
-    """All points in their order, or shuffled with a seed behind the default."""
+    """All points in their order, or shuffled with a seed, after the default."""
 
     def __init__(self, points: Sequence[Schedule], seed: int | None) -> None:
         rest = list(points[1:])

@@ -4,7 +4,7 @@ Some others have no official file and are always made here.
 
 A model comes from the folder that ``COVP_MODEL_DIR`` names, else from what `fetch` downloaded,
 else it is built: the same topology with seeded random weights, which computes as much and means
-nothing. `ZooModel.source` tells which, and every table shows it.
+nothing. `ZooModel.source` says which, and every table shows it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class GraphBuilder:
         return Tensor(name, data.shape, data.dtype, quantization(scale, zero_point, axis), data)
 
     def add(self, kind: str, *inputs: Tensor | None, **how: Any) -> Tensor:
-        """An operator with one output; `add_all` tells the keywords."""
+        """An operator with one output; see `add_all` for the keywords."""
         return self.add_all(kind, *inputs, **how)[0]
 
     def add_all(

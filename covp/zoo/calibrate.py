@@ -59,7 +59,7 @@ def spread_logits(
 ) -> None:
     """Scale and shift the layer before SOFTMAX so that the samples' logits lie around 0.
 
-    Random layers and averages leave little that tells one input from another; without this
+    Random layers and averages leave little that distinguishes one input from another; without this
     SOFTMAX would answer every input alike.
     """
     last = graph.ops[-2]

@@ -97,7 +97,7 @@ def test_float16(call: Call, tmp_path: Path) -> None:
 
 
 def test_float16_weights(call: Call, tmp_path: Path) -> None:
-    """What TFLite's float16 quantization writes: half weights behind a DEQUANTIZE."""
+    """What TFLite's float16 quantization writes: half weights before a DEQUANTIZE."""
     builder = GraphBuilder("half")
     x = builder.input((1, 8), np.float32)
     weights = builder.constant(np.ones((1, 8), np.float16))

@@ -1,4 +1,4 @@
-"""`covp compare`: a row a model, and the arithmetic of what is saved."""
+"""`covp compare`: one row per model, and the arithmetic of the reduction."""
 
 from pathlib import Path
 

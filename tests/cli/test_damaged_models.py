@@ -1,6 +1,6 @@
 """Damaged model files: the reader gives a graph or a ModelError, and what it gives can be used.
 
-The reader is in front of every command, so that a file that gets past it must not break what comes
+The reader comes before every command, so that a file that gets past it must not break what comes
 after it either.
 """
 
@@ -134,7 +134,7 @@ def test_all_at_once(
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400))
-def test_noise_behind_the_identifier(noise: bytes) -> None:
+def test_noise_after_the_identifier(noise: bytes) -> None:
     assert read(MODELS[0][:8] + noise) is None
 
 

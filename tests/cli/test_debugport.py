@@ -64,7 +64,7 @@ def serving(*arguments: object) -> Iterator[Running]:
         yield Running(process, lines)
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=TIMEOUT)
-        # in front of it, what the program in the (empty) flash did
+        # before it, what the program in the (empty) flash did
         assert (process.returncode, out) == (0, "") and errors.endswith("stopped\n"), errors
         assert "Traceback" not in errors
     finally:
@@ -157,7 +157,7 @@ def test_bad_calls_are_refused(call: Call) -> None:
 
     assert "unknown platform 'stm32f747'" in refusal("debugport", "-p", "stm32f747")
     assert "unknown platform 'nix'" in refusal("openocd", "start", "-p", "nix")
-    assert "take --protocol jtag" in refusal("debugport", "-p", "riscv32", "--protocol", "stlink")
+    assert "take the protocol jtag" in refusal("debugport", "-p", "riscv32", "--protocol", "stlink")
     assert "use device host" in refusal("debugport", "-p", "host")
     assert "'swd' is not one of" in refusal("debugport", "-p", "stm32f746", "--protocol", "swd")
     assert "65536 is not in the range" in refusal("debugport", "-p", "stm32f746", "--port", 65536)

@@ -1,4 +1,4 @@
-"""``covp export``: the project builds with make alone, and runs from reset with the right bits."""
+"""``covp export``: the project builds with make alone, and runs bit-exactly from reset."""
 
 from __future__ import annotations
 

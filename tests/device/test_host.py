@@ -334,7 +334,7 @@ def test_ctrl_c_ends_the_run(session: Session, code: Module) -> None:
 
 REFUSED: list[tuple[Callable[[], object], type[CovpError], str]] = [
     (lambda: Session("host"), CovpError, "cannot run host, which is this machine"),
-    (lambda: Session("host", "gdb:localhost:1"), CovpError, "use --device host"),
+    (lambda: Session("host", "gdb:localhost:1"), CovpError, "use device host"),
     (lambda: Session("host", "host:1"), CovpError, "takes no address"),
     (lambda: Session("host", "host", "gcc"), ToolchainError, "use the toolchain zig"),
     (lambda: Session("riscv32", "host"), PlatformError, "rv32imc.*take the platform host"),

@@ -82,7 +82,7 @@ def test_float_is_composed(litert: Any) -> None:
 
 
 def test_without_it_the_model_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ModelError, match=r"HARD_SWISH, which is not supported.*--operators"):
+    with pytest.raises(ModelError, match=r"HARD_SWISH, which is not supported.*user_operators"):
         read_tflite(write_tflite(graph(np.int8, *SCALES[0])), "swish")
 
 

@@ -1,4 +1,4 @@
-"""The CNN of the microTVM thesis: its layers, and its bits on the cores.
+"""The CNN of the microTVM thesis: its layers, bit-exact on the cores.
 
 LiteRT's word on it is in tests/graph/test_models.py, with the other models.
 """
