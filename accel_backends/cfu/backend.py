@@ -27,7 +27,7 @@ from covp.codegen.intrinsics import (
 )
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, op
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 from covp.hardware.custom_instruction import InstructionUnit
 
 FEATURE = "cfu"

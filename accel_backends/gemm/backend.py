@@ -24,7 +24,7 @@ from covp.accelerator import (
 from covp.accelerator.driver_template import driver_file
 from covp.c_names import c_prefix
 from covp.graph.pattern import Match
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.job import JobValues
 from covp.hardware.job_timing import JobTiming, Traffic

@@ -15,7 +15,7 @@ from covp.accelerator.parameters import Parameter
 from covp.c_names import c_prefix
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 from covp.peripherals.qconv2d import COUNTER, IMAGE, QConv2d, decode
 
 HALF = 0xFFFF

@@ -256,31 +256,47 @@ def _widen_weights(op: Op) -> None:
 
 
 def _check(op: Op) -> None:
-    """Types that a kernel exists for, quantization where it is needed, shapes that fit."""
+    """All that kernels rely on: scales, types, shapes. Raises ModelError where it does not hold."""
     source = op.input(1) if op.kind == "SPLIT" else op.input(0)
+    _check_scales(op)
+    _check_same_type(op, source)
+    for tensor in (source, *op.outputs):
+        _check_supported(tensor)
+    _check_fixed_output(op)
+    _check_shapes(op)
+
+
+def _check_scales(op: Op) -> None:
     for tensor in (*filter(None, op.inputs), *op.outputs):
         if tensor.dtype == np.int8 and tensor.quantization is None:
             raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
-    alike = [*op.outputs, *filter(None, op.inputs if op.kind in _ALL_ALIKE else ())]
-    for tensor in alike if op.kind not in _CONVERTING else ():
+
+
+def _check_same_type(op: Op, source: Tensor) -> None:
+    """Outputs have the type of the data input, unless the operator converts."""
+    if op.kind in _CONVERTING:
+        return
+    for tensor in (*op.outputs, *filter(None, op.inputs if op.kind in _ALL_ALIKE else ())):
         if tensor.dtype != source.dtype:
             raise ModelError(
                 f"tensor {tensor.name} is {tensor.dtype} and {source.name} is {source.dtype}; "
                 "one type is needed, convert the model again"
             )
-    for tensor in (source, *op.outputs):
-        if (
-            tensor.dtype == np.int8
-            and tensor.quantization is not None
-            and (tensor.quantization.per_channel)
-        ):
-            raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
-        if tensor.dtype not in (np.int8, np.float32, np.int32):
-            raise ModelError(
-                f"tensor {tensor.name} is {tensor.dtype}; int8 and float32 are supported"
-            )
-        if 0 in tensor.shape:
-            raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+
+
+def _check_supported(tensor: Tensor) -> None:
+    """An activation has one scale, a known type and at least one element."""
+    quantization = tensor.quantization
+    if tensor.dtype == np.int8 and quantization is not None and quantization.per_channel:
+        raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
+    if tensor.dtype not in (np.int8, np.float32, np.int32):
+        raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and float32 are supported")
+    if 0 in tensor.shape:
+        raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+
+
+def _check_fixed_output(op: Op) -> None:
+    """Some int8 kernels write in one quantization only."""
     fixed = _FIXED_OUTPUTS.get(op.kind)
     out = op.output
     if fixed and out.dtype == np.int8 and (out.scale, out.zero_point) != fixed:
@@ -288,6 +304,9 @@ def _check(op: Op) -> None:
             f"its output has scale {out.scale:g} and zero point {out.zero_point}, which must be "
             f"{fixed[0]:g} and {fixed[1]}; convert the model again"
         )
+
+
+def _check_shapes(op: Op) -> None:
     shapes = definition(op.kind).infer_shapes(op)
     stated = [tensor.shape for tensor in op.outputs]
     if shapes != stated:

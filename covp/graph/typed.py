@@ -1,8 +1,8 @@
-"""Operators as plain numbers: what an accelerator is told of a layer.
+"""Operators as plain numbers, for accelerators: shapes, strides, paddings, integers.
 
-`typed(op)` gives one of the classes here or a `QuantizedConv2D`: shapes, strides and paddings with
-the quantization resolved to integers. Multiplier and shift stand for multiplier / 2**31 * 2**shift
-as in `covp.graph.quantization.multiply_by_quantized_multiplier`.
+`typed(op)` gives one of the classes here or of `covp.graph.typed_convolution`. A multiplier and a
+shift mean multiplier / 2**31 * 2**shift, as in
+`covp.graph.quantization.multiply_by_quantized_multiplier`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,19 @@ from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
 from covp.graph.ops.elementwise import Factor, product_factor, sum_factors
 from covp.graph.ops.softmax import exponentials
-from covp.graph.quantization import activation_range, float_activation_range
-from covp.graph.resolved import Convolution, QuantizedConv2D, resolve
+from covp.graph.quantization import activation_range
+from covp.graph.typed_convolution import FloatConv2D, QuantizedConv2D, resolve, resolve_float
 
-
-@dataclass(frozen=True, eq=False)
-class FloatConv2D(Convolution):
-    """A float32 CONV_2D or DEPTHWISE_CONV_2D.
-
-    Attributes:
-        weights: float32, OHWI; depthwise (kernel height, kernel width, out_channels).
-        bias: float32, one an output channel.
-        clamp: lowest and highest output; infinite where there is no activation.
-    """
-
-    weights: NDArray[np.float32]
-    bias: NDArray[np.float32]
-    clamp: tuple[float, float]
+__all__ = [
+    "FloatConv2D",
+    "QuantizedConv2D",
+    "QuantizedElementwise",
+    "QuantizedPool2D",
+    "QuantizedSoftmax",
+    "TypedLayer",
+    "named_values",
+    "typed",
+]
 
 
 @dataclass(frozen=True)
@@ -96,10 +92,13 @@ TypedLayer = (
 
 
 def typed(op: Op) -> TypedLayer:
-    """The operator with everything resolved.
+    """The operator as plain numbers.
+
+    Args:
+        op: of int8 or float32 tensors, its shapes known.
 
     Raises:
-        ModelError: of a kind or type that no accelerator is told of; the text says which.
+        ModelError: no class here describes its kind or type; the text says which.
     """
     data = [t for t in op.inputs if t is not None and t.dtype != np.int32]
     types = {tensor.dtype.name for tensor in (*data, op.output)}
@@ -125,9 +124,9 @@ _PAIRS = {
 
 
 def named_values(layer: object) -> dict[str, Any]:
-    """What a typed layer states, one name each, as registers are called.
+    """The values of a typed layer under the names that registers have.
 
-    A field's name in upper case (IN_CHANNELS, WEIGHTS, INPUT_ZERO_POINT); of pairs one each:
+    A field's name in upper case (IN_CHANNELS, WEIGHTS, INPUT_ZERO_POINT); pairs have two names:
     KERNEL_HEIGHT and _WIDTH, likewise FILTER, STRIDE and DILATION; PAD_TOP, PAD_LEFT, PAD_BOTTOM,
     PAD_RIGHT; LOW and HIGH of the clamp; FIRST_MULTIPLIER and _SHIFT, likewise SECOND and OUTPUT.
     Empty for anything that is not a typed layer.
@@ -190,40 +189,11 @@ def _softmax(op: Op) -> QuantizedSoftmax:
     return QuantizedSoftmax(op.input(0).size // depth, depth, exponentials(op).astype(np.int32))
 
 
-def _float_conv2d(op: Op) -> FloatConv2D:
-    a, weights = op.attributes, op.input(1).data
-    if weights is None:
-        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are no constant")
-    batch, height, width, channels = op.input(0).shape
-    depthwise = op.kind == "DEPTHWISE_CONV_2D"
-    if not depthwise and weights.shape[3] != channels:
-        raise ModelError(f"{channels // weights.shape[3]} groups; only 1")
-    out_channels = op.output.shape[3]
-    bias = op.inputs[2].data if len(op.inputs) > 2 and op.inputs[2] is not None else None
-    return FloatConv2D(
-        batch,
-        height,
-        width,
-        channels,
-        op.output.shape[1],
-        op.output.shape[2],
-        out_channels,
-        (weights.shape[1], weights.shape[2]),
-        a.stride,
-        a.dilation,
-        a.padding,
-        depthwise,
-        np.asarray(weights[0] if depthwise else weights, np.float32),
-        np.zeros(out_channels, np.float32) if bias is None else np.asarray(bias, np.float32),
-        float_activation_range(a.activation),
-    )
-
-
 _RESOLVERS: dict[tuple[str, str], Callable[[Op], TypedLayer]] = {
     **{(k, "int8"): resolve for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
     **{(k, "int8"): _elementwise for k in ("ADD", "SUB", "MUL")},
     **{(k, "int8"): _pool for k in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
     ("SOFTMAX", "int8"): _softmax,
-    ("CONV_2D", "float32"): _float_conv2d,
-    ("DEPTHWISE_CONV_2D", "float32"): _float_conv2d,
+    ("CONV_2D", "float32"): resolve_float,
+    ("DEPTHWISE_CONV_2D", "float32"): resolve_float,
 }

@@ -1,4 +1,4 @@
-"""As few transposes as possible: pairs that undo each other go, the others sink behind sums."""
+"""As few transposes as possible: pairs that cancel are removed, the others sink below sums."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from covp.graph.attributes import Transpose
 from covp.graph.graph import Graph, Op, Tensor
 
 ELEMENTWISE = frozenset({"ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"})
-"""Operators that do not care for the order of the elements, if it is the same in all inputs."""
+"""Operators for which the order of the elements is irrelevant, if all inputs have the same."""
 
 
 def remove_transposes(graph: Graph) -> None:
-    """Cancel TRANSPOSE pairs and move transposes behind elementwise operators, until none moves.
+    """Cancel TRANSPOSE pairs and move transposes after elementwise operators, until none moves.
 
     A transpose is moved only where that leaves fewer of them.
     """
@@ -34,7 +34,7 @@ def _cancel_one(graph: Graph) -> bool:
         if first is None:
             continue
         order = first.attributes.permutation
-        if [order[axis] for axis in op.attributes.permutation] != list(range(len(order))):
+        if not _undoes(op.attributes.permutation, order):
             continue
         if any(op.output is output for output in graph.outputs):
             continue
@@ -48,33 +48,40 @@ def _cancel_one(graph: Graph) -> bool:
 
 def _sink_one(graph: Graph) -> bool:
     for op in graph.ops:
-        if op.kind not in ELEMENTWISE or any(op.output is output for output in graph.outputs):
-            continue
-        inputs = [t for t in op.inputs if t is not None and not (t.constant and t.size == 1)]
-        sources = [_transposed_by(graph, tensor) for tensor in inputs]
-        moved = {id(source): source for source in sources if source is not None}
-        orders = {source.attributes.permutation for source in moved.values()}
-        if None in sources or len(orders) != 1 or len({t.shape for t in inputs}) != 1:
-            continue
-        (order,) = orders
-        if not _worth_it(graph, op, list(moved.values()), order):
-            continue
-        _sink(graph, op, order)
-        return True
+        sources = _common_transposes(graph, op)
+        if sources and _leaves_fewer(graph, op, sources):
+            _sink(graph, op, sources[0].attributes.permutation)
+            return True
     return False
 
 
-def _worth_it(graph: Graph, op: Op, moved: list[Op], order: tuple[int, ...]) -> bool:
-    """Whether fewer transposes are left: those only this operator reads, those that cancel then."""
-    gone = sum(graph.consumers(source.output) == [op] for source in moved)
-    undone = [
-        reader
-        for reader in graph.consumers(op.output)
-        if reader.kind == "TRANSPOSE"
-        and [order[axis] for axis in reader.attributes.permutation] == list(range(len(order)))
-    ]
-    stays = len(undone) < len(graph.consumers(op.output))
-    return gone + len(undone) > int(stays)
+def _common_transposes(graph: Graph, op: Op) -> list[Op]:
+    """The transposes before an elementwise operator, if one after it could replace them all."""
+    if op.kind not in ELEMENTWISE or any(op.output is output for output in graph.outputs):
+        return []
+    inputs = [t for t in op.inputs if t is not None and not (t.constant and t.size == 1)]
+    found = {id(t): _transposed_by(graph, t) for t in inputs}
+    sources = [source for source in found.values() if source is not None]
+    orders = {source.attributes.permutation for source in sources}
+    alike = len(orders) == 1 and len({t.shape for t in inputs}) == 1
+    return sources if alike and len(sources) == len(found) else []
+
+
+def _leaves_fewer(graph: Graph, op: Op, sources: list[Op]) -> bool:
+    """Whether fewer transposes are left when those before an operator become one after it."""
+    order = sources[0].attributes.permutation
+    removed = sum(graph.consumers(source.output) == [op] for source in sources)
+    readers = graph.consumers(op.output)
+    cancelled = sum(
+        reader.kind == "TRANSPOSE" and _undoes(reader.attributes.permutation, order)
+        for reader in readers
+    )
+    return removed + cancelled > int(cancelled < len(readers))
+
+
+def _undoes(second: tuple[int, ...], first: tuple[int, ...]) -> bool:
+    """Whether a permutation after another leaves the axes as they were."""
+    return [first[axis] for axis in second] == list(range(len(first)))
 
 
 def _sink(graph: Graph, op: Op, order: tuple[int, ...]) -> None:
@@ -90,8 +97,8 @@ def _sink(graph: Graph, op: Op, order: tuple[int, ...]) -> None:
     shape = tuple(result.shape[order.index(axis)] for axis in range(len(order)))
     inner = Tensor(f"{result.name}_before_{op.name}", shape, result.dtype, result.quantization)
     op.outputs = [inner]
-    behind = Op("TRANSPOSE", f"{op.name}_transpose", [inner], [result], Transpose(order), op.index)
-    graph.ops.insert(graph.ops.index(op) + 1, behind)
+    below = Op("TRANSPOSE", f"{op.name}_transpose", [inner], [result], Transpose(order), op.index)
+    graph.ops.insert(graph.ops.index(op) + 1, below)
 
 
 def _transposed_by(graph: Graph, tensor: Tensor) -> Op | None:

@@ -18,7 +18,7 @@ from covp.errors import AcceleratorError
 from covp.graph.attributes import Activation, Conv2D, Padding
 from covp.graph.graph import Graph, Op
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.graph.resolved import resolve
+from covp.graph.typed_convolution import resolve
 from covp.runtime.session import Session
 from covp.testing.tensors import int8, plain
 

@@ -19,7 +19,7 @@ from covp.accelerator.registry import find_backend
 from covp.errors import DeviceFault
 from covp.graph.attributes import Padding
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 from covp.hardware.job_timing import UnitTiming
 from covp.peripherals.qconv2d import IMAGE
 from covp.platform_file import load_platform

@@ -17,7 +17,7 @@ from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
 from covp.graph.ops.convolution import conv2d_accumulate
 from covp.graph.reference import run_all, run_reference
-from covp.graph.resolved import resolve
+from covp.graph.typed_convolution import resolve
 from covp.models import load_model
 from covp.passes import run_passes
 from covp.zoo.tflite_writer import write_tflite

@@ -23,7 +23,7 @@ from covp.codegen.kernels.patches import PatchGather, rows_in_place
 from covp.codegen.kernels.winograd import WinogradCode
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.errors import UsageError
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
 @kernel("CONV_2D", "int8", schedules=conv2d_schedules)

@@ -15,7 +15,7 @@ from covp.codegen.layer import KernelRequest
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
 from covp.errors import UsageError
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
 _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peeled": (0, 1)}

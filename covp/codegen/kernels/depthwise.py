@@ -24,7 +24,7 @@ from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kern
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
 from covp.errors import UsageError
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _MAX_TAPS_IN_REGISTERS = 16
 

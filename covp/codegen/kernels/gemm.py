@@ -18,7 +18,7 @@ from covp.codegen.intrinsics import DotProduct
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barri
 from covp.codegen.kernels.packed_pixels import safe_runs
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 _BIAS = 128
 _LANES = 65537

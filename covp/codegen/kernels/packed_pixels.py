@@ -25,7 +25,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 LONGEST_SUM = 255
 """Magnitudes of weights that a run may add up to."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from string import Template
 
 from covp.codegen.c_text import indent
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 
 def rows_in_place(problem: QuantizedConv2D) -> bool:

@@ -35,7 +35,7 @@ from covp.codegen.intrinsics import RequantizeInstruction, requantize_instructio
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.cores import Core
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10

@@ -28,7 +28,7 @@ from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
 from covp.codegen.schedule import Schedule
 from covp.cores import Core
-from covp.graph.resolved import QuantizedConv2D
+from covp.graph.typed_convolution import QuantizedConv2D
 
 _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 _POINTS = 16

@@ -14,7 +14,7 @@ from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
 from covp.graph.quantization import float_activation_range, multiply_by_quantized_multiplier
-from covp.graph.resolved import QuantizedConv2D, resolve
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
 def conv2d_accumulate(

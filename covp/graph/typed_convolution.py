@@ -1,4 +1,4 @@
-"""Quantized operators with everything resolved to integers: what kernels and accelerators compute.
+"""Convolutions as plain numbers, for kernels and accelerators.
 
 The graph keeps scales as a model states them; here they are TFLM's fixed-point multipliers
 (tensorflow/lite/micro/kernels/*_common.cc), zero points, clamps and plain arrays.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
 from covp.graph.graph import Op, Tensor
-from covp.graph.quantization import activation_range, quantize_multiplier
+from covp.graph.quantization import activation_range, float_activation_range, quantize_multiplier
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,14 @@ class Convolution:
     """The shape of a convolution, depthwise convolution or fully connected layer.
 
     A fully connected layer is a 1x1 convolution with one pixel for each row of its input.
+
+    Attributes:
+        batch: images.
+        in_height, in_width, in_channels: of each image.
+        out_height, out_width, out_channels: of each output.
+        kernel, stride, dilation: (height, width).
+        padding: rows and columns around each image.
+        depthwise: each output channel is computed from one input channel.
     """
 
     batch: int
@@ -41,12 +49,12 @@ class Convolution:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedConv2D(Convolution):
-    """An int8 one, with everything resolved.
+    """An int8 convolution.
 
     Attributes:
         weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
-        bias: int32, one an output channel, zeros where the model has none.
-        multiplier, shift: int32, one an output channel; shift is positive to the left.
+        bias: int32, one per output channel, zeros where the model has none.
+        multiplier, shift: int32, one per output channel; shift is positive to the left.
         clamp: lowest and highest output, in stored units.
     """
 
@@ -58,6 +66,21 @@ class QuantizedConv2D(Convolution):
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]
     clamp: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class FloatConv2D(Convolution):
+    """A float32 CONV_2D or DEPTHWISE_CONV_2D.
+
+    Attributes:
+        weights: float32, OHWI; depthwise (kernel height, kernel width, out_channels).
+        bias: float32, one per output channel.
+        clamp: lowest and highest output; infinite without an activation.
+    """
+
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    clamp: tuple[float, float]
 
 
 def resolve(op: Op) -> QuantizedConv2D:
@@ -80,7 +103,7 @@ def _conv2d(op: Op) -> QuantizedConv2D:
     if weights.shape[3] != channels:
         raise ModelError(
             f"{op.name}: grouped convolution ({channels} input channels, filters of "
-            f"{weights.shape[3]}) is not supported; split it into one convolution a group"
+            f"{weights.shape[3]}) is not supported; split it into one convolution per group"
         )
     return _problem(
         op,
@@ -211,3 +234,37 @@ def _multipliers(op: Op, channels: int) -> tuple[NDArray[Any], NDArray[Any]]:
     factors = products.astype(np.float64) / op.output.scale
     pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)
     return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32)
+
+
+def resolve_float(op: Op) -> FloatConv2D:
+    """The numbers of a float32 CONV_2D or DEPTHWISE_CONV_2D.
+
+    Raises:
+        ModelError: its weights are not constant, or it has groups.
+    """
+    a, weights = op.attributes, op.input(1).data
+    if weights is None:
+        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are no constant")
+    batch, height, width, channels = op.input(0).shape
+    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    if not depthwise and weights.shape[3] != channels:
+        raise ModelError(f"{channels // weights.shape[3]} groups; only 1")
+    out_channels = op.output.shape[3]
+    bias = op.inputs[2].data if len(op.inputs) > 2 and op.inputs[2] is not None else None
+    return FloatConv2D(
+        batch,
+        height,
+        width,
+        channels,
+        op.output.shape[1],
+        op.output.shape[2],
+        out_channels,
+        (weights.shape[1], weights.shape[2]),
+        a.stride,
+        a.dilation,
+        a.padding,
+        depthwise,
+        np.asarray(weights[0] if depthwise else weights, np.float32),
+        np.zeros(out_channels, np.float32) if bias is None else np.asarray(bias, np.float32),
+        float_activation_range(a.activation),
+    )
