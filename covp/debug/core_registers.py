@@ -1,4 +1,4 @@
-"""`CoreRegisters`: every register of the emulated core that debuggers ask for, by name."""
+"""`CoreRegisters`: every register of the emulated core that debuggers request, by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTERS = (0xB00, 0xB02, 0xB80, 0xB82, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC8
 
 
 class CoreRegisters:
-    """Reads and writes registers of a device that stands still.
+    """Reads and writes registers of a device that is halted.
 
     Names: r0..r12, sp, lr, pc, xpsr, msp, psp, control, primask, basepri, faultmask, fpscr,
     s0..s31 on Arm; zero, ra, sp ... t6, pc, f0..f31, csr0x300 and so on on RISC-V.

@@ -1,4 +1,4 @@
-"""`CortexMDebug`: a Cortex-M's debug registers, in front of the memory of a virtual device."""
+"""`CortexMDebug`: a Cortex-M's debug registers, laid over the memory of a virtual device."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ class _Unit(Protocol):
         ...
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether the device has nothing to do with it."""
+        """Whether the write ends here and does not go on to the device."""
         ...
 
 
 class CortexMDebug:
-    """What a debug port sees: memory and peripherals, with the core's debug registers in them.
+    """The view of a debug port: memory and peripherals, with the core's debug registers in them.
 
     Run control goes through DHCSR, DCRSR, DEMCR and so on, as over a real core. One object is
     one debug port: not for several threads at once.
 
     Args:
         target: the core; not to be closed before this is out of use.
-        log: told what a program's fault was, and what of the chip a debugger misses.
+        log: called with a line for each fault of the program, and for parts of the chip that are
+            not modelled.
 
     Attributes:
         target: as given.
@@ -51,7 +52,9 @@ class CortexMDebug:
     def __init__(self, target: DebugTarget, log: Callable[[str], None] = lambda line: None) -> None:
         self.target = target
         self.ids = core_ids(target.device.platform.core)
-        watchpoints = WatchpointUnit(target, self.ids, lambda offset: self._behind(_DWT + offset))
+        watchpoints = WatchpointUnit(
+            target, self.ids, lambda offset: self._device_word(_DWT + offset)
+        )
         self.control = DebugControl(target, self.ids, watchpoints, log)
         self._units: dict[int, _Unit] = {
             SCS: self.control,
@@ -89,7 +92,7 @@ class CortexMDebug:
         self.control.reset()
 
     def _note_programming(self, address: int) -> None:
-        """Why OpenOCD's flash commands fail: said once."""
+        """Log once why OpenOCD's flash commands fail."""
         if address == self._flash:
             self._log(
                 f"no flash controller is modelled (register 0x{address:08x}): write flash as "
@@ -106,7 +109,7 @@ class CortexMDebug:
         if value is not None:
             return value
         if unit is not None and address >= _PRIVATE_BUS:
-            return self._behind(address)
+            return self._device_word(address)
         return int.from_bytes(self.target.read_memory(address, 4), "little")
 
     def _write_word(self, address: int, value: int) -> None:
@@ -119,7 +122,7 @@ class CortexMDebug:
             if unit is None or address < _PRIVATE_BUS:
                 raise  # reserved registers of a component ignore writes
 
-    def _behind(self, address: int) -> int:
+    def _device_word(self, address: int) -> int:
         """The device's own register; reserved ones of a component read 0."""
         try:
             return int.from_bytes(self.target.read_memory(address, 4), "little")
@@ -128,7 +131,7 @@ class CortexMDebug:
 
 
 class _RomTable:
-    """Where the debug components are, as Arm DDI0403E C1.4 has it."""
+    """The table of the debug components' addresses, as in Arm DDI0403E C1.4."""
 
     def __init__(self, ids: CoreIds) -> None:
         self._component = ids.rom
@@ -147,15 +150,15 @@ class _RomTable:
 
 
 class _ChipWords:
-    """A word that identifies the chip; behind DBGMCU_IDCODE are registers that remember."""
+    """A word that identifies the chip; registers that keep their value follow DBGMCU_IDCODE."""
 
-    _REMEMBERED = 4  # CR and up to three registers that freeze timers
+    _KEPT = 4  # CR and up to three registers that freeze timers
 
     def __init__(self, offset: int, word: int) -> None:
         self._words = {offset: word}
         self._identity = offset
         if offset == DBGMCU % _PAGE:
-            self._words |= {offset + 4 * number: 0 for number in range(1, self._REMEMBERED + 1)}
+            self._words |= {offset + 4 * number: 0 for number in range(1, self._KEPT + 1)}
 
     def read(self, offset: int) -> int | None:
         return self._words.get(offset)

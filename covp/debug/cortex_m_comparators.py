@@ -32,7 +32,7 @@ class Armed:
         self._data: set[Data] = set()
 
     def keep(self, code: AbstractSet[int], data: AbstractSet[Data] = frozenset()) -> None:
-        """Set what is new, clear what is no longer wanted."""
+        """Set the new ones, clear those that are no longer wanted."""
         for address in self._code - code:
             self._target.clear_breakpoint(address)
         for address in code - self._code:
@@ -95,13 +95,15 @@ class WatchpointUnit:
     Args:
         target: where watchpoints are set.
         ids: of the core.
-        behind: reads a word at an offset of the device's own DWT.
+        device_word: reads a word at an offset of the device's own DWT.
     """
 
-    def __init__(self, target: DebugTarget, ids: CoreIds, behind: Callable[[int], int]) -> None:
+    def __init__(
+        self, target: DebugTarget, ids: CoreIds, device_word: Callable[[int], int]
+    ) -> None:
         self._armed = Armed(target)
         self._component = ids.dwt
-        self._behind = behind
+        self._device_word = device_word
         self._is_v8 = ids.dwt.architecture == _ARMV8M
         self._comparators = [[0, 0, 0] for _ in range(ids.watchpoints)]
         self._matched: set[int] = set()
@@ -109,7 +111,7 @@ class WatchpointUnit:
     def read(self, offset: int) -> int | None:
         """The register at an offset; None where it is not the comparators'."""
         if offset == _DWT_CTRL:
-            return self._behind(offset) & 0x0FFFFFFF | len(self._comparators) << 28
+            return self._device_word(offset) & 0x0FFFFFFF | len(self._comparators) << 28
         place = self._place(offset)
         if place is None:
             return self._component.register(offset)

@@ -50,16 +50,16 @@ _PACKED_NAMES = ("primask", "basepri", "faultmask", "control")  # from the lowes
 
 
 class DebugControl:
-    """DHCSR, DCRSR, DCRDR, DEMCR, DFSR, the resets of AIRCR, and who the core is.
+    """DHCSR, DCRSR, DCRDR, DEMCR, DFSR, the resets of AIRCR, and the core's identification.
 
     A fault of the program halts the core as if vector catch were on for all of them; CFSR, HFSR
-    and BFAR say what happened. VECTRESET resets the peripherals too.
+    and BFAR show its kind and address. VECTRESET resets the peripherals too.
 
     Args:
         target: the core.
         ids: its identification.
-        watchpoints: told which access halted it.
-        log: told what a program's fault was.
+        watchpoints: notified of the access that halted it.
+        log: called with a line for each fault of the program.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DebugControl:
         self._watchpoints, self._log = watchpoints, log
         self._control = 0  # C_DEBUGEN, C_MASKINTS and C_SNAPSTALL
         self._catches = self._events = self._transfer = 0
-        self._reset_seen = self._held = self._halt_behind_reset = False
+        self._reset_seen = self._held = self._halt_after_reset = False
         self._ran = not target.halted
         self._retired = 0
 
@@ -135,7 +135,7 @@ class DebugControl:
         self._control = value & _C_KEPT
         debugging = bool(value & _C_DEBUGEN)
         if self._held:
-            self._halt_behind_reset = bool(value & _C_HALT)
+            self._halt_after_reset = bool(value & _C_HALT)
         elif debugging and value & _C_HALT:
             self._target.halt()
             self.look()
@@ -172,7 +172,7 @@ class DebugControl:
         return value & ~1 if number == _PC else value
 
     def write_core_register(self, number: int, value: int) -> None:
-        """Change a register; nothing happens for one that the core does not have."""
+        """Change a register; no effect for one that the core does not have."""
         if number == _PACKED:
             names = {name: value >> 8 * n & 0xFF for n, name in enumerate(_PACKED_NAMES)}
         else:
@@ -187,7 +187,7 @@ class DebugControl:
     # -- run control --------------------------------------------------------------------------
 
     def drive_reset(self, low: bool) -> None:
-        """The reset line: low holds the core in reset, high lets it go."""
+        """The reset line: low holds the core in reset, high releases it."""
         if low and not self._held:
             self._reset()
             self._held = True
@@ -196,13 +196,13 @@ class DebugControl:
             self._leave_reset()
 
     def reset(self) -> None:
-        """A system reset; with VC_CORERESET the core halts in front of the first instruction."""
+        """A system reset; with VC_CORERESET the core halts before the first instruction."""
         if not self._held:
             self._reset()
             self._leave_reset()
 
     def look(self) -> None:
-        """Whether the core came to a halt since the last look, and why. For every access."""
+        """Note a halt since the last call, and its reason; called at every access."""
         if not self._target.halted:
             self._ran = True
         elif self._ran:
@@ -219,7 +219,7 @@ class DebugControl:
 
     def _reset(self) -> None:
         self._target.reset(halt=True)
-        self._ran = self._halt_behind_reset = False
+        self._ran = self._halt_after_reset = False
         self._reset_seen = True
         # what DEMCR catches outlives all but a cold reset
         self._target.write_memory(SCS + _DEMCR, self._catches.to_bytes(4, "little"))
@@ -228,7 +228,7 @@ class DebugControl:
         debugging = bool(self._control & _C_DEBUGEN)
         if debugging and self._catches & _VC_CORERESET:
             self._events |= _VCATCH
-        elif debugging and self._halt_behind_reset:
+        elif debugging and self._halt_after_reset:
             self._events |= _HALTED
         else:
             self._resume()
@@ -238,7 +238,7 @@ class DebugControl:
         self._events |= _EVENTS[reason]
         if reason is HaltReason.WATCHPOINT and self._target.watch_hit is not None:
             self._watchpoints.note(self._target.watch_hit)
-            self._target.step()  # hardware halts behind the access
+            self._target.step()  # hardware halts after the access
             reason = self._target.reason
         if reason is HaltReason.FAULT and self._target.fault is not None:
             self._show(self._target.fault)

@@ -1,4 +1,4 @@
-"""What Cortex-M cores and chips say of themselves to a debugger. Data only.
+"""Identification registers of Cortex-M cores and chips, as debuggers read them. Data only.
 
 Sources: the technical reference manuals of the cores (Arm DDI0484C Cortex-M0+, DDI0337I Cortex-M3,
 DDI0439D Cortex-M4, DDI0489F Cortex-M7, 100230 Cortex-M33), their tables of the system control,
@@ -118,12 +118,12 @@ def core_ids(core: Core) -> CoreIds:
 
 
 # Platform to (DBGMCU_IDCODE, address of the 16-bit flash size in KB). Bits 12 to 15 of IDCODE are
-# reserved; they are what the chips answer.
+# reserved; the chips answer these.
 _CHIPS = {"stm32f746": (0x10016449, 0x1FF0F442), "stm32l4r5": (0x101F6470, 0x1FFF75E0)}
 
 
 def chip_words(platform: Platform) -> dict[int, int]:
-    """Address to word: what identifies the chip; DBGMCU_IDCODE is 0 for one that is not known."""
+    """Address to identification word of the chip; DBGMCU_IDCODE is 0 for an unknown one."""
     identity, size_address = _CHIPS.get(platform.name, (0, 0))
     words = {DBGMCU: identity}
     if size_address:
@@ -131,11 +131,11 @@ def chip_words(platform: Platform) -> dict[int, int]:
     return words
 
 
-# The first register that OpenOCD's flash driver asks for to program: FLASH_CR (RM0385 section
+# The first register that OpenOCD's flash driver accesses to program: FLASH_CR (RM0385 section
 # 3.7.5), FLASH_OPTR (RM0432 section 3.7.8).
 _FLASH_REGISTERS = {"stm32f746": 0x40023C10, "stm32l4r5": 0x40022020}
 
 
 def flash_register(platform: Platform) -> int | None:
-    """A register that is not modelled, and asked for by whoever is to program the flash."""
+    """A register that is not modelled, which flash programming needs first; None: not known."""
     return _FLASH_REGISTERS.get(platform.name)

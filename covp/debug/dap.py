@@ -1,4 +1,4 @@
-"""Arm's debug access port behind JTAG: a JTAG-DP and one MEM-AP.
+"""Arm's debug access port at JTAG: a JTAG-DP and one MEM-AP.
 
 Source: Arm Debug Interface Architecture v5.2 (IHI0031E): chapter B3 for the JTAG-DP, B2.2 for its
 registers, C2 for the MEM-AP.
@@ -24,7 +24,7 @@ _WRAP = 0x3FF
 
 
 class Memory(Protocol):
-    """What the access port reaches."""
+    """The address space that the access port reaches."""
 
     def read(self, address: int, size: int) -> bytes:
         """Raises DeviceError where nothing is."""
@@ -36,7 +36,7 @@ class Memory(Protocol):
 
 
 class MemAp:
-    """A memory access port; what it cannot do sets the sticky error of the DP."""
+    """A memory access port; a failed access sets the sticky error of the DP."""
 
     def __init__(self, memory: Memory, identity: int) -> None:
         self._memory = memory
@@ -95,7 +95,7 @@ class JtagDp:
     """The debug port as a `Tap`.
 
     Args:
-        memory: behind access port 0; there is no other.
+        memory: reached by access port 0; there is no other.
         idcode: of the port.
         ap_identity: IDR of the access port.
     """

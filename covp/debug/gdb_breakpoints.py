@@ -12,10 +12,10 @@ _WATCH_NAMES = {_WRITE: b"watch", _READ: b"rwatch", _ANY: b"awatch"}
 
 
 class GdbBreakpoints:
-    """What one GDB has set; setting twice is setting once, as the protocol wants it.
+    """Those that one GDB has set; setting twice is setting once, as the protocol requires.
 
     Software and hardware breakpoints are the same on the virtual device: neither changes memory
-    nor is there a limit; the difference is what a stop is called.
+    nor is there a limit; they differ in the name of a stop.
     """
 
     def __init__(self, target: DebugTarget) -> None:
@@ -23,7 +23,7 @@ class GdbBreakpoints:
         self._set: set[tuple[int, int, int]] = set()
 
     def insert(self, kind: int, address: int, size: int) -> bool:
-        """Whether ``kind``, the digit behind Z, is known."""
+        """Set one; whether ``kind``, the digit after Z, is known."""
         entry = (kind, address, size)
         if kind in _BREAKPOINTS:
             if entry not in self._set:
@@ -37,7 +37,7 @@ class GdbBreakpoints:
         return True
 
     def remove(self, kind: int, address: int, size: int) -> bool:
-        """As `insert`; what is not there is no error."""
+        """As `insert`; clearing one that is not set is no error."""
         entry = (kind, address, size)
         if entry in self._set:
             self._set.remove(entry)

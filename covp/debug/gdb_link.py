@@ -16,7 +16,7 @@ class Closed(Exception):
 
 
 class GdbLink:
-    """One connection, seen from the server.
+    """The server's end of one connection.
 
     Attributes:
         acknowledges: packets are answered with + or -; False after QStartNoAckMode.
@@ -36,7 +36,7 @@ class GdbLink:
         return self._waiting.popleft()
 
     def interrupted(self) -> bool:
-        """Whether an interrupt byte has come; packets behind it stay. Raises Closed."""
+        """Whether an interrupt byte has come; packets after it stay. Raises Closed."""
         self._take(0.0)
         if self._waiting and self._waiting[0] is None:
             self._waiting.popleft()
@@ -49,7 +49,7 @@ class GdbLink:
         self._put(self._sent)
 
     def _take(self, seconds: float | None) -> None:
-        """What has come, or comes within the time."""
+        """Receive the bytes that come within the time; None: wait."""
         try:
             self._connection.settimeout(seconds)
             data = self._connection.recv(_RECEIVE)

@@ -23,7 +23,7 @@ from covp.debug.target_xml import (
 from covp.errors import DeviceError, UsageError
 
 PACKET_BYTES = 0x4000
-"""The largest packet that may be sent here, what frames it left out."""
+"""The largest packet that may be sent here, without its framing."""
 
 OK, UNKNOWN = b"OK", b""
 MALFORMED, BAD_ADDRESS = b"E16", b"E0e"  # EINVAL, EFAULT

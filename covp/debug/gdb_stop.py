@@ -17,16 +17,16 @@ _FAULT_SIGNALS = {
     "write to read-only memory": _SIGSEGV,
     "stack overflow": _SIGSEGV,
     "illegal instruction": _SIGILL,
-    "unhandled exception": _SIGSYS,  # SVC or ecall, and nobody takes it
+    "unhandled exception": _SIGSYS,  # SVC or ecall without a handler
 }
 
 
 INTERRUPTED = b"T02thread:1;"
-"""GDB itself asked for the stop, between two steps."""
+"""The T packet for a stop that GDB requested, between two steps."""
 
 
 def at_breakpoint(name: bytes) -> bytes:
-    """The T packet for a core that stands at a breakpoint, ``swbreak`` or ``hwbreak``."""
+    """The T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
     return b"T%02x%s:;thread:1;" % (_SIGTRAP, name)
 
 

@@ -27,7 +27,7 @@ _ACTION = re.compile(rb"(?:([cs])|([CS])[0-9a-fA-F]{2}|(r)([0-9a-fA-F]+,[0-9a-fA
 
 @dataclass(frozen=True)
 class _Resume:
-    """How to go on: freely, or in steps while the pc is in start <= pc < end."""
+    """A request to go on: freely, or in steps while the pc is in start <= pc < end."""
 
     steps: bool
     start: int = 0
@@ -39,7 +39,7 @@ class GdbStub:
 
     Args:
         target: is halted when GDB comes, and runs on when it detaches.
-        on_event: is told what a person at the server wants to read, one line each.
+        on_event: called with lines for the person at the server.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class _Conversation:
             while True:
                 packet = self._link.receive()
                 if packet is None:
-                    continue  # it stands already
+                    continue  # it is halted already
                 if packet[:1] == b"D":
                     self.packets.breakpoints.clear()
                     self._link.send(OK)
@@ -128,7 +128,7 @@ class _Conversation:
     # -- running ------------------------------------------------------------------------------
 
     def _go(self, resume: _Resume) -> bytes:
-        """Let the core run until it halts; returns the stop reply."""
+        """Run the core until it halts; returns the stop reply."""
         target = self._target
         here = self.packets.breakpoints.at(target.read_register("pc"))
         if resume.steps:

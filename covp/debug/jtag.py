@@ -59,7 +59,7 @@ _ACTING = frozenset(
 
 
 class Tap(Protocol):
-    """One test access port: what its instruction and data registers mean."""
+    """One test access port: its instruction and data registers."""
 
     ir_length: int
 
@@ -76,12 +76,12 @@ class Tap(Protocol):
         ...
 
     def update(self, value: int) -> None:
-        """Update-DR: what was shifted into the selected data register."""
+        """Update-DR: the value that was shifted into the selected data register."""
         ...
 
 
 class BypassTap:
-    """A port that is only in the way, such as a boundary scan: IDCODE and BYPASS."""
+    """A port without function here, such as a boundary scan: IDCODE and BYPASS."""
 
     def __init__(self, ir_length: int, idcode: int, idcode_instruction: int) -> None:
         self.ir_length = ir_length
@@ -123,7 +123,7 @@ class TapChain:
 
     @property
     def tdo(self) -> int:
-        """What the chain drives, 1 outside of the shift states."""
+        """The level that the chain drives, 1 outside of the shift states."""
         return self._shift & 1 if self.is_shifting else 1
 
     def reset(self) -> None:
@@ -143,7 +143,7 @@ class TapChain:
             self._act(state)
 
     def _act(self, state: int) -> None:
-        """A state was entered in which something happens."""
+        """Execute the action of the state that was entered."""
         if state == State.CAPTURE_DR:
             self._capture_dr()
         elif state == State.UPDATE_DR:
@@ -158,7 +158,7 @@ class TapChain:
             self.reset()
 
     def shift(self, tdi: int, count: int) -> int:
-        """As many clocks with TMS = 0 in a shift state; what TDO showed, first bit lowest."""
+        """Clock ``count`` times with TMS = 0 in a shift state; TDO's levels, first bit lowest."""
         combined = self._shift | tdi << (self._top + 1)
         self._shift = combined >> count
         return combined & (1 << count) - 1

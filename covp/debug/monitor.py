@@ -1,4 +1,4 @@
-"""`Monitor`: the words behind GDB's ``monitor``."""
+"""`Monitor`: the commands of GDB's ``monitor``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from covp.errors import UsageError, near_misses
 _HELP = {
     "help": "this list",
     "reset [halt|run]": "reset core and peripherals; memory is kept; stays halted, or runs",
-    "halt": "let the core stand still",
+    "halt": "halt the core",
     "instructions": "retired instructions, exact, in all and since last asked",
     "cycles": "estimated core cycles, in all and since last asked",
-    "fault": "what the program did last that the hardware forbids",
-    "peripherals": "names and addresses of what is on the bus",
+    "fault": "the program's last fault",
+    "peripherals": "names and addresses of the peripherals on the bus",
 }
 
 
 class Monitor:
-    """Carries out monitor commands on a target."""
+    """Executes monitor commands on a target."""
 
     def __init__(self, target: DebugTarget) -> None:
         self._target = target
         self._asked = {"instructions": 0, "cycles": 0}
 
     def run(self, line: str) -> str:
-        """What to print, with its line ends. Raises UsageError: no such command."""
+        """Execute a command; the text to print. Raises UsageError: no such command."""
         words = line.split() or ["help"]
         command = getattr(self, f"_{words[0]}", None)
         names = [name.split()[0] for name in _HELP]

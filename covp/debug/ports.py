@@ -1,4 +1,4 @@
-"""The virtual debug ports by name: what stands between a TCP port and a debug target."""
+"""The virtual debug ports by name: protocols between a TCP port and a debug target."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 
 
 def stlink(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
-    """ST's TCP protocol in front of a Cortex-M. Raises UsageError for other cores."""
+    """ST's TCP protocol to a Cortex-M. Raises UsageError for other cores."""
     if target.architecture != "arm":
         raise UsageError("an ST-Link reaches Cortex-M only; take the protocol jtag")
     return StLink(CortexMDebug(target, log)).serve
 
 
 def jtag(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
-    """remote_bitbang in front of a DAP (Cortex-M) or a debug module (RISC-V)."""
+    """remote_bitbang to a DAP (Cortex-M) or a debug module (RISC-V)."""
     if target.architecture != "arm":
         module = DebugModule(target)
         return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve
@@ -50,7 +50,7 @@ PROTOCOLS: dict[str, Callable[[DebugTarget, Log], Callable[[socket.socket], None
 def debug_port(
     name: str, target: DebugTarget, log: Log = lambda line: None
 ) -> Callable[[socket.socket], None]:
-    """The handler of a `DebugServer`; ``log`` is told what the debugger itself cannot know.
+    """The handler of a `DebugServer`; ``log`` is called with lines that the debugger cannot show.
 
     Raises UsageError: no such protocol, or not for this core.
     """

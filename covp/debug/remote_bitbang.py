@@ -21,7 +21,7 @@ _TDI = bytes.maketrans(b"45", b"01")
 
 
 class RemoteBitbang:
-    """The pins of a JTAG adapter in front of a chain.
+    """The pins of a JTAG adapter, connected to a chain.
 
     Args:
         chain: the ports.

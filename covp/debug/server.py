@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from covp.errors import DeviceError
 
-_ACCEPT_LOOK = 0.1  # seconds between two looks at whether the server is to end
+_ACCEPT_TIMEOUT = 0.1  # seconds between two checks whether the server is to end
 
 
 class DebugServer:
@@ -20,12 +20,12 @@ class DebugServer:
 
     Args:
         handler: serves a connected socket and returns when the client has gone.
-        host: to bind to; the default lets nobody in from outside this machine.
+        host: to bind to; the default accepts connections from this machine only.
         port: 0 picks a free one.
 
     Attributes:
         host, port: where it listens.
-        failures: what handlers raised, newest last; for tests and logs.
+        failures: exceptions of handlers, newest last; for tests and logs.
 
     Raises:
         DeviceError: the address cannot be bound.
@@ -47,7 +47,7 @@ class DebugServer:
             self._listener.close()
             reason = getattr(error, "strerror", None) or error
             raise DeviceError(f"cannot listen on {host}:{port}: {reason}") from None
-        self._listener.settimeout(_ACCEPT_LOOK)
+        self._listener.settimeout(_ACCEPT_TIMEOUT)
         self.host, self.port = host, self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, name="covp-server", daemon=True)
         self._thread.start()

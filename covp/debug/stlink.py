@@ -17,7 +17,7 @@ from covp.debug.server import receive_exactly
 from covp.errors import DeviceError
 
 DEFAULT_PORT = 7184
-"""Where stlink-server listens."""
+"""The TCP port of stlink-server."""
 
 # Commands of the server: their length, first byte included.
 _REFRESH, _GET_NUMBER, _GET_INFO, _OPEN, _CLOSE, _USB, _GET_VERSION = range(7)
@@ -56,7 +56,7 @@ class StLink:
         self._commands = self._debug_commands()
 
     def serve(self, client: socket.socket) -> None:
-        """Answer until the client has gone. Raises ConnectionError: what came is no command."""
+        """Answer until the client has gone. Raises ConnectionError: the bytes received are no command."""
         while kind := client.recv(1):
             length = _LENGTHS.get(kind[0])
             if length is None:
@@ -194,7 +194,7 @@ class StLink:
         return struct.pack("<3I", status, address, 0)
 
     def _read(self, address: int, size: int) -> bytes:
-        """Zeros where the access fails; GETLASTRWSTATUS tells."""
+        """Zeros where the access fails; GETLASTRWSTATUS reports it."""
         self._last_access = (_OK, 0)
         try:
             return self._debug.read(address, size)
@@ -216,7 +216,7 @@ def _done(arguments: bytes, data: bytes) -> bytes:
 
 
 def _device_info(index: int, size: int) -> bytes:
-    """What GET_DEV_INFO gives; ``size`` is that of the client's structure."""
+    """The answer to GET_DEV_INFO; ``size`` is that of the client's structure."""
     if index != 0 or size > _MOST_BYTES:
         return struct.pack("<I", _BAD_PARAMETER)
     info = struct.pack("<I32s2HB", _DEVICE, _SERIAL, _VENDOR, _PRODUCT, 0)

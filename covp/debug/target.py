@@ -15,11 +15,11 @@ from covp.errors import DeviceError, DeviceFault
 from covp.machine.watchpoints import Watch, WatchHit
 
 _VTOR = 0xE000ED08
-_LOOK = 0.001  # seconds between two requests to a running core
+_RETRY = 0.001  # seconds between two requests to a running core
 
 
 class HaltReason(Enum):
-    """Why a core halted."""
+    """The reason of a halt."""
 
     REQUEST = "request"
     BREAKPOINT = "breakpoint"
@@ -41,16 +41,16 @@ class Access(Enum):
 class DebugTarget:
     """Run control of a `VirtualDevice`, for several debuggers at once.
 
-    The core runs in a thread of its own. Accesses from other threads let it stand still for a
+    The core runs in a thread of its own. Accesses from other threads halt it for a
     moment. It is halted when this is made, as after a reset.
 
-    A fault halts the core in front of the faulting instruction (kind FAULT), and so does BKPT or
-    EBREAK (kind EBREAK); a watchpoint halts it in front of the access.
+    A fault halts the core before the faulting instruction (kind FAULT), and so does BKPT or
+    EBREAK (kind EBREAK); a watchpoint halts it before the access.
 
     Attributes:
         device: the core.
-        reason: why it halted last.
-        fault: what it did, with reason FAULT.
+        reason: of the last halt.
+        fault: of the program, with reason FAULT.
         watch_hit: the access, with reason WATCHPOINT.
         on_halt: called from the core's thread after each halt of a running core.
     """
@@ -65,7 +65,7 @@ class DebugTarget:
         self._registers = CoreRegisters(device)
         self._breakpoints: Counter[int] = Counter()
         self._watchpoints: Counter[tuple[int, int, Access]] = Counter()
-        self._core = threading.Lock()  # held by whoever touches the emulator
+        self._core = threading.Lock()  # held while the emulator is used
         self._waiting = 0
         self._changed = threading.Condition()
         self._running = self._closing = self._halting = False
@@ -92,21 +92,21 @@ class DebugTarget:
 
     @property
     def halted(self) -> bool:
-        """Whether the core stands still."""
+        """Whether the core is halted."""
         return not self._running
 
     def halt(self) -> None:
-        """Let the core stand still; no effect on one that does."""
+        """Halt the core; no effect on one that is halted."""
         if self._running:
             self._halting = True
-            while not self.wait(_LOOK):
+            while not self.wait(_RETRY):
                 self.device.request_halt()
 
     def resume(self, watch: bool = False, over: bool = True) -> None:
-        """Let the core run from its pc.
+        """Run the core from its pc.
 
-        ``watch``: a watched access of the first instruction does count.
-        ``over``: a breakpoint at the pc does not count. It does for a core's own comparators.
+        ``watch``: a watched access of the first instruction counts.
+        ``over``: a breakpoint at the pc does not count; it does for a core's own comparators.
         """
         with self._changed:
             if self._closing:
@@ -124,9 +124,9 @@ class DebugTarget:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
     def step(self, watch: bool = False) -> None:
-        """Carry out one instruction of a halted core; breakpoints do not count.
+        """Execute one instruction of a halted core; breakpoints do not count.
 
-        ``watch``: a watched access does count, and the core stays in front of it.
+        ``watch``: a watched access counts, and the core stays before it.
         """
         self._check_halted("step")
         with self._still():
@@ -138,7 +138,7 @@ class DebugTarget:
                 self._note_fault(fault)
 
     def reset(self, halt: bool) -> None:
-        """Reset core and peripherals; memory is kept. ``halt``: stay in front of the first
+        """Reset core and peripherals; memory is kept. ``halt``: stay before the first
         instruction, else run on.
 
         sp and pc come from the vector table where the flash starts (Arm DDI0403E B1.5.5), or the
@@ -180,7 +180,7 @@ class DebugTarget:
 
     @property
     def register_names(self) -> tuple[str, ...]:
-        """What `read_register` knows."""
+        """The names that `read_register` knows."""
         return self._registers.names
 
     def read_memory(self, address: int, size: int) -> bytes:
@@ -203,7 +203,7 @@ class DebugTarget:
     # -- breakpoints --------------------------------------------------------------------------
 
     def set_breakpoint(self, address: int) -> None:
-        """Halt in front of the instruction; set twice it has to be cleared twice."""
+        """Halt before the instruction; set twice it has to be cleared twice."""
         with self._still():
             self._breakpoints[address & ~1] += 1
             self.device.set_breakpoints(+self._breakpoints)
@@ -216,7 +216,7 @@ class DebugTarget:
             self.device.set_breakpoints(self._breakpoints)
 
     def set_watchpoint(self, address: int, size: int, access: Access) -> None:
-        """Halt in front of the core's accesses to memory (not of peripherals' registers)."""
+        """Halt before the core's accesses to memory (not of peripherals' registers)."""
         with self._still():
             self._watchpoints[address, size, access] += 1
             self._arm_watchpoints()
@@ -243,11 +243,11 @@ class DebugTarget:
                 if self._closing:
                     return
             while not self._runs_out():
-                while self._waiting:  # others have the core now
-                    time.sleep(_LOOK / 10)
+                while self._waiting:  # other threads use the core now
+                    time.sleep(_RETRY / 10)
 
     def _runs_out(self) -> bool:
-        """Let the core run until it halts (True) or somebody wants to have a look (False)."""
+        """Run the core until it halts (True) or another thread needs it (False)."""
         with self._core:
             if not self._halting:
                 resumed, self._resumed = self._resumed, False
@@ -257,7 +257,7 @@ class DebugTarget:
                     self._note(self._why())
                 except DeviceFault as fault:
                     self._note_fault(fault)
-                except BaseException as error:  # a peripheral's own error: to be seen, not lost
+                except BaseException as error:  # a peripheral's own error must not be lost
                     pc = self._registers.read("pc")
                     self._note_fault(DeviceFault("peripheral error", pc=pc, detail=str(error)))
             else:
@@ -290,10 +290,10 @@ class DebugTarget:
 
     @contextmanager
     def _still(self) -> Iterator[None]:
-        """The core stands still inside."""
+        """The core is halted inside."""
         self._waiting += 1
         try:
-            while not self._core.acquire(timeout=_LOOK):
+            while not self._core.acquire(timeout=_RETRY):
                 self.device.request_halt()
         finally:
             self._waiting -= 1

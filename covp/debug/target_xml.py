@@ -1,4 +1,4 @@
-"""What GDB is told of a target: its registers (target description) and its memory map, as XML.
+"""A target's registers (target description) and memory map as XML, for GDB.
 
 Formats: GDB manual, appendix G "Target Descriptions" (feature names in G.5) and 20.12 "Memory Map
 Format".
@@ -65,7 +65,7 @@ def gdb_registers(core: Core, known: Iterable[str]) -> list[GdbRegister]:
 
 
 def general_registers(registers: Iterable[GdbRegister]) -> list[GdbRegister]:
-    """Those of packet g; GDB reads the others one by one when they are looked at."""
+    """Those of packet g; GDB reads the others one by one when they are needed."""
     every = list(registers)
     return [register for register in every if register.feature == every[0].feature]
 
@@ -76,7 +76,7 @@ def _arm(core: Core) -> list[GdbRegister]:
     names = [*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr"]
     found = [GdbRegister(name, feature, (name,), types.get(name, "")) for name in names]
     if core.has("fpu"):
-        # single precision or not: GDB asks for all d registers and makes the s registers of them
+        # single precision or not: GDB requires all d registers and derives the s registers
         feature = "org.gnu.gdb.arm.vfp"
         for number in range(16):
             parts = (f"s{2 * number}", f"s{2 * number + 1}")

@@ -26,7 +26,7 @@ _TRAPS = frozenset({"illegal instruction", "breakpoint"})
 
 @dataclass(frozen=True)
 class BoardState:
-    """What `Board.save_state` keeps; opaque."""
+    """The content of a `Board.save_state`; opaque."""
 
     memories: tuple[NDArray[np.uint8], ...]
     clock: ClockState
@@ -58,7 +58,7 @@ class Board:
         self.platform = platform
         self.symbols = Symbols()
         self.memories = [Memory.of(region) for region in platform.memory]
-        # What follows calls back only after the cores are made.
+        # None of these is called before the cores are made.
         self.clock = Clock(
             lambda: self.current.cycles,
             lambda cycles: self.current.skip(cycles),
@@ -161,7 +161,7 @@ class Board:
         return None
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes have changed: every core forgets what it translated from them."""
+        """Bytes have changed: every core forgets the code translated from them."""
         for core in self.cores:
             core.forget_code(address, size)
 
@@ -211,7 +211,7 @@ class Board:
             # drivers trap when a unit reports an error
             for name, (_, model) in self.shared.peripherals.items():
                 if isinstance(model, JobUnit) and model.refusal:
-                    fault.detail += f"; {name} refused its job: {model.refusal}"
+                    fault.detail += f"; {name} rejected its job: {model.refusal}"
         fault.registers = core.registers()
         if fault.pc is not None:
             fault.symbol, fault.source = self.symbols.locate(fault.pc)
@@ -235,7 +235,7 @@ class Board:
         )
 
     def load_state(self, state: BoardState) -> None:
-        """Go back to a saved state: what runs from there runs as it did, to the instruction.
+        """Go back to a saved state, from which programs run as before, to the instruction.
 
         Raises:
             DeviceError: the board is closed or runs, or has other peripherals or custom

@@ -41,9 +41,9 @@ class Bus:
     """Reads and writes of one bus master. Addresses are the core's.
 
     Args:
-        memories: what there is.
+        memories: all that can be addressed.
         master: name used in faults.
-        wrote: told the address and size of every write, so that translated code is forgotten.
+        wrote: called with the address and size of every write, so that translated code is forgotten.
     """
 
     def __init__(

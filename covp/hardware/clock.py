@@ -72,7 +72,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class ClockState:
-    """What `Clock.save_state` keeps; events by identity."""
+    """The content of a `Clock.save_state`; events by identity."""
 
     skipped: int
     events: tuple[tuple[Event, bool], ...]
@@ -137,7 +137,7 @@ class Clock:
     # -- events -------------------------------------------------------------------------------
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
-        """Schedule a callback at a cycle; one that is over fires at the next opportunity.
+        """Schedule a callback at a cycle; one in the past fires at the next opportunity.
 
         Cores notice between two blocks of code, so that an interrupt raised by the event may come
         some instructions later.
@@ -159,7 +159,7 @@ class Clock:
         return first
 
     def run_due(self) -> bool:
-        """Fire what is due, in the order of time; whether there was anything."""
+        """Fire all that is due, in the order of time; whether there was anything."""
         fired = self._outside.has_posted
         self._outside.run_posted()
         while (cycle := self.next_event) is not None and cycle <= self._reached():
@@ -176,9 +176,9 @@ class Clock:
     def wait_until(self, cycle: int) -> int:
         """Stall the core until ``cycle``; returns the cycles that passed.
 
-        The time is skipped ahead, not simulated: it counts as cycles and as no instruction. What
-        is due in between fires, unless another core has not got there: then it fires later, when
-        that one has. Returns at once for a cycle that is over.
+        The time is skipped ahead, not simulated: it counts as cycles and as no instruction. Events
+        in between fire, unless another core has not reached them: then they fire when it has.
+        Returns at once for a cycle in the past.
         """
         start = self.now
         while (due := self.next_event) is not None and due < cycle:
@@ -216,7 +216,7 @@ class Clock:
         self.advance(participant)
 
     def leave(self, participant: Participant) -> None:
-        """Advance it no more. No effect on one that did not join."""
+        """Stop advancing it. No effect on one that did not join."""
         self._members = [m for m in self._members if m.participant is not participant]
 
     def advance(self, participant: Participant) -> None:
@@ -269,7 +269,7 @@ class Clock:
         )
 
     def load_state(self, state: ClockState) -> None:
-        """Go back to a saved state; what was posted from outside stays."""
+        """Go back to a saved state; posts from outside stay."""
         self.skipped = state.skipped
         self._events = [event for event, _ in state.events]
         for event, cancelled in state.events:

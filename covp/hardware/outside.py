@@ -38,10 +38,10 @@ class OutsideSource:
 
 
 class OutsideQueue:
-    """What was posted and not yet called, and the sources that are open.
+    """The callbacks that were posted and not yet called, and the open sources.
 
     Args:
-        notify: ends the running core's block chain; called with the queue's lock held, from the
+        notify: stops the running core before its next block; called with the queue's lock held, from the
             posting thread.
     """
 
@@ -81,12 +81,12 @@ class OutsideQueue:
             if self._closed:
                 return
             self._posted.append(fire)
-            # after the append: whoever misses the notice finds the callback, see `Clock.at`
+            # after the append: a core that misses the notice finds the callback; see `Clock._plan`
             self._notify()
             self._changed.notify_all()
 
     def run_posted(self) -> None:
-        """Call what was posted, in order; in the simulation's thread."""
+        """Call the posted callbacks, in order; in the simulation's thread."""
         while self._posted:
             self._posted.popleft()()
 
@@ -108,7 +108,7 @@ class OutsideQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The simulation is over: what is posted from now on is ignored."""
+        """The simulation is over: later posts are ignored."""
         with self._changed:
             self._closed = True
             self._posted.clear()

@@ -24,9 +24,9 @@ STATE_WORDS = 16
 _MASK = 0xFE00707F
 _MOST_NUMBERS = 4095
 _LONGEST_RUN, _MOST_QUIET_CYCLES = 32, 100
-"""What is counted for a block of them stays below 16 bits."""
+"""With these limits the counts of a block of them stay below 16 bits."""
 _LOOK_AHEAD = 4096
-"""Bytes of straight-line code that are looked through at once."""
+"""Bytes of straight-line code that are searched at once."""
 _ILLEGAL_INSTRUCTION = 2
 _PRELUDE = f"""
 #include <stdbool.h>
@@ -46,7 +46,7 @@ typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
 
 @dataclass(frozen=True)
 class CustomState:
-    """What `CustomInstructions.save_state` keeps.
+    """The content of a `CustomInstructions.save_state`.
 
     Attributes:
         units: name to the instructions and the state of a unit.
@@ -79,7 +79,7 @@ class _Unit:
 
 
 def _leaves(bits: int) -> bool:
-    """Whether control never goes on behind an instruction, or it is none (0).
+    """Whether control never goes on after an instruction, or it is none (0).
 
     JAL and JALR that link nothing, C.J, C.JR and whatever is SYSTEM: ISA chapters 2 and 16.
     """
@@ -93,17 +93,17 @@ def _leaves(bits: int) -> bool:
 class CustomInstructions:
     """The custom instructions of one emulated core.
 
-    An instruction stays as it is in memory until it, or straight-line code in front of it, is
-    executed for the first time. Then the emulator refuses it, and `meet` replaces it by what the
-    counter knows how to carry out (custom.h). `original` gives the bytes as the program wrote
+    An instruction stays as it is in memory until it, or straight-line code before it, is executed
+    for the first time. Then the emulator rejects it, and `meet` replaces it by a word from which
+    the counter knows what to execute (custom.h). `original` returns the bytes as the program wrote
     them; only the emulated program itself, and bus masters, see the patch. A copy they make of
-    whole functions works. A program that stores over one of several in a row loses those in front
-    of it in that row; `restore` takes care of it where the host writes.
+    whole functions works. A program that stores over one of several in a row loses those before it
+    in that row; where the host writes, `restore` prevents that.
 
     Args:
-        core: says whether there can be any.
+        core: only RISC-V cores can have any.
         engine: the core.
-        counter: carries them out.
+        counter: executes them.
         memories: where code is.
         rules: the counter's, without custom instructions.
     """
@@ -132,7 +132,7 @@ class CustomInstructions:
                 "choose a platform with a RISC-V core"
             )
         if unit_name in self._units:
-            raise DeviceError(f"unit {unit_name} is there already; remove it first")
+            raise DeviceError(f"unit {unit_name} already exists; remove it first")
         taken = {i.match: f"{i.name} of {name}" for name, u in self._units.items()
                  for i in u.instructions}  # fmt: skip
         names: set[str] = set()
@@ -159,7 +159,7 @@ class CustomInstructions:
         self._changed(unit)
 
     def uses(self, unit_name: str) -> dict[str, int]:
-        """How often each instruction of a unit was carried out since it was added."""
+        """Executions of each instruction of a unit since it was added."""
         return {
             instruction.name: sum(
                 self._counter.custom_uses(number)
@@ -175,7 +175,7 @@ class CustomInstructions:
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
 
     def save_state(self) -> CustomState:
-        """The units' state and what is patched; the patches themselves are in memory."""
+        """The units' state and the patched addresses; the patches themselves are in memory."""
         return CustomState(
             {name: (unit.instructions, bytes(unit.state)) for name, unit in self._units.items()},
             dict(self._bits),
@@ -211,7 +211,7 @@ class CustomInstructions:
         return self._by_match.get(bits & _MASK)
 
     def _changed(self, unit: _Unit) -> None:
-        """A unit came or went: what is patched does something else, or is refused."""
+        """A unit came or went: its patched instructions do something else, or are illegal."""
         self._by_match = {
             instruction.match: (there, instruction)
             for there in self._units.values()
@@ -223,8 +223,8 @@ class CustomInstructions:
                 self._attach(bits)
         known = [Rule(4, _MASK, match, i.cycles) for match, (_, i) in self._by_match.items()]
         gone = {bits & _MASK for bits in self._numbers if self._find(bits) is None}
-        refused = [Rule(4, _MASK, match, flags=SPECIAL) for match in sorted(gone)]
-        self._counter.change_rules((*known, *refused, *self._rules))
+        illegal = [Rule(4, _MASK, match, flags=SPECIAL) for match in sorted(gone)]
+        self._counter.change_rules((*known, *illegal, *self._rules))
 
     def _attach(self, bits: int) -> int:
         found = self._find(bits)
@@ -236,9 +236,9 @@ class CustomInstructions:
         )
 
     def meet(self, address: int, exception: int) -> bool:
-        """The core did not take the instruction at an address: whether it is a custom one.
+        """Whether the instruction that the emulator rejected at an address is a custom one.
 
-        If so it will be carried out when the core goes on from there.
+        If so it will be executed when the core goes on from there.
         """
         if exception != _ILLEGAL_INSTRUCTION or not self._units:
             return False
@@ -249,9 +249,9 @@ class CustomInstructions:
         return True
 
     def _patch_from(self, address: int) -> int:
-        """Patch the instruction and those behind it that straight-line code reaches; its end.
+        """Patch the instruction and those after it in straight-line code; the end of that.
 
-        Being refused one by one would cost an exception each. What lies behind a jump may be data.
+        One by one they would cost an exception each. After a jump there may be data.
         """
         start, run = address, 0
         while address < start + _LOOK_AHEAD:
@@ -271,13 +271,13 @@ class CustomInstructions:
         return address
 
     def _may_be_quiet(self, address: int, bits: int) -> bool:
-        """Whether an instruction writes no register and has another one behind it."""
-        found, behind = self._find(bits), self._counter.opcode(address + 4)
+        """Whether an instruction writes no register and another one follows it."""
+        found, following = self._find(bits), self._counter.opcode(address + 4)
         assert found is not None
-        if bits >> 7 & 31 or found[1].cycles > _MOST_QUIET_CYCLES or self._find(behind) is None:
+        if bits >> 7 & 31 or found[1].cycles > _MOST_QUIET_CYCLES or self._find(following) is None:
             return False
         # that one has to be patched as well
-        return behind in self._numbers or len(self._numbers) + 1 < _MOST_NUMBERS
+        return following in self._numbers or len(self._numbers) + 1 < _MOST_NUMBERS
 
     def _patch(self, address: int, bits: int, quiet: bool) -> None:
         if bits not in self._numbers:
@@ -300,7 +300,7 @@ class CustomInstructions:
     def restore(self, address: int, size: int) -> None:
         """Take the patches out of memory that is about to be written.
 
-        Those directly in front go too: they may rely on one behind them.
+        Those directly before go too: they may rely on one that follows.
         """
         while address - 4 in self._bits:
             address, size = address - 4, size + 4

@@ -39,7 +39,7 @@ from covp.timing.tables import core_rules
 
 @dataclass(frozen=True)
 class CoreState:
-    """What `EmulatedCore.save_state` keeps; opaque."""
+    """The content of an `EmulatedCore.save_state`; opaque."""
 
     registers: UcContext
     counter: CounterState
@@ -174,7 +174,7 @@ class EmulatedCore:
             self.counter.request_stop()
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes of memory have changed: what was translated from them is wrong."""
+        """Bytes of memory have changed: forget the code translated from them."""
         if size:
             self.engine.ctl_remove_cache(address, address + size)
 
@@ -252,7 +252,7 @@ class EmulatedCore:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> CoreState:
-        """All that the next instruction depends on, but memory. Only while it does not run.
+        """All but memory that the next instruction depends on. Only while it does not run.
 
         Translated code is forgotten, so that blocks of code are the same after it as after
         `load_state`: events fire between blocks.

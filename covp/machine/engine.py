@@ -45,7 +45,7 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     """A new engine for the core, nothing mapped.
 
     Args:
-        virtual_tlb: let a UC_HOOK_TLB_FILL hook say what pages may do; needed for fast stores.
+        virtual_tlb: a UC_HOOK_TLB_FILL hook sets the permissions of pages; needed for fast stores.
 
     Raises:
         DeviceError: the emulator does not know the core.

@@ -1,4 +1,4 @@
-"""`Execution`: runs an emulated core, and does what the emulator leaves to its host."""
+"""`Execution`: runs an emulated core, and does the parts that the emulator leaves to its host."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Execution:
             self._raise_fault,
             # No error: the counter stopped before an instruction that needs the host, ...
             self._attend,
-            # ... or for a limit, an event, a request: nothing happened at the pc. ...
+            # ... or for a limit, an event, a request. ...
             self._pass_limit,
             # ... Else the emulator itself ended the run: at `stop`, or after a WFI.
             self._fall_asleep,
@@ -145,7 +145,7 @@ class Execution:
             the pc to go on from; after a WFI `asleep` is set.
 
         Raises:
-            DeviceFault, and whatever a peripheral raised: what ended the program.
+            DeviceFault, or the exception of a peripheral's model, which ended the program.
         """
         self.at_breakpoint = False
         if not masked:

@@ -21,7 +21,7 @@ _ACCESS_KINDS: dict[int, FaultKind] = {
 # Exception numbers as the emulator reports them.
 _ARM_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     1: ("illegal instruction", "undefined instruction"),
-    2: ("unhandled exception", "SVC, and no handler takes it"),
+    2: ("unhandled exception", "SVC, and there is no handler"),
     3: ("unmapped fetch", "the instruction cannot be fetched"),
     4: ("misaligned access", "this core needs aligned addresses here"),
     7: ("breakpoint", "BKPT"),
@@ -37,8 +37,8 @@ _RISCV_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     5: ("unmapped read", ""),
     6: ("misaligned access", "store"),
     7: ("unmapped write", ""),
-    8: ("unhandled exception", "ecall, and no handler takes it"),
-    11: ("unhandled exception", "ecall, and no handler takes it"),
+    8: ("unhandled exception", "ecall, and there is no handler"),
+    11: ("unhandled exception", "ecall, and there is no handler"),
 }
 _SVC = 2
 _RISCV_PAST = (2, 3, 8, 11)
@@ -47,7 +47,7 @@ _EBREAK = (0x00100073, 0x9002)
 
 
 class FaultReader:
-    """Turns what the counter's hooks and the emulator's status show into faults.
+    """Makes faults from the counter's hooks and the emulator's status.
 
     Args:
         platform: its memory map.

@@ -27,7 +27,7 @@ _POLLING = 64
 
 @dataclass(frozen=True)
 class MmioState:
-    """What `MmioPort.save_state` keeps."""
+    """The content of an `MmioPort.save_state`."""
 
     last_access: tuple[int, int]
     polled: tuple[Peripheral, int, int] | None
@@ -39,7 +39,7 @@ class MmioPort:
 
     Args:
         core, engine, counter, interrupts: of the core.
-        maps: where peripherals are looked for: the core's own, then the shared ones.
+        maps: the core's own peripherals, which come first, and the shared ones.
         clock: of the board.
         control: what ends the run.
 
@@ -220,11 +220,11 @@ class MmioPort:
         return f"{peripheral.name}.{register.name if register else hex(offset)}"
 
     def forget_polls(self) -> None:
-        """Another core has run, which may have changed what is polled."""
+        """Another core has run, which may have changed the value that is polled."""
         self._polls = 0
 
     def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
-        """Raises DeviceFault: nothing will ever change what is read."""
+        """Raises DeviceFault: nothing will ever change the value."""
         polled = (peripheral, offset, value)
         self._polls = self._polls + 1 if polled == self._polled else 0
         self._polled = polled
@@ -239,7 +239,7 @@ class MmioPort:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> MmioState:
-        """What the next access depends on; `pending` and `locating` never outlast a run."""
+        """All that the next access depends on; `pending` and `locating` never outlast a run."""
         return MmioState(self._last_access, self._polled, self._polls)
 
     def load_state(self, state: MmioState) -> None:

@@ -37,7 +37,7 @@ _STATE = (
 
 @dataclass(frozen=True)
 class _Frame:
-    """What exception entry saves, the stack register and address it goes to, and EXC_RETURN."""
+    """The words that exception entry saves, their stack and address, and EXC_RETURN."""
 
     stack: str
     address: int
@@ -108,7 +108,7 @@ class Nvic:
         return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
 
     def wakes(self) -> bool:
-        """WFI ends with what would preempt, were PRIMASK clear."""
+        """WFI ends with an exception that would preempt, were PRIMASK clear."""
         exception = self._first()
         return exception is not None and self._group(exception) < self._running(masked=False)
 

@@ -1,8 +1,8 @@
-"""Where the emulator keeps x0..x31: native code reads and writes them there, not by a call.
+"""The host address of x0..x31: native code reads and writes them there, not by a call.
 
-Unicorn does not tell. Its handle points to a structure that points to the processor's, which holds
+Unicorn does not report it. Its handle points to a structure that points to the processor's, which holds
 them in a row (`target_ulong gpr[32]` of QEMU's CPURISCVState); where, depends on how the library
-was built. So the row is looked for: a pattern is written to the registers and searched behind the
+was built. So the row is searched: a pattern is written to the registers and looked up at the
 pointers of the first structure, with reads that cannot crash. That needs Linux; elsewhere, and
 where nothing is found, Unicorn's functions are called, at 7 ns more for each custom instruction.
 """
@@ -25,7 +25,7 @@ _STEPS = (0x01010101, 0x03050709)
 
 
 def find_registers(engine: Uc) -> int | None:
-    """The host address of x0 of an RV32 engine, x1 behind it, ...; None if it cannot be known.
+    """The host address of x0 of an RV32 engine, followed by x1, ...; None if it cannot be known.
 
     The registers keep their values.
     """
@@ -76,7 +76,7 @@ def _is_alive(engine: Uc, address: int) -> bool:
 
 
 def _read(memory: int, address: int, size: int) -> bytes:
-    """What can be read from there: fewer bytes at the end of a mapping, none outside."""
+    """The readable bytes from there: fewer at the end of a mapping, none outside."""
     try:
         return os.pread(memory, size, address) if 0 < address < 1 << 63 else b""
     except OSError:

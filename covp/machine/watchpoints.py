@@ -1,4 +1,4 @@
-"""`Watchpoints`: stop the emulated core in front of accesses to chosen memory."""
+"""`Watchpoints`: stop the emulated core before accesses to chosen memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class WatchHit:
-    """The access that was stopped: its first byte, size and direction, and what it met."""
+    """The access that was stopped: its first byte, size and direction, and the watch that it met."""
 
     address: int
     size: int
@@ -42,7 +42,7 @@ class Watchpoints:
     """The watched memory of one emulator; without any there is no cost.
 
     The emulator stops an access only when it is done, with the pc still at the instruction. A
-    store is undone here, so that the core stands in front of it.
+    store is undone here, so that the core is halted before it.
 
     Attributes:
         hit: the access that ended the latest run, or None.
