@@ -56,7 +56,7 @@ class StLink:
         self._commands = self._debug_commands()
 
     def serve(self, client: socket.socket) -> None:
-        """Answer until the client has gone. Raises ConnectionError: the bytes received are no command."""
+        """Answer until the client has gone. Raises ConnectionError: it sent no known command."""
         while kind := client.recv(1):
             length = _LENGTHS.get(kind[0])
             if length is None:

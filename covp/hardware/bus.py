@@ -43,7 +43,7 @@ class Bus:
     Args:
         memories: all that can be addressed.
         master: name used in faults.
-        wrote: called with the address and size of every write, so that translated code is forgotten.
+        wrote: called with the address and size of every write: translated code is out of date.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ class OutsideQueue:
     """The callbacks that were posted and not yet called, and the open sources.
 
     Args:
-        notify: stops the running core before its next block; called with the queue's lock held, from the
-            posting thread.
+        notify: stops the running core before its next block; called from the posting thread,
+            with the queue's lock held.
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:

@@ -1,9 +1,9 @@
 """The host address of x0..x31: native code reads and writes them there, not by a call.
 
-Unicorn does not report it. Its handle points to a structure that points to the processor's, which holds
-them in a row (`target_ulong gpr[32]` of QEMU's CPURISCVState); where, depends on how the library
-was built. So the row is searched: a pattern is written to the registers and looked up at the
-pointers of the first structure, with reads that cannot crash. That needs Linux; elsewhere, and
+Unicorn does not report it. Its handle points to a structure that points to the processor's, which
+holds them in a row (`target_ulong gpr[32]` of QEMU's CPURISCVState); where, depends on how the
+library was built. So the row is searched: a pattern is written to the registers and looked up at
+the pointers of the first structure, with reads that cannot crash. That needs Linux; elsewhere, and
 where nothing is found, Unicorn's functions are called, at 7 ns more for each custom instruction.
 """
 

@@ -30,7 +30,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class WatchHit:
-    """The access that was stopped: its first byte, size and direction, and the watch that it met."""
+    """The access that was stopped: first byte, size, direction, and the watch that it met."""
 
     address: int
     size: int

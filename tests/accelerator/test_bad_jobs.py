@@ -229,7 +229,7 @@ def test_a_driver_whose_job_is_refused_is_told_why(platform: str, wait: str) -> 
 
     with covp.Session(platform) as session:
         program = covp.compile(LAYER.graph(), platform, [Refusing({"wait": wait})])
-        with pytest.raises(DeviceFault, match=r"mac\S* refused its job: size \(says check\(\)\)"):
+        with pytest.raises(DeviceFault, match=r"mac\S* rejected its job: size \(says check\(\)\)"):
             session.load(program).run(*LAYER.inputs())
 
 
@@ -239,7 +239,7 @@ def test_a_refused_operand_is_named() -> None:
             image, _, target = steps[0].arguments
             return [CCall(steps[0].function, steps[0].header, (image, target, target))]
 
-    with pytest.raises(DeviceFault, match=r"refused its job: overlap \(OUTPUT with INPUT\)"):
+    with pytest.raises(DeviceFault, match=r"rejected its job: overlap \(OUTPUT with INPUT\)"):
         run(Overlapping())
 
 

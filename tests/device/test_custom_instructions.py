@@ -593,7 +593,7 @@ def test_wrong_fields(changes, message):
 
 def test_what_cannot_be_added(loaded):
     device = loaded("nop").device
-    with pytest.raises(DeviceError, match="there already"):
+    with pytest.raises(DeviceError, match="already exists"):
         device.add_instructions("dsp", [])
     with pytest.raises(DeviceError, match="dot of dsp"):
         device.add_instructions("new", [replace(DOT, name="same")])

@@ -183,7 +183,7 @@ def test_a_driver_that_does_not_wait_is_a_wrong_result() -> None:
 def test_a_job_that_the_unit_refuses_is_a_fault_in_the_driver() -> None:
     failure = str(_failure(ForgetsARegister).failure)
     assert "covp_job_refused" in failure
-    assert "refused its job: address (INPUT: " in failure
+    assert "rejected its job: address (INPUT: " in failure
 
 
 def test_a_write_behind_the_output_is_damage() -> None:
