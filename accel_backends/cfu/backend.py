@@ -15,7 +15,7 @@ from covp.accelerator import (
     CoreKernel,
     Limit,
     Parameter,
-    Words,
+    RegisterImage,
     Workspace,
 )
 from covp.accelerator.call import Step
@@ -99,7 +99,7 @@ class Cfu(AcceleratorBackend):
         if not layer.depthwise:
             return CoreKernel(frozenset({FEATURE}))
         row = (layer.in_width + layer.padding.left + layer.padding.right) * layer.in_channels
-        image = Words("image", _image(layer))
+        image = RegisterImage("image", _image(layer))
         rows = Workspace(layer.kernel[0] * row)
         return CCall(
             "cfu_depthwise",

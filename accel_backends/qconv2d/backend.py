@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.call import Argument, CCall, Constant, Requantize, Step, Words, Workspace
+from covp.accelerator.call import (
+    Argument,
+    CCall,
+    Constant,
+    RegisterImage,
+    Requantize,
+    Step,
+    Workspace,
+)
 from covp.accelerator.declared import TIMING, WAIT
 from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
@@ -96,7 +104,9 @@ class QConv2dBackend(AcceleratorBackend):
 
     def _call(self, job: QuantizedConv2D, match: Match, result: Argument) -> CCall:
         image = register_image(job, bool(self.values["requantize"]))
-        words = Words("job", tuple((register.name, image[register.name]) for register in IMAGE))
+        words = RegisterImage(
+            "job", tuple((register.name, image[register.name]) for register in IMAGE)
+        )
         return CCall(f"{self.name}_run", f"{self.name}.h", (words, match.bindings["input"], result))
 
     def driver(self, base: int) -> Mapping[str, str]:

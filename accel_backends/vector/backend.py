@@ -16,8 +16,8 @@ from covp.accelerator import (
     Job,
     Limit,
     Parameter,
-    Part,
-    Words,
+    RegisterImage,
+    TensorSlice,
     number,
     result,
     table,
@@ -150,14 +150,14 @@ class Vector(Accelerator):
             return steps
         assert isinstance(call, CCall)
         image, *tensors = call.arguments
-        assert isinstance(image, Words)
+        assert isinstance(image, RegisterImage)
         return [
             CCall(
                 call.function,
                 call.header,
                 (
                     _shorter(image, min(buffer, size - start)),
-                    *(Part(t, start) for t in tensors if isinstance(t, Tensor)),
+                    *(TensorSlice(t, start) for t in tensors if isinstance(t, Tensor)),
                 ),
             )
             for start in range(0, size, buffer)
@@ -188,9 +188,9 @@ class Vector(Accelerator):
         return _operands(job) * (3 if job.OPERATION == SOFTMAX else 1)
 
 
-def _shorter(image: Words, elements: int) -> Words:
+def _shorter(image: RegisterImage, elements: int) -> RegisterImage:
     words = tuple((n, elements if n == "COLUMNS" else word) for n, word in image.words)
-    return Words(image.name, words)
+    return RegisterImage(image.name, words)
 
 
 def _elementwise(job: Any) -> NDArray[Any]:

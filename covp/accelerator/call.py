@@ -27,12 +27,12 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """A constant array of register-sized words (``const uintptr_t *``): a ready register image.
+class RegisterImage:
+    """A constant array of words (``const uintptr_t *``): the values of registers in a row.
 
     Attributes:
         name: of the array.
-        words: what each word is for, and its value: unsigned 32 bits or a constant's address.
+        words: the name of each register, and its value: unsigned 32 bits or a constant's address.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Words:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A place inside a tensor or workspace: what tiled calls are passed.
+class TensorSlice:
+    """A tensor or workspace from an offset on, for calls that a layer is cut into.
 
     Attributes:
         whole: a tensor or workspace.
@@ -52,7 +52,7 @@ class Part:
     offset: int
 
 
-Argument = Part | Tensor | Workspace | Constant | Words | int | float
+Argument = TensorSlice | Tensor | Workspace | Constant | RegisterImage | int | float
 
 
 @dataclass(frozen=True)

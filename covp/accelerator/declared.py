@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.call import Argument, CCall, Constant, Step, Words
+from covp.accelerator.call import Argument, CCall, Constant, RegisterImage, Step
 from covp.accelerator.job_driver import driver_files
 from covp.accelerator.layer_registers import (
     check_tensors,
@@ -265,7 +265,7 @@ class Accelerator(AcceleratorBackend):
             check_tensors(operands, numbers, [*tensors, match.outputs[0]])
         except ValueError as error:
             raise self._wrong(match, str(error)) from error
-        image = Words("image", tuple(words))
+        image = RegisterImage("image", tuple(words))
         varying = [number.word(values[number.name]) for number in self.job.varying]
         arguments: list[Argument] = [image, *tensors, match.outputs[0], *varying]
         return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))

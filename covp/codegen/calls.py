@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.argument_visitor import ArgumentVisitor
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.call import Argument as CallArgument
 from covp.accelerator.call import (
     CCall,
     Constant,
     CoreKernel,
-    Part,
+    RegisterImage,
     Requantize,
     Step,
-    Words,
+    TensorSlice,
     Workspace,
 )
 from covp.accelerator.partition import Placement
@@ -85,7 +85,7 @@ def _checked(lowered: object, where: str) -> Sequence[Step]:
     return steps
 
 
-class _Expressions:
+class _Expressions(ArgumentVisitor[str]):
     """C expressions of a call's arguments; collects what they need while they are written.
 
     Attributes:
@@ -96,10 +96,10 @@ class _Expressions:
     def __init__(
         self, where: str, inputs: Sequence[Tensor] = (), outputs: Sequence[Tensor] = ()
     ) -> None:
-        self.where, self.inputs, self.outputs = where, inputs, outputs
+        super().__init__(where)
+        self.inputs, self.outputs = inputs, outputs
         self.definitions: list[str] = []
         self.arguments: dict[str, Argument] = {}
-        self._names: dict[int, str] = {}
         self._used: set[str] = set()
 
     def call(self, step: CCall) -> str:
@@ -107,78 +107,79 @@ class _Expressions:
         arguments = ", ".join(self.value(argument) for argument in step.arguments)
         return f"    {step.function}({arguments});"
 
-    def value(self, argument: CallArgument) -> str:
-        """An argument as a C expression; defines or declares what it needs."""
-        if isinstance(argument, (bool, int, np.integer)):
-            return str(int(argument))
-        if isinstance(argument, (float, np.floating)):
-            return c_float(float(argument))
-        if id(argument) in self._names:
-            return self._names[id(argument)]
-        if isinstance(argument, Constant):
-            return self._array(argument, argument.name, argument.data)
-        if isinstance(argument, Words):
-            return self._words(argument)
-        if isinstance(argument, Part):
-            cast = "(uint8_t *)" if isinstance(argument.whole, Workspace) else ""
-            return f"({cast}{self.value(argument.whole)} + {self._offset(argument)})"
-        if isinstance(argument, Workspace):
-            return self._parameter(argument, "scratch", Scratch(argument.nbytes))
-        if not isinstance(argument, Tensor):
-            raise AcceleratorError(
-                f"{self.where}: {argument!r} cannot be passed to a driver; tensors, constants, "
-                "words, workspace and numbers can"
-            )
-        if argument.data is not None:
-            return self._array(argument, f"constant_{c_name(argument.name)}", argument.data)
-        written = any(argument is output for output in self.outputs)
-        if not written and not any(argument is known for known in self.inputs):
-            raise AcceleratorError(
-                f"{self.where}: tensor {argument.name} is no input and no output of the match; "
-                "what lies between its operators needs a Workspace"
-            )
-        return self._parameter(argument, "output" if written else "input", argument)
+    def number(self, value: int | float) -> str:
+        """A literal."""
+        return c_float(value) if isinstance(value, float) else str(value)
 
-    def _offset(self, part: Part) -> int:
+    def constant(self, constant: Constant) -> str:
+        """A static array."""
+        return self._array(constant.name, constant.data)
+
+    def image(self, image: RegisterImage) -> str:
+        """A static array of words."""
+        lines = []
+        for label, word in image.words:
+            value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self.value(word)
+            cast = "" if isinstance(word, int) else "(uintptr_t)"
+            lines.append(f"    {cast}{value}, /* {label} */")
+        name = self._name(image.name)
+        self.definitions.append(
+            f"static const uintptr_t {name}[{len(lines)}] = {{\n" + "\n".join(lines) + "\n};\n"
+        )
+        return name
+
+    def slice(self, part: TensorSlice) -> str:
+        """A pointer into its whole."""
+        cast = "(uint8_t *)" if isinstance(part.whole, Workspace) else ""
+        return f"({cast}{self.value(part.whole)} + {self._offset(part)})"
+
+    def workspace(self, workspace: Workspace) -> str:
+        """A parameter of the function, from the memory planner."""
+        return self._parameter("scratch", Scratch(workspace.nbytes))
+
+    def tensor(self, tensor: Tensor) -> str:
+        """A parameter of the function, or a static array.
+
+        Raises:
+            AcceleratorError: the tensor is neither an input nor an output of the match.
+        """
+        if tensor.data is not None:
+            return self._array(f"constant_{c_name(tensor.name)}", tensor.data)
+        written = any(tensor is output for output in self.outputs)
+        if not written and not any(tensor is known for known in self.inputs):
+            raise AcceleratorError(
+                f"{self.where}: tensor {tensor.name} is no input and no output of the match; "
+                "tensors between its operators need a Workspace"
+            )
+        return self._parameter("output" if written else "input", tensor)
+
+    def _offset(self, part: TensorSlice) -> int:
         whole = part.whole
         size = whole.nbytes if isinstance(whole, Workspace) else whole.size
         if not (isinstance(part.offset, (int, np.integer)) and 0 <= part.offset < size):
             what = "a workspace" if isinstance(whole, Workspace) else whole.name
             raise AcceleratorError(
-                f"{self.where}: a Part at {part.offset!r} of {what}, which ends at {size}"
+                f"{self.where}: a TensorSlice at {part.offset!r} of {what}, which ends at {size}"
             )
         return int(part.offset)
 
-    def _name(self, wanted: object, stem: str) -> str:
-        """A fresh C name for an object."""
+    def _name(self, stem: str) -> str:
+        """A C name that is not used yet."""
         name, number = stem, 1
         while name in self._used:
             number += 1
             name = f"{stem}_{number}"
         self._used.add(name)
-        self._names[id(wanted)] = name
         return name
 
-    def _parameter(self, wanted: object, stem: str, argument: Argument) -> str:
-        name = self._name(wanted, stem)
+    def _parameter(self, stem: str, argument: Argument) -> str:
+        name = self._name(stem)
         self.arguments[name] = argument
         return name
 
-    def _array(self, wanted: object, stem: str, data: NDArray[Any]) -> str:
-        name = self._name(wanted, stem)
+    def _array(self, stem: str, data: NDArray[Any]) -> str:
+        name = self._name(stem)
         self.definitions.append(c_array(name, data))
-        return name
-
-    def _words(self, argument: Words) -> str:
-        lines = []
-        for label, word in argument.words:
-            value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self.value(word)
-            cast = "" if isinstance(word, int) else "(uintptr_t)"
-            lines.append(f"    {cast}{value}, /* {label} */")
-        name = self._name(argument, argument.name)
-        self.definitions.append(
-            f"static const uintptr_t {name}[{len(lines)}] = {{\n" + "\n".join(lines) + "\n};\n"
-        )
         return name
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.argument_visitor import ArgumentVisitor
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
-from covp.accelerator.call import CCall, Constant, Part, Requantize, Words, Workspace
+from covp.accelerator.call import CCall, Constant, RegisterImage, Requantize, TensorSlice, Workspace
 from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.offload import accelerator_places, checked_driver, split_graph
 from covp.device.virtual import VirtualDevice
@@ -116,16 +117,16 @@ class DriverBench:
             raise AcceleratorError(f"accelerator {self.backend.name}: {error}") from None
 
 
-class _LayerMemory:
+class _LayerMemory(ArgumentVisitor[int | float]):
     """The memory of one layer: every buffer between guard bytes."""
 
     def __init__(self, bench: DriverBench, gap: int, values: dict[int, NDArray[Any]]) -> None:
+        super().__init__(f"accelerator {bench.backend.name}")
         self.bench, self.gap, self.values = bench, gap, values
         self.base, self.size = bench.arena()
-        self.image = np.full(self.size, _GUARD, np.uint8)
+        self.content = np.full(self.size, _GUARD, np.uint8)
         self._used = 0
         self._addresses: dict[int, int] = {}
-        self._keep: list[object] = []
         self._started = self._loaded = False
         self._written: list[tuple[int, int]] = []
 
@@ -138,10 +139,7 @@ class _LayerMemory:
             raise AcceleratorError(
                 f"accelerator {self.bench.backend.name}: covp verify cannot execute {step!r}"
             )
-        arguments = [
-            float(given) if isinstance(given, (float, np.floating)) else self._word(given)
-            for given in step.arguments
-        ]
+        arguments = [self.value(given) for given in step.arguments]
         self._store()
         self.bench.call(step.function, arguments)
 
@@ -150,7 +148,7 @@ class _LayerMemory:
     ) -> tuple[list[NDArray[Any]], list[int], list[tuple[int, int]]]:
         """The results, the damaged addresses and the buffers of an `Outcome`."""
         raw = np.frombuffer(self.bench.session.read(self.base, self.size), np.uint8)
-        expected = self.image.copy()
+        expected = self.content.copy()
         results = []
         for tensor in outputs:
             start = self._addresses[id(tensor)] - self.base
@@ -161,32 +159,35 @@ class _LayerMemory:
         damage = [self.base + int(i) for i in np.flatnonzero(raw != expected)]
         return results, damage, [(self.base + start, size) for start, size in self._written]
 
-    def _word(self, argument: Any) -> int:
-        if isinstance(argument, (bool, int, np.integer)):
-            return int(argument)
-        if isinstance(argument, Part):
-            whole = argument.whole
-            size = whole.dtype.itemsize if isinstance(whole, Tensor) else 1
-            return self._word(whole) + argument.offset * size
-        if id(argument) in self._addresses:
-            return self._addresses[id(argument)]
-        if isinstance(argument, Tensor):
-            value = self.values.get(id(argument))
-            data = None if value is None else np.ascontiguousarray(value, argument.dtype)
-            return self._place(argument, argument.nbytes, argument.dtype.itemsize, data)
-        if isinstance(argument, Constant):
-            return self._place(argument, argument.data.nbytes, 4, argument.data)
-        if isinstance(argument, Workspace):
-            return self._place(argument, argument.nbytes, 16, None)
-        if isinstance(argument, Words):
-            words = [
-                word if isinstance(word, int) else self._word(word) for _, word in argument.words
-            ]
-            data = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
-            return self._place(argument, data.nbytes, 4, data)
-        raise AcceleratorError(
-            f"accelerator {self.bench.backend.name}: {argument!r} cannot be passed to a driver"
-        )
+    def number(self, value: int | float) -> int | float:
+        """Itself."""
+        return value
+
+    def tensor(self, tensor: Tensor) -> int:
+        """The address of its values, or of room for them."""
+        value = self.values.get(id(tensor))
+        data = None if value is None else np.ascontiguousarray(value, tensor.dtype)
+        return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data)
+
+    def constant(self, constant: Constant) -> int:
+        """The address of its values."""
+        return self._place(constant, constant.data.nbytes, 4, constant.data)
+
+    def workspace(self, workspace: Workspace) -> int:
+        """The address of room for it."""
+        return self._place(workspace, workspace.nbytes, 16, None)
+
+    def slice(self, part: TensorSlice) -> int:
+        """The address of its first element."""
+        whole = part.whole
+        size = whole.dtype.itemsize if isinstance(whole, Tensor) else 1
+        return int(self.value(whole)) + part.offset * size
+
+    def image(self, image: RegisterImage) -> int:
+        """The address of its words."""
+        words = [int(self.value(word)) & 0xFFFFFFFF for _, word in image.words]
+        data = np.array(words, np.uint32)
+        return self._place(image, data.nbytes, 4, data)
 
     def _place(self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None) -> int:
         """Memory after guard bytes, at an alignment of just ``align`` where ``gap`` is odd."""
@@ -199,12 +200,11 @@ class _LayerMemory:
                 self.size,
             )
         self._used = start + nbytes
-        self._keep.append(owner)
         self._addresses[id(owner)] = self.base + start
         if data is None:
             self._written.append((start, nbytes))
         else:
-            self.image[start : start + nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+            self.content[start : start + nbytes] = np.frombuffer(data.tobytes(), np.uint8)
         self._loaded = False
         return self.base + start
 
@@ -214,7 +214,7 @@ class _LayerMemory:
             return
         session = self.bench.session
         present = np.frombuffer(session.read(self.base, self.size), np.uint8)
-        fresh = self.image.copy()
+        fresh = self.content.copy()
         if self._started:
             for start, size in self._written:
                 fresh[start : start + size] = present[start : start + size]
@@ -229,6 +229,6 @@ class _LayerMemory:
         sums = np.frombuffer(raw, np.int32).reshape(-1, step.multiplier.size)
         scaled = multiply_by_quantized_multiplier(sums, step.multiplier, step.shift)
         result = np.clip(scaled + step.zero_point, *step.clamp).astype(np.int8)
-        target = self._word(step.output)
+        target = int(self.value(step.output))
         self._store()
         session.write(target, result.tobytes())

@@ -14,7 +14,7 @@ from covp.accelerator import (
     CCall,
     Job,
     Limit,
-    Part,
+    TensorSlice,
     number,
     real,
     result,
@@ -252,16 +252,16 @@ def test_a_check_that_gives_no_error_code(code: Any) -> None:
 @pytest.mark.parametrize(
     ("which", "offset", "said"),
     [
-        (1, -3, "a Part at -3 of x, which ends at 10"),
-        (2, 6, "a Part at 6 of y, which ends at 6"),
-        (1, 0.0, r"a Part at 0\.0 of x"),
+        (1, -3, "a TensorSlice at -3 of x, which ends at 10"),
+        (2, 6, "a TensorSlice at 6 of y, which ends at 6"),
+        (1, 0.0, r"a TensorSlice at 0\.0 of x"),
     ],
 )
 def test_parts_outside_their_tensors(which: int, offset: Any, said: str) -> None:
     class Cut(Mac):
         def refine(self, match: Any, steps: Any) -> Any:
             arguments = list(steps[0].arguments)
-            arguments[which] = Part(arguments[which], offset)
+            arguments[which] = TensorSlice(arguments[which], offset)
             return [CCall(steps[0].function, steps[0].header, tuple(arguments))]
 
     with pytest.raises(AcceleratorError, match=f"accelerator mac, layer layer: {said}"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.accelerator.call import CCall, Constant, Words
+from covp.accelerator.call import CCall, Constant, RegisterImage
 from covp.accelerator.partition import Placement, partition
 from covp.accelerator.registry import find_backend
 from covp.codegen.calls import emit_calls
@@ -19,6 +19,7 @@ from covp.graph.attributes import Activation, Conv2D, Padding
 from covp.graph.graph import Graph, Op
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import resolve
+from covp.hardware.job_timing import UnitTiming
 from covp.runtime.session import Session
 from covp.testing.tensors import int8, plain
 
@@ -105,7 +106,7 @@ def layer(steps: object) -> str:
 def test_arguments_become_readable_c() -> None:
     table = Constant("table", np.array([1, -2], np.int16))
     again = Constant("table", np.array([3], np.int8))
-    words = Words("job", (("TABLE", table), ("MINUS", -1)))
+    words = RegisterImage("job", (("TABLE", table), ("MINUS", -1)))
     source = layer(CCall("go", "go.h", (words, table, again, 7, 0.5, True)))
     assert '#include "go.h"' in source
     assert "static const int16_t table[2]" in source
@@ -172,7 +173,7 @@ def test_what_is_no_quantized_convolution_is_refused_with_the_value_seen() -> No
 def test_the_backend_declares_what_its_model_takes() -> None:
     backend = find_backend("qconv2d:macs_per_cycle=4,startup_cycles=0")
     unit = backend.make_peripheral()
-    assert (unit.macs_per_cycle, unit.startup_cycles, unit.port.bytes_per_cycle) == (4, 0, 4)
+    assert unit.unit_timing == UnitTiming(macs_per_cycle=4, startup_cycles=0)
     plain, default = backend.peripheral_class()(), find_backend("qconv2d").make_peripheral()
     settings = [
         {name: value for name, value in vars(unit).items() if name != "interrupt"}
