@@ -16,10 +16,10 @@ def test_a_variable_is_an_option_s_default(
     call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COVP_RUN_PLATFORM", "riscv32")
-    monkeypatch.setenv("COVP_RUN_ACCEL", "qconv2d gemm")
+    monkeypatch.setenv("COVP_RUN_ACCEL", "qconv2d cfu")
     monkeypatch.setenv("COVP_RUN_JSON", "1")
     found = call("run", small).document
-    assert (found["platform"], found["accelerators"]) == ("riscv32", ["qconv2d", "gemm"])
+    assert (found["platform"], found["accelerators"]) == ("riscv32", ["qconv2d", "cfu"])
     other = call("run", small, "-p", "stm32f746", "-a", "gemm").document
     assert (other["platform"], other["accelerators"]) == ("stm32f746", ["gemm"])
 
