@@ -47,7 +47,7 @@ float fminf(float x, float y)
     return x < y || y != y ? x : y;
 }
 
-/* From 2^23 on, and for infinities and NaN, there is nothing behind the point. */
+/* From 2^23 on, and for infinities and NaN, there is no fractional part. */
 static int is_whole(float x)
 {
     return (bits_of(x) & 0x7fffffffu) >= 0x4b000000u;
@@ -139,7 +139,7 @@ float sqrtf(float x)
     }
     if (exponent & 1)
         mantissa <<= 1;
-    /* One result bit a step, 24 and one for rounding; what remains tells inexact from exact. */
+    /* One result bit per step, 24 and one for rounding; a remainder means inexact. */
     uint32_t rest = mantissa << 1, root = 0, sum = 0;
     for (uint32_t step = 0x01000000u; step; step >>= 1) {
         uint32_t trial = sum + step;

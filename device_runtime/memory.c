@@ -100,7 +100,7 @@ int memcmp(const void *left, const void *right, size_t n)
     return 0;
 }
 
-/* Nobody calls it here; compilers turn loops into it. */
+/* Not called here; compilers turn loops into it. */
 size_t strlen(const char *text)
 {
     const char *end = text;
@@ -111,7 +111,7 @@ size_t strlen(const char *text)
 
 #ifdef __arm__
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wmissing-attributes" /* GCC knows more of memcpy than it may say */
+#pragma GCC diagnostic ignored "-Wmissing-attributes" /* GCC knows more attributes of memcpy than a declaration may have */
 #endif
 
 /* The names of the Arm run-time ABI; memset has its last two arguments the other way round. */

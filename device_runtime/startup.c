@@ -1,4 +1,4 @@
-/* What happens between reset and main of a program that stands alone. Symbols: standalone.ld. */
+/* From reset to main of a standalone program. Symbols: standalone.ld. */
 #include <stdint.h>
 #include <string.h>
 

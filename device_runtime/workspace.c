@@ -5,7 +5,7 @@
 
 #define ALIGNMENT 16u
 
-/* Lies in front of every block and fills one unit of alignment. */
+/* Precedes every block and fills one unit of alignment. */
 struct header {
     struct header *below;
     uint32_t in_use;

@@ -1,4 +1,4 @@
-/* The memory behind covp_workspace_alloc. */
+/* The memory of covp_workspace_alloc. */
 #ifndef COVP_WORKSPACE_H
 #define COVP_WORKSPACE_H
 

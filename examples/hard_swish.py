@@ -99,7 +99,7 @@ class Lookup(Accelerator):
     )
 
     def layer(self, match: Any) -> Op:
-        """The operator as it is in the graph: there is nothing to resolve."""
+        """The operator of the graph: there is nothing to resolve."""
         return match.op
 
     def accepts(self, layer: Op) -> list[Limit]:

@@ -18,7 +18,7 @@ x = np.random.default_rng(0).integers(-128, 128, (1, 49, 10, 1), dtype=np.int8)
 with covp.Session(platform) as session:
     graph = session.load(program)
     y = graph.run(x)
-    assert np.array_equal(y, program.reference([x])[0])  # the bits of TFLM's arithmetic
+    assert np.array_equal(y, program.reference([x])[0])  # bit-exact
     print(session.profile())
     print(session.memory())
 
@@ -29,7 +29,7 @@ with covp.Session("riscv32") as session:
     assert np.array_equal(graph.run(x), y)
     print(f"\nwith qconv2d: {session.profile().instructions:,} instructions")
 
-# 3. Any C in destination-passing style. Calls are queued and run when a result is asked for.
+# 3. Any C in destination-passing style. Calls are queued and run when a result is requested.
 with covp.Session("riscv32") as session:
     kernels = session.load_c(Path(__file__).with_name("conv.c"))
     image = session.tensor(np.arange(64, dtype=np.int8).reshape(8, 8))

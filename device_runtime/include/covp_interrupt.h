@@ -1,5 +1,5 @@
-/* Sleeping until a peripheral's interrupt line is up, without a handler: with interrupts held off
-   the core wakes, does not enter a handler, and the driver goes on where it was. */
+/* WFI until a peripheral's interrupt line is up, without a handler: with interrupts masked the
+   core wakes, enters no handler, and the driver continues. */
 #ifndef COVP_INTERRUPT_H
 #define COVP_INTERRUPT_H
 
@@ -17,7 +17,7 @@ static inline void covp_fence(void)
 #endif
 }
 
-/* Hold interrupts off and let this line wake the core.
+/* Mask interrupts and let this line wake the core.
    Arm: PRIMASK, NVIC_ISER. RISC-V: mstatus.MIE, mie.MEIE, which stands for all lines. */
 static inline void covp_wake_by_line(uint32_t line)
 {
@@ -32,7 +32,7 @@ static inline void covp_wake_by_line(uint32_t line)
 #endif
 }
 
-/* Sleep until a line that may wake the core is up; returns at once when one is. */
+/* WFI until an enabled line is up; returns at once when one is. */
 static inline void covp_sleep(void)
 {
 #if defined(__arm__)
@@ -42,7 +42,7 @@ static inline void covp_sleep(void)
 #endif
 }
 
-/* Undo covp_wake_by_line, after the peripheral has taken its line back. Arm: NVIC_ICPR, NVIC_ICER. */
+/* Undo covp_wake_by_line, after the peripheral has lowered its line. Arm: NVIC_ICPR, NVIC_ICER. */
 static inline void covp_forget_line(uint32_t line)
 {
 #if defined(__arm__)

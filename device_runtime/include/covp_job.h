@@ -1,5 +1,5 @@
-/* The protocol of units that are given jobs: CTRL, STATUS and INTERRUPT are their first registers
-   (covp.hardware.job.PROTOCOL; a test holds the numbers equal). */
+/* The protocol of job units: CTRL, STATUS and INTERRUPT are their first registers
+   (covp.hardware.job.PROTOCOL; a test compares the numbers). */
 #ifndef COVP_JOB_H
 #define COVP_JOB_H
 
@@ -12,10 +12,10 @@ enum { COVP_CTRL, COVP_STATUS, COVP_INTERRUPT }; /* words from the unit's base *
 #define COVP_INTERRUPT_ENABLE 0x1u
 #define COVP_INTERRUPT_PENDING 0x2u
 
-/* In place of an interrupt line: the core asks STATUS instead of sleeping. */
+/* In place of an interrupt line: the core polls STATUS instead of waiting by WFI. */
 #define COVP_POLL 0xffffffffu
 
-/* A function of its own, so that the fault's symbol tells what happened; the status with its error
+/* A function of its own, so that the fault's symbol names the cause; the status with its error
    code is in the first argument's register. */
 static __attribute__((noinline, noreturn, unused)) void covp_job_refused(uint32_t status)
 {
@@ -23,7 +23,7 @@ static __attribute__((noinline, noreturn, unused)) void covp_job_refused(uint32_
     __builtin_trap();
 }
 
-/* Start the job in the unit's registers. line: the one to sleep on, or COVP_POLL. */
+/* Start the job in the unit's registers. line: the one that wakes the core, or COVP_POLL. */
 static inline void covp_job_start(volatile uint32_t *unit, uint32_t line)
 {
     if (line != COVP_POLL) {
@@ -34,12 +34,12 @@ static inline void covp_job_start(volatile uint32_t *unit, uint32_t line)
     unit[COVP_CTRL] = COVP_CTRL_START;
 }
 
-/* Wait for the job that was started with the same line; its result is in memory then. A job that
-   the unit refuses stops the core in covp_job_refused. */
+/* Wait for the job that was started with the same line; its result is in memory then. A
+   rejected job stops the core in covp_job_refused. */
 static inline void covp_job_wait(volatile uint32_t *unit, uint32_t line)
 {
     if (line != COVP_POLL) {
-        /* reading STATUS would wait for the end; INTERRUPT only tells */
+        /* reading STATUS would advance the clock to the end; reading INTERRUPT does not */
         while (!(unit[COVP_INTERRUPT] & COVP_INTERRUPT_PENDING))
             covp_sleep();
         unit[COVP_INTERRUPT] = COVP_INTERRUPT_PENDING;

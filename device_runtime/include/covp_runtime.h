@@ -1,4 +1,4 @@
-/* What C code on the target may ask of the runtime. */
+/* Services of the runtime for C code on the target. */
 #ifndef COVP_RUNTIME_H
 #define COVP_RUNTIME_H
 

@@ -23,7 +23,7 @@ def text() -> str:
 
 
 def test_messages_are_those_of_the_code(text: str) -> None:
-    table = text.partition("| it says |")[2].partition("\n\n")[0]
+    table = text.partition("| message |")[2].partition("\n\n")[0]
     cells = [row.split("|")[1] for row in table.splitlines()[2:]]
     quoted = [part for cell in cells for part in re.findall("`([^`]+)`", cell)]
     assert len(quoted) > 15
