@@ -15,7 +15,7 @@ MACs / macs_per_cycle, a synthetic model that keeps all multipliers busy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,32 +171,30 @@ class Job:
         return Traffic(sum(size for _, size in self.operands().values()), self.result()[1])
 
     def check(self) -> None:
-        """Reject jobs that the unit cannot compute.
+        """Reject a job that the unit cannot compute.
 
         Raises:
             JobError: with the first code that applies.
         """
+        for code, applies in self._problems():
+            if applies:
+                raise JobError(code)
+
+    def _problems(self) -> Iterator[tuple[str, bool]]:
+        """Error codes in the order in which they are looked for, and whether each applies."""
         sizes = (*self.in_size, *self.out_size, *self.kernel, *self.stride, *self.dilation)
-        if min(*sizes, self.batch, self.in_channels, self.out_channels) == 0:
-            raise JobError("size")
-        if self.macs >= 1 << 32:
-            raise JobError("size")
-        if max(self.padded_elements, self.row_elements) >= COUNTER:
-            raise JobError("size")
-        if self.depthwise and self.out_channels % self.in_channels:
-            raise JobError("size")
-        low, high = self.clamp
-        if not (-128 <= low <= high <= 127) or not (
-            -128 <= self.in_zero_point <= 127 and -128 <= self.out_zero_point <= 127
-        ):
-            raise JobError("range")
-        words = [self.bias, *((self.multiplier, self.shift) if self.requantize else ())]
-        if any(address % 4 for address in [*words, 0 if self.requantize else self.output]):
-            raise JobError("alignment")
+        yield "size", min(*sizes, self.batch, self.in_channels, self.out_channels) == 0
+        yield "size", self.macs >= 1 << 32
+        yield "size", max(self.padded_elements, self.row_elements) >= COUNTER
+        yield "size", self.depthwise and self.out_channels % self.in_channels != 0
+        stored = (*self.clamp, self.in_zero_point, self.out_zero_point)
+        yield "range", not (-128 <= min(stored) and max(stored) <= 127)
+        yield "range", self.clamp[0] > self.clamp[1]
+        scales = (self.multiplier, self.shift) if self.requantize else (self.output,)
+        yield "alignment", any(address % 4 for address in (self.bias, *scales))
         start, size = self.result()
-        for address, length in self.operands().values():
-            if address < start + size and start < address + length:
-                raise JobError("overlap")
+        operands = self.operands().values()
+        yield "overlap", any(at < start + size and start < at + n for at, n in operands)
 
 
 def load(job: Job, bus: Bus) -> dict[str, NDArray[Any]]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from covp.errors import DeviceError
+from covp.errors import AcceleratorError
 
 _OPCODES = (0x0B, 0x2B, 0x5B, 0x7B)
 _MOST_CYCLES = 10_000
@@ -32,7 +32,7 @@ class CustomInstruction:
         opcode: custom-0 (0x0b), custom-1 (0x2b), custom-2 (0x5b) or custom-3 (0x7b).
 
     Raises:
-        DeviceError: a field is out of range.
+        AcceleratorError: a field is out of range.
     """
 
     name: str
@@ -50,16 +50,16 @@ class CustomInstruction:
             ("cycles", self.cycles, 1, _MOST_CYCLES),
         ):
             if not least <= value <= most:
-                raise DeviceError(
+                raise AcceleratorError(
                     f"custom instruction {self.name}: {what} {value} is not in {least}..{most}"
                 )
         if self.opcode not in _OPCODES:
-            raise DeviceError(
+            raise AcceleratorError(
                 f"custom instruction {self.name}: opcode 0x{self.opcode:02x} is not one of "
                 + ", ".join(f"0x{opcode:02x}" for opcode in _OPCODES)
             )
         if not _NAME.fullmatch(self.name):
-            raise DeviceError(f"custom instruction {self.name!r}: the name is no C identifier")
+            raise AcceleratorError(f"custom instruction {self.name!r}: the name is no C identifier")
 
     @property
     def match(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.cores import Core
-from covp.errors import DeviceError
+from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.bus import Memory
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.host_compiler import compile_for_host
@@ -138,12 +138,12 @@ class CustomInstructions:
         names: set[str] = set()
         for new in instructions:
             if new.match in taken:
-                raise DeviceError(
+                raise AcceleratorError(
                     f"unit {unit_name}: {new.name} has the encoding of {taken[new.match]}; "
                     "give it another funct3 or funct7"
                 )
             if new.name in names:
-                raise DeviceError(f"unit {unit_name}: two instructions are called {new.name}")
+                raise AcceleratorError(f"unit {unit_name}: two instructions are called {new.name}")
             names.add(new.name)
             taken[new.match] = new.name
         unit = _Unit(unit_name, instructions)

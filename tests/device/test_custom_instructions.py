@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import covp.machine.execution as execution
 from covp.device.virtual import VirtualDevice
-from covp.errors import DeviceError, DeviceFault, ToolchainError
+from covp.errors import AcceleratorError, DeviceError, DeviceFault, ToolchainError
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
@@ -587,7 +587,7 @@ handler:
     ],
 )
 def test_wrong_fields(changes, message):
-    with pytest.raises(DeviceError, match=message):
+    with pytest.raises(AcceleratorError, match=message):
         replace(DOT, **changes)
 
 
@@ -595,9 +595,9 @@ def test_what_cannot_be_added(loaded):
     device = loaded("nop").device
     with pytest.raises(DeviceError, match="already exists"):
         device.add_instructions("dsp", [])
-    with pytest.raises(DeviceError, match="dot of dsp"):
+    with pytest.raises(AcceleratorError, match="dot of dsp"):
         device.add_instructions("new", [replace(DOT, name="same")])
-    with pytest.raises(DeviceError, match="two instructions are called dot"):
+    with pytest.raises(AcceleratorError, match="two instructions are called dot"):
         device.add_instructions("new", [replace(DOT, funct3=3), replace(DOT, funct3=4)])
     with pytest.raises(ToolchainError, match=r"custom instructions of new .*wrong:1.*nonsense"):
         device.add_instructions("new", [replace(DOT, name="wrong", funct3=3, native="nonsense")])
