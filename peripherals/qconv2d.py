@@ -188,7 +188,7 @@ class Job:
         yield "size", max(self.padded_elements, self.row_elements) >= COUNTER
         yield "size", self.depthwise and self.out_channels % self.in_channels != 0
         stored = (*self.clamp, self.in_zero_point, self.out_zero_point)
-        yield "range", not (-128 <= min(stored) and max(stored) <= 127)
+        yield "range", min(stored) < -128 or max(stored) > 127
         yield "range", self.clamp[0] > self.clamp[1]
         scales = (self.multiplier, self.shift) if self.requantize else (self.output,)
         yield "alignment", any(address % 4 for address in (self.bias, *scales))
