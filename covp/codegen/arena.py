@@ -15,7 +15,11 @@ ALIASES = frozenset({"RESHAPE"})
 
 
 class ArenaPlan:
-    """Where every tensor and scratch buffer of a program lies in its arena."""
+    """The place of every tensor and scratch buffer of a program in its arena.
+
+    Attributes:
+        nbytes: of the arena.
+    """
 
     def __init__(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
         self._buffers: dict[int, Buffer] = {}
@@ -52,7 +56,7 @@ class ArenaPlan:
         self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, step, step)
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
-        """A buffer for each output that a layer writes; an alias takes over its input's."""
+        """A buffer for each output that a layer writes; an alias has its input's."""
         for tensor in op.outputs:
             if id(tensor) in written:
                 self._own(tensor, written[id(tensor)])
@@ -71,7 +75,7 @@ class ArenaPlan:
                 self._buffers[id(tensor)].last = len(layers)
 
     def _share_in_place(self, layers: Sequence[LayerCode]) -> None:
-        """Let an output take over the memory of an input that nobody reads afterwards."""
+        """Let an output take over the memory of an input that is not read afterwards."""
         for step, layer in enumerate(layers):
             output = self._buffers[id(layer.op.output)]
             for tensor in layer.in_place:

@@ -1,4 +1,4 @@
-"""Multiply-accumulate instructions as data: what the matrix kernel's inner loop is built from.
+"""Multiply-accumulate instructions as data: the matrix kernel's inner loop is built from them.
 
 An instruction that covp does not know, of a user's own core, is one `register` away::
 
@@ -36,9 +36,8 @@ class DotProduct:
         definitions: C text that the expression needs: an #include, an inline function.
         widen: for int16 lanes, C function that sign-extends the bytes 0 and 2 of a word.
         better: features with which another instruction is always better.
-        accumulators: where the sums lie in the unit itself, how many there are; else 0, and sums
-            are variables. Then ``expression`` is a statement that adds to number {number} and does
-            not have {sum}.
+        accumulators: number of sums that the unit itself holds; ``expression`` is then a statement
+            that adds to number {number} and has no {sum}. 0: sums are variables.
         initialize: C statement that puts {value} into accumulator {number}.
         read: C expression of accumulator {number}.
     """
@@ -74,7 +73,7 @@ class DotProduct:
         return 1 if self.lanes == 1 else 4
 
     def fits(self, core: Core) -> bool:
-        """Whether a core has it and nothing better."""
+        """Whether a core has it and no better one."""
         return self.requires <= core.features and self.better.isdisjoint(core.features)
 
     @property
@@ -114,7 +113,7 @@ _DOT_PRODUCTS: dict[str, DotProduct] = {}
 
 
 def register(instruction: DotProduct) -> DotProduct:
-    """Make an instruction known; the same once more changes nothing.
+    """Make an instruction known. Registering the same one again has no effect.
 
     Raises:
         UsageError: another one has that name.
@@ -130,12 +129,12 @@ def unregister(name: str) -> None:
 
 
 def dot_products() -> tuple[DotProduct, ...]:
-    """All that are known."""
+    """All that are registered."""
     return tuple(_DOT_PRODUCTS.values())
 
 
 def find_dot_product(name: str) -> DotProduct | None:
-    """The instruction of that name."""
+    """The instruction of that name, or None."""
     return _DOT_PRODUCTS.get(name)
 
 
@@ -143,7 +142,7 @@ _REQUANTIZE: dict[str, RequantizeInstruction] = {}
 
 
 def register_requantize(instruction: RequantizeInstruction) -> RequantizeInstruction:
-    """Make an instruction known; the same once more changes nothing.
+    """Make an instruction known. Registering the same one again has no effect.
 
     Raises:
         UsageError: another one has that name.
@@ -154,7 +153,7 @@ def register_requantize(instruction: RequantizeInstruction) -> RequantizeInstruc
 
 
 def requantize_instruction(core: Core) -> RequantizeInstruction | None:
-    """The one that a core has."""
+    """The requantizing instruction of a core, or None."""
     fitting = (i for i in _REQUANTIZE.values() if i.requires <= core.features)
     return next(fitting, None)
 

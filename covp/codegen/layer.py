@@ -22,7 +22,7 @@ class Scratch:
 
 
 Argument = Tensor | Scratch
-"""What a layer's function is passed a pointer to. Constants are part of the function's own file."""
+"""Passed to a layer's function as a pointer. Constants are part of the function's own file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class LayerCode:
         op: the operator (its output tensors are what the layer writes).
         function: name of the C function; `prototype` gives its type.
         source: the whole C file that defines it.
-        arguments: what ``run`` passes: tensors of the graph and scratch, in C order, each under
-            the parameter's name.
-        in_place: the inputs whose memory the output may take over.
+        arguments: of the function: tensors of the graph and scratch, by parameter name, in C
+            order.
+        in_place: the inputs whose memory the output may reuse.
         schedule: the choice the kernel made, short, for reports.
         target: "cpu" or the accelerator's name.
     """
@@ -67,9 +67,13 @@ def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """What a kernel is asked for: one operator, on one core, under one function name.
+    """A request for the C of one layer.
 
-    ``schedule`` is one of `schedules` for the operator; None leaves the choice to the kernel.
+    Attributes:
+        op: the operator.
+        core: that it is to run on.
+        function: name of the C function.
+        schedule: one of `schedules` for the operator; None leaves the choice to the kernel.
     """
 
     op: Op
@@ -86,7 +90,7 @@ class KernelRequest:
         return f"/* {op.name}: {op.kind} {shapes} -> {result} */"
 
     def choose(self, schedules: Schedules) -> Schedule:
-        """The schedule that was asked for, else the kernel's own choice.
+        """The requested schedule, else the kernel's own choice.
 
         Raises:
             UsageError: it is none of ``schedules``.
@@ -128,7 +132,7 @@ def kernel(
 
 
 def schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a request, the default first; empty where there is no choice."""
+    """The valid schedules of a request, the default first; empty without a choice."""
     find = _SCHEDULES.get((request.op.kind, request.op.input(0).dtype.name))
     return find(request) if find is not None else []
 
@@ -137,7 +141,7 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     """The C of one operator.
 
     Raises:
-        ModelError: there is no kernel for the operator with that type.
+        ModelError: no kernel exists for the operator with that type.
     """
     op = request.op
     dtype: Any = op.input(0).dtype

@@ -14,7 +14,7 @@ ALIGNMENT = 16
 
 @dataclass(eq=False)
 class Buffer:
-    """Bytes that must not be disturbed from step ``first`` to step ``last``, both included."""
+    """Bytes that must not be overwritten from step ``first`` to step ``last``, both included."""
 
     name: str
     nbytes: int
@@ -23,7 +23,7 @@ class Buffer:
     offset: int = -1
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether the two are alive at one time."""
+        """Whether both are alive at some step."""
         return self.first <= other.last and other.first <= self.last
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from covp.errors import UsageError
 
 UNROLLS = (1, 2, 3, 4, 6, 8)
-"""Elements a round of a simple loop may take."""
+"""Elements that one iteration of a simple loop may process."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Schedule:
                 tile, {name: int(value) for name, value in (p.split("=") for p in pairs)}
             )
         except ValueError:
-            raise UsageError(f"{text!r} is no schedule; the form is 'tile knob=1 knob=2'") from None
+            raise UsageError(
+                f"{text!r} is not a schedule; the form is 'tile knob=1 knob=2'"
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What each kind of operator carries besides its tensors; paddings are resolved to numbers."""
+"""The attributes of each kind of operator; paddings are resolved to numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Padding:
 
     @property
     def any(self) -> bool:
-        """Whether there is any padding at all."""
+        """Whether any side is padded."""
         return bool(self.top or self.bottom or self.left or self.right)
 
 

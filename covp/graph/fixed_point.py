@@ -1,6 +1,6 @@
 """gemmlowp's fixed-point functions (fixedpoint/fixedpoint.h), vectorized and exact.
 
-A raw int32 with k integer bits stands for raw / 2**(31 - k). All arrays are int64 that hold int32
+A raw int32 with k integer bits represents raw / 2**(31 - k). All arrays are int64 that hold int32
 values. TFLM's softmax, logistic and tanh are built from these.
 """
 

@@ -26,7 +26,7 @@ class Quantization:
 
     @property
     def per_channel(self) -> bool:
-        """Whether there is more than one scale."""
+        """Whether it has more than one scale."""
         return self.scale.size > 1
 
 
@@ -85,7 +85,7 @@ class Op:
     Attributes:
         kind: TFLite's builtin name, e.g. "CONV_2D".
         name: unique in its graph; made from the kind and the index in the file.
-        inputs: None stands for an optional input left out (a convolution without bias).
+        inputs: None is an optional input left out (a convolution without bias).
         outputs: mostly one.
         attributes: the operator's own attribute object from ``covp/graph/ops/``, or None.
         index: position in the model file, kept through the passes; what reports show.

@@ -29,7 +29,7 @@ class _Found:
     bindings: tuple[tuple[str, Tensor], ...] = ()
 
     def bind(self, name: str, tensor: Tensor) -> _Found | None:
-        """With one more name; None when the name already stands for another tensor."""
+        """With one more name; None when the name is already bound to another tensor."""
         if not name:
             return self
         for known, other in self.bindings:
@@ -46,11 +46,11 @@ class Node:
         return _Alternatives((*self.options(), *other.options()))
 
     def options(self) -> tuple[Node, ...]:
-        """The alternatives that this node stands for."""
+        """The alternatives of this node."""
         return (self,)
 
     def kinds(self) -> frozenset[str]:
-        """The operator kinds that this node can stand for; empty for leaves."""
+        """The operator kinds that this node matches; empty for leaves."""
         return frozenset()
 
     def _match(self, graph: Graph, tensor: Tensor | None, found: _Found) -> Iterator[_Found]:
@@ -174,7 +174,7 @@ def op(kind: str, *inputs: Node, predicate: Callable[[Op], bool] | None = None) 
     Args:
         kind: TFLite's builtin name, e.g. "ADD".
         inputs: a node for each input; none at all matches whatever the inputs are. The two
-            inputs of ADD and MUL may stand in either order.
+            inputs of ADD and MUL match in either order.
         predicate: turns the operator down by its attributes, shapes or types.
     """
     return _OpNode(kind, inputs, predicate)

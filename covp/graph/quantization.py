@@ -3,6 +3,10 @@
 Source: tensorflow/lite/kernels/internal/common.h and quantization_util.cc (double rounding:
 saturating rounding doubling high multiply, then rounding divide by a power of two), gemmlowp's
 fixedpoint.h. All functions are vectorized over int32 arrays and exact.
+
+`covp.hardware.arithmetic.requantize` computes the same from the same sources and shares no code
+with this module on purpose: a hardware model is compared with the reference, and an error in
+common code would be in both.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def run_reference(graph: Graph, inputs: Sequence[NDArray[Any]]) -> list[NDArray[
     """The graph's outputs, in order.
 
     Args:
-        inputs: one array an input, of its shape and dtype.
+        inputs: one array per input, of its shape and dtype.
 
     Raises:
         UsageError: an input does not fit.
@@ -40,7 +40,7 @@ def run_all(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[A
 def check_inputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> None:
     """Raises UsageError where number, shape or dtype of the inputs is wrong."""
     if len(inputs) != len(graph.inputs):
-        raise UsageError(f"{graph.name} takes {len(graph.inputs)} inputs, {len(inputs)} given")
+        raise UsageError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} were given")
     for tensor, value in zip(graph.inputs, inputs, strict=True):
         if value.shape != tensor.shape or value.dtype != tensor.dtype:
             raise UsageError(

@@ -1,6 +1,6 @@
-"""Operators from outside: what covp does not know by itself, registered by a user or a package.
+"""Operators from outside: kinds that covp does not know, registered by a user or a package.
 
-A file given to ``covp run --operators FILE.py``, or a module behind an entry point in the group
+A file named by ``covp run --operators FILE.py``, or the module of an entry point in the group
 ``covp.operators``, calls `register_operator`; see examples/hard_swish.py.
 """
 
@@ -27,12 +27,12 @@ def same_shape(op: Op) -> list[Shape]:
 
 @dataclass(frozen=True)
 class UserOperator:
-    """An operator kind, and how it is computed on the core: by ``compose``, ``body`` or a table.
+    """An operator kind, computed on the core by ``compose``, ``body`` or a table.
 
     Attributes:
         kind: TFLite's builtin name ("HARD_SWISH"), or the custom operator's name.
-        reference: the inputs' values (None for one left out) to the outputs'; the oracle of all
-            that is computed elsewhere.
+        reference: from the inputs' values (None for one left out) to the outputs'; the oracle of
+            all other implementations.
         infer_shapes: the outputs' shapes; raises ModelError where the inputs do not fit.
         convert: the operator and its options in the model file (a flatbuffer table, for custom
             operators bytes) to `Op.attributes`.
@@ -41,7 +41,7 @@ class UserOperator:
         body: C statements of a kernel. It reads ``input`` (or ``input0``, ``input1``...) and
             writes ``output``, typed pointers to dense arrays. Without it, int8 operators of one
             input are looked up in a table made by ``reference``.
-        definitions: C text in front of the kernel's function.
+        definitions: C text before the kernel's function.
         macs: multiply-accumulates of the operator.
     """
 
@@ -86,7 +86,7 @@ def find_user_operator(kind: str) -> UserOperator | None:
 
 
 def composition(op: Op) -> list[Op] | None:
-    """What a user's operator is composed of, checked; None where it is not.
+    """The operators that a user's operator is composed of, checked; None if it is not composed.
 
     Raises:
         ModelError: ``compose`` broke its contract.

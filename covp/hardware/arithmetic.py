@@ -1,4 +1,8 @@
-"""Arithmetic of hardware models: exact, and fast enough for whole networks."""
+"""Arithmetic of hardware models: exact, and fast enough for whole networks.
+
+The reference executor's arithmetic (`covp.graph.quantization`, `covp.graph.ops.convolution`) is not
+used here on purpose: models are compared with it, and an error in common code would be in both.
+"""
 
 from __future__ import annotations
 

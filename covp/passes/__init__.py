@@ -12,7 +12,7 @@ from covp.passes.expand_operators import expand_operators
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
-from covp.passes.unread_channels import remove_unread_channels
+from covp.passes.unused_channels import remove_unused_channels
 
 Pass = Callable[[Graph], None]
 
@@ -23,7 +23,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_pads,
     fuse_activations,
     remove_dead_ops,
-    remove_unread_channels,
+    remove_unused_channels,
 )
 """In the order they run; each changes the graph in place and keeps its outputs to the bit."""
 

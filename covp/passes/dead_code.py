@@ -1,4 +1,4 @@
-"""Operators whose results nobody reads."""
+"""Dead code elimination: operators whose results are unused."""
 
 from __future__ import annotations
 

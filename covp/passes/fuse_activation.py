@@ -22,7 +22,7 @@ _PRODUCERS = frozenset(
 
 
 def fuse_activations(graph: Graph) -> None:
-    """Fuse where the bits stay: the same scale on both sides, and no other reader."""
+    """Fuse where that is bit-exact: the same scale on both sides, and no other reader."""
     for op in list(graph.ops):
         if op.kind not in _ACTIVATIONS:
             continue

@@ -9,7 +9,7 @@ from covp.graph.graph import Graph, Op
 
 
 def fuse_pads(graph: Graph) -> None:
-    """Fuse where the values are the same: rows and columns padded with what stands for zero."""
+    """Fuse where that is bit-exact: rows and columns padded with the stored value of zero."""
     for op in graph.ops:
         if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
             continue
@@ -22,7 +22,7 @@ def fuse_pads(graph: Graph) -> None:
             )
             op.attributes = replace(op.attributes, padding=padding)
             op.inputs[0] = pad.inputs[0]
-    # pads that nobody reads any more are removed as dead code
+    # pads that are unused now are removed as dead code
 
 
 def _may_fuse(graph: Graph, pad: Op) -> bool:

@@ -11,7 +11,7 @@ def remove_no_ops(graph: Graph) -> None:
     """Let the readers of such an output read the input instead.
 
     RESHAPE stays: it changes the shape, and costs nothing in the generated code. An output of the
-    graph stays as well: it needs a place of its own.
+    graph stays as well: it needs memory of its own.
     """
     outputs = {id(tensor) for tensor in graph.outputs}
     for op in list(graph.ops):
@@ -24,7 +24,7 @@ def remove_no_ops(graph: Graph) -> None:
 
 
 def _same_values(source: Tensor, result: Tensor) -> bool:
-    """Whether equal stored values mean the same on both sides."""
+    """Whether equal stored values are equal real values."""
     if (source.shape, source.dtype) != (result.shape, result.dtype):
         return False
     if source.quantization is None or result.quantization is None:
@@ -56,4 +56,4 @@ _MOVES_NOTHING: dict[str, Callable[[Op], bool]] = {
     "STRIDED_SLICE": _forward,
     "TRANSPOSE": _identity_order,
 }
-"""Kind to what must hold besides equal shapes and quantizations."""
+"""Kind to the condition besides equal shapes and quantizations."""

@@ -6,7 +6,7 @@ from covp.cores import Core
 
 
 def _saturates(core: Core, low: int, high: int) -> bool:
-    """Whether one SSAT does it."""
+    """Whether one SSAT suffices."""
     return core.architecture == "arm" and core.has("mull") and (low, high) == (-128, 127)
 
 

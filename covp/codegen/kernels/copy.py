@@ -21,8 +21,8 @@ def copy_loops(
     Args:
         extents: of the index space.
         source, target: C name, strides and start, in elements.
-        itemsize: bytes of an element. Where it is less than a word and everything is a multiple
-            of words, words are copied.
+        itemsize: bytes per element. Where it is less than a word and all extents and strides are
+            multiples of words, words are copied.
         value: from the C expression of the element that is read to that of the one written;
             None copies it.
     """
@@ -57,7 +57,7 @@ def fill_loops(
 
 
 def _word_wise(nest: LoopNest, starts: tuple[int, int], together: int) -> bool:
-    """Whether every innermost run is made of whole, aligned words."""
+    """Whether every innermost run of elements is whole, aligned words."""
     outer = [stride for strides in nest.strides.values() for stride in strides[:-1]]
     return all(strides[-1] == 1 for strides in nest.strides.values()) and all(
         n % together == 0 for n in (*outer, *starts, nest.extents[-1])

@@ -3,7 +3,7 @@
 NHWC puts the values of one channel far apart. The kernel gathers a channel into a padded plane
 in scratch (the border holds the input's zero point), keeps the channel's filter and its
 requantization constants in registers, and writes the outputs back with a stride. Because a
-channel is read before it is written, the output may take the place of the input where the
+channel is read before it is written, the output may overwrite the input where the
 shapes are equal.
 
 With DSP the plane is int16 and two taps of a row go through one SMLAD: even outputs use the
@@ -77,7 +77,7 @@ def emit_depthwise(request: KernelRequest) -> LayerCode:
 
 @dataclass(frozen=True)
 class Plane:
-    """One channel with its padding: what the taps of all outputs reach."""
+    """One channel with its padding: all that the taps of all outputs reach."""
 
     problem: QuantizedConv2D
     widened: bool
@@ -91,9 +91,9 @@ class Plane:
 
     @property
     def width(self) -> int:
-        """Elements of a row, whole words."""
+        """Elements per row, in whole words."""
         p = self.problem
-        # blocks of outputs may reach beyond the last one; those sums are thrown away
+        # blocks of outputs may extend past the last one; those sums are discarded
         outputs = -(-p.out_width // self.at_once) * self.at_once
         reach = (outputs - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 2
         reach = max(reach, p.in_width + p.padding.left)
@@ -101,7 +101,7 @@ class Plane:
 
     @property
     def rows_used(self) -> int:
-        """Rows of the input that fall into the plane."""
+        """Rows of the input within the plane."""
         p = self.problem
         return max(min(p.in_height, self.height - p.padding.top), 0)
 

@@ -1,9 +1,9 @@
 """ADD, SUB and MUL with numpy's broadcasting.
 
-int8 sums are one linear step where that gives TFLM's bits for every pair of bytes
+int8 sums are one linear step where that is bit-exact for every pair of bytes
 (`linear_sum`); else each input goes through a table of TFLM's rescaled values. int8 products are
-requantized as the sums of a convolution are. The schedule says which form, and how many elements
-a round of the loop takes.
+requantized as the sums of a convolution are. The schedule holds the form and the number of
+elements per iteration.
 """
 
 from __future__ import annotations

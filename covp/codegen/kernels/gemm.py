@@ -1,6 +1,6 @@
 """The matrix kernel under convolutions and fully connected layers.
 
-A tile computes a block of pixels (rows of a patch matrix, one row a pixel) times a block of
+A tile computes a block of pixels (rows of a patch matrix, one row per pixel) times a block of
 output channels with all sums in registers, then requantizes. The input's zero point is folded
 into the bias, so the inner loop is loads, multiplies and additions only.
 """
@@ -26,11 +26,11 @@ class Block:
     """The register block of a tile.
 
     Attributes:
-        pixels: rows of the patch matrix taken at once.
-        channels: output channels taken at once.
+        pixels: rows of the patch matrix processed at once.
+        channels: output channels computed at once.
         unroll: steps of the inner loop written out (`DotProduct.step` k each).
         dot: the instruction that multiplies and adds.
-        weight_bits: 16 keeps the weights widened in flash, which saves the core from doing it.
+        weight_bits: 16 keeps the weights widened in flash, so that the core need not widen them.
     """
 
     pixels: int
@@ -106,12 +106,12 @@ class Gemm:
         """C text of ``static void name(const T *patch, int8_t *output)`` for a block of pixels.
 
         ``patch`` points to int8 rows, or to words of several lanes; rows are ``row_stride``
-        elements apart. ``output`` is dense: a row of all channels a pixel.
+        elements apart. ``output`` is dense: a row of all channels per pixel.
         """
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
         pointer = "const uint32_t *" if self.block.reads_words else "const int8_t *"
-        # inlined into the walk it would have to share its registers
+        # inlined, it would share registers with the loop over pixels
         lines = [
             f"static __attribute__((noinline)) void {name}({pointer}patch, int8_t *output)",
             "{",
@@ -172,13 +172,13 @@ class Gemm:
         return f"requantize({', '.join([value, *constants])})"
 
     def _keep(self, pixel: int, channels: int) -> list[str]:
-        """What keeps the compiler from reordering the sums of a pixel."""
+        """The barrier against reordering the sums of a pixel."""
         if self.block.dot.accumulators:
             return []
         return [compiler_barrier([f"s{pixel}{c}" for c in range(channels)])]
 
     def _loop(self, pixels: int, channels: int) -> list[str]:
-        """The sums over all of k: a loop of unrolled steps, then what is left."""
+        """The sums over all of k: a loop of unrolled steps, then the remaining steps."""
         words = 2 if self.block.widened else 1
         weights = channels * self.block.weight_bits // 8
         unroll = min(self.block.unroll, self.steps)
@@ -214,7 +214,7 @@ class Gemm:
         return [dot.add(self._sum(pixel, c), x=x, w=f"{weights}{c}") for c in range(channels)]
 
     def _step_words(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Four k: a word of each channel's weights and a word of each pixel, bytes as they lie."""
+        """Four k: a word of each channel's weights and one of each pixel, in memory order."""
         loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["uint32_t " + ", ".join(loads) + ";"]
         patches = [f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];" for p in range(pixels)]

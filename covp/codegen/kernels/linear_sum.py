@@ -1,13 +1,13 @@
 """int8 ADD and SUB of two tensors as one linear step.
 
 TFLM brings both inputs to a common scale, adds, and scales the sum: three fixed-point
-multiplications with roundings, about 80 instructions an element. The whole is a function of two
+multiplications with roundings, about 80 instructions per element. The whole is a function of two
 bytes, so that a shorter one can be checked on all 65536 pairs when the code is generated::
 
     output = clamp((a * x + b * y + c) >> s)
 
 ``a``, ``b`` follow from the scales; for every pair the wanted output bounds ``c`` from both sides,
-and if an integer is left between all bounds it is exact. Otherwise the caller has to do without.
+and an integer within all bounds is bit-exact. Without one the caller uses tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LinearSum:
 
 
 def linear_sum(op: Op) -> LinearSum | None:
-    """Constants that give TFLM's output for every pair of bytes; None where there are none."""
+    """Constants that give TFLM's output for every pair of bytes; None if none are found."""
     wanted = _every_pair(op)
     low, high = int(wanted.min()), int(wanted.max())
     x = np.arange(-128, 128, dtype=np.int64)
@@ -47,7 +47,7 @@ def linear_sum(op: Op) -> LinearSum | None:
     ratios = op.input(0).scale / op.output.scale, sign * op.input(1).scale / op.output.scale
     for s in range(30, 9, -1):
         exact = [ratio * 2.0**s for ratio in ratios]
-        # the whole sum has to fit 32 bits; on the way it may wrap
+        # the whole sum has to fit 32 bits; partial sums may wrap
         if 128 * sum(map(abs, exact)) >= 1 << 32 or not _fits(exact, x, wanted, s):
             continue
         for da, db in _NEIGHBOURS:
@@ -60,7 +60,7 @@ def linear_sum(op: Op) -> LinearSum | None:
 
 
 def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
-    """Whether the sum, brought near the wanted outputs, stays in 32 bits."""
+    """Whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
     value = exact[0] * x[:, None] + exact[1] * x[None, :]
     inside = (wanted > wanted.min()) & (wanted < wanted.max())
     c = np.median(wanted[inside] * 2.0**s - value[inside]) if inside.any() else 0.0

@@ -35,7 +35,7 @@ class LoopNest:
 
     Attributes:
         extents: iterations of each loop, outermost first; at least one loop.
-        strides: for each operand, the elements that a step of each loop moves it by.
+        strides: for each operand, the elements between two steps of each loop.
         indices: one C name a loop.
     """
 
@@ -64,7 +64,7 @@ class LoopNest:
         return LoopNest(tuple(kept), {name: tuple(step) for name, step in steps.items()})
 
     def inside(self) -> LoopNest:
-        """The same loops with other index names, to stand inside another nest."""
+        """The same loops with other index names, for use inside another nest."""
         return replace(self, indices="pqrstu")
 
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
@@ -79,11 +79,11 @@ class LoopNest:
         return " + ".join(terms).replace("+ -", "- ")
 
     def unroll(self, most: int = 4) -> int:
-        """How many innermost iterations fit in one round without a rest."""
+        """The largest unroll, up to ``most``, that divides the innermost loop."""
         return next(n for n in range(most, 0, -1) if self.divides_into(n))
 
     def divides_into(self, unroll: int) -> bool:
-        """Whether so many innermost iterations fit in one round without a rest."""
+        """Whether the innermost loop is a multiple of so many iterations."""
         return self.extents[-1] % unroll == 0
 
     def loops(self, body: Callable[[int], Sequence[str]], unroll: int = 1) -> list[str]:

@@ -18,7 +18,7 @@ from covp.graph.ops.reduction import mean_factor
 
 
 def mean_schedules(request: KernelRequest) -> list[Schedule]:
-    """How many neighbouring outputs are summed together; the default first."""
+    """The numbers of neighbouring outputs that are summed together; the default first."""
     outer = _outer(request.op)
     default = Schedule("sums", {"together": outer.unroll()})
     space = Space("sums", {"together": UNROLLS})

@@ -12,7 +12,7 @@ from covp.graph.graph import Op, Tensor
 
 @dataclass(frozen=True)
 class Operands:
-    """What a kernel reads and writes, by C name.
+    """The tensors that a kernel reads and writes, by C name.
 
     Attributes:
         arguments: of the layer's function, in C order.

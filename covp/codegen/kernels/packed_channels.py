@@ -5,13 +5,13 @@ for one k, times the activation, serves both channels with one multiplication. I
 lie in one of two forms:
 
 16 bits
-    That very word: a load, a multiplication and an addition for two products.
+    This word: a load, a multiplication and an addition for two products.
 8 bits
     One word holds two k of two channels, as bytes with 128 added. A mask gives the word of one k;
     that of the other is the rest, divided by 256: by a shift and a mask, or, on cores with the high
     word of a product (RISC-V M: MULHSU), by multiplying with the activation's ``x << 24``.
-    What the 128 add is ``128 * 65537`` times the sum of the activations so far, the same for all
-    channels: a table of these (one entry a round) is made once.
+    The 128 add ``128 * 65537`` times the sum of the activations so far, the same for all channels:
+    a table of these (one entry per iteration) is made once.
 
 All of it is modulo 2**32, so only true sums have to fit 16 bits, and only from the start of a run
 to its end, as in ``packed_pixels.py``::
@@ -19,10 +19,10 @@ to its end, as in ``packed_pixels.py``::
     p = 0x8000 - (what the 128 will add) + products;
     t += p;  h += p >> 16;
 
-With the first round of a run peeled off, its first products are added to what the run starts from,
-which saves a move a sum and run where registers suffice for two copies of the code.
+With the first iteration of a run peeled, its first products are added to the run's start value,
+which saves a move per sum and run where registers suffice for two copies of the code.
 
-The lower sum is ``t - (h << 16)`` in the end, less the runs' 0x8000, which the bias takes off.
+The lower sum is ``t - (h << 16)`` in the end, less the runs' 0x8000, which the bias subtracts.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _ROUNDING = 0x8000
 
 
 class PackedWeightsCode:
-    """C text of one layer: ``pairs`` of channels at once, ``unroll`` times 2 k a round.
+    """C text of one layer: ``pairs`` of channels at once, ``unroll`` times 2 k per iteration.
 
     Args:
-        weight_bits: 8 or 16, of a weight in flash.
-        peeled: the first round of a run is written out before the others.
+        weight_bits: 8 or 16, per weight in flash.
+        peeled: the first iteration of a run is written out before the loop.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PackedWeightsCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, unroll: int) -> bool:
-        """Whether k comes in whole rounds, each of which fits a run."""
+        """Whether k is a multiple of an iteration's, and each iteration fits a run."""
         weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
         if weights.shape[1] % (2 * unroll):
             return False
@@ -205,7 +205,7 @@ class PackedWeightsCode:
         return [*lines, f"output += {channels};", f"q += {channels * columns};"]
 
     def _start(self) -> list[str]:
-        """What the sums of a run start from."""
+        """The start value of the sums of a run."""
         if not self.narrow:
             return [f"uint32_t start = {_ROUNDING}u;"]
         return [f"uint32_t start = *sums + {_ROUNDING}u;", "sums += rounds;", "start -= *sums;"]

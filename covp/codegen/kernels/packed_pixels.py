@@ -1,17 +1,18 @@
 """The matrix kernel for cores without SIMD: two pixels in one register.
 
-Two activations a, b travel as one word ``a + (b << 16)``. One multiplication by a weight and one
-addition then serve two sums. The lower sum stays apart from the upper one as long as it fits 16
+Two activations a, b share one word ``a + (b << 16)``. One multiplication by a weight and one
+addition then serve two sums. The lower sum does not reach the upper one as long as it fits 16
 bits signed, which holds while the magnitudes of the weights add up to at most 255 (255 * 128 is
-below 32768). The weights are known, so every block of channels gets the lengths of its longest
-safe runs as a table; at the end of a run ``p`` is moved into two sums that do not overflow::
+below 32768). The weights are known, so every block of channels has a table with the lengths of its
+longest safe runs (consecutive k without overflow); at the end of a run ``p`` is added to two sums
+of full width::
 
     p = 0x8000 + products;         0x8000 rounds the upper half up where the lower is negative
     t += p;                        the word sum, modulo 2**32
     h += p >> 16;                  the upper sum, exact
 
-The lower sum is ``t - (h << 16)`` in the end: modulo 2**32 that is exact too. What the runs' 0x8000
-add to ``t`` is taken off its start.
+The lower sum is ``t - (h << 16)`` in the end: exact modulo 2**32 too. The 0x8000 that each run adds
+to ``t`` are subtracted from its start.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 LONGEST_SUM = 255
-"""Magnitudes of weights that a run may add up to."""
+"""The largest sum of magnitudes of weights in a run."""
 
 
 @dataclass(frozen=True)
 class PackedBlock:
-    """The register block: pairs of pixels times output channels; ``unroll`` steps a round."""
+    """The register block: pairs of pixels times output channels; ``unroll`` steps per iteration."""
 
     pairs: int
     channels: int
@@ -63,7 +64,7 @@ class PackedGemm:
 
     @property
     def padded_depth(self) -> int:
-        """Steps of k with whole rounds."""
+        """Steps of k, a multiple of the unroll."""
         return self.rounds * self.block.unroll
 
     @property
@@ -73,7 +74,7 @@ class PackedGemm:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, block: PackedBlock) -> bool:
-        """Whether one round of any channel fits a run."""
+        """Whether one iteration of any channel fits a run."""
         weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
         padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % block.unroll)))
         return safe_runs(padded, block.unroll) is not None

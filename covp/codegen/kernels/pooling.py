@@ -6,8 +6,8 @@ a reciprocal, checked for every sum when the code is generated: for n pixels and
     t = s + n / 2 + 128 * n                     (1 less where n is even and s negative)
     average = (t * ceil(2**24 / n) >> 24) - 128
 
-where t is never negative. Only where windows are cut at the border and the core has a divider,
-it divides: that is fewer instructions.
+where t is never negative. Where windows are cut at the border and the core has a divider, the
+code divides: that is fewer instructions.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
 
 
 def has_reciprocal(count: int) -> bool:
-    """Whether the multiplication gives the right average for every sum of that many bytes."""
+    """Whether the multiplication is exact for every sum of that many bytes."""
     if count > 1 << 12:
         return False
     sums = np.arange(-128 * count, 127 * count + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Requantization in C: int32 sums to int8, bit for bit TFLM's two roundings.
+"""Requantization in C: int32 sums to int8, bit-exact with TFLM's two roundings.
 
 With m in [2**30, 2**31) and a right shift e TFLM computes, per channel,
 
@@ -11,14 +11,14 @@ of falling speed give the same steps:
 
 ``proved``
     ``(high_word((acc << j) * M) + offset) >> s``: one rounding only. M, offset and s are searched
-    when the code is generated, and taken only if every step of every channel lies at the same
+    when the code is generated, and accepted only if every step of every channel lies at the same
     ``acc``; monotone functions with the same steps are equal. Layers without a fused ReLU mostly
-    fail, because TFLM's ties away from zero bend the function at zero.
+    fail, because TFLM's ties away from zero make the function asymmetric at zero.
 ``simple``
     For e >= 1 the second rounding equals ``(high + (high >> 31) + 2**(e-1)) >> e``; the zero point
     moves inside as ``zero_point << e``.
 ``general``
-    TFLM's code as it stands, left shifts included.
+    TFLM's code unchanged, left shifts included.
 
 A core with a requantizing instruction uses that instead (``unit``).
 """
@@ -57,7 +57,7 @@ class _Proved:
 
 @dataclass(frozen=True)
 class Requantizer:
-    """How the sums of one layer become its outputs.
+    """The conversion of the sums of one layer to its outputs.
 
     Attributes:
         multiplier, shift: int32 per output channel; shift is TFLM's, positive to the left.
@@ -94,7 +94,7 @@ class Requantizer:
 
     @cached_property
     def form(self) -> str:
-        """Which of the forms the layer gets."""
+        """The form of the layer."""
         if self.instruction is not None:
             return "unit"
         if self._proved is not None:
@@ -114,7 +114,7 @@ class Requantizer:
         return clamp_includes(self.core, self.low, self.high)
 
     def columns(self) -> list[NDArray[np.int32]]:
-        """The per-channel constants that ``requantize`` takes after the sum, in order."""
+        """The per-channel arguments of ``requantize`` after the sum, in order."""
         if self.instruction is not None:
             packed_scale = self.shift.astype(np.int64) & 0xFF
             for byte, value in enumerate((self.zero_point, self.low, self.high), 1):
@@ -153,7 +153,7 @@ class Requantizer:
 
     @cached_property
     def _proved(self) -> _Proved | None:
-        """The constants of the proved form, or None where no candidate is exact."""
+        """The constants of the proved form, or None if no candidate is exact."""
         if not self.core.has("mull") or not self._simple:
             return None
         preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
@@ -191,7 +191,7 @@ class Requantizer:
         return above
 
     def _offset(self, steps: Array, preshift: int, multiplier: Array, shift: Array) -> Array | None:
-        """The per-channel offset that puts every step where TFLM has it; None if there is none.
+        """The per-channel offset that puts every step where TFLM has it, or None.
 
         The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s,
         with h the high word; steps outside the reach of the sums do not constrain.

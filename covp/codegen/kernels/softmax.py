@@ -13,14 +13,14 @@ from covp.graph.ops.softmax import SUM_BITS, exponentials
 
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
-    """Whether the second pass looks the exponentials up again or keeps them; the default first."""
+    """The exponentials of the second pass: looked up again or kept; the default first."""
     spaces = [Space("table", {}), Space("kept", {})]
     return valid_schedules(spaces, Schedule("table"), lambda s: True)
 
 
 @kernel("SOFTMAX", "int8", schedules=softmax_schedules)
 def emit_softmax(request: KernelRequest) -> LayerCode:
-    """One row after the other; a table gives exp of each distance from the row's maximum."""
+    """Row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
     depth = op.input(0).shape[-1]
     schedule = request.choose(softmax_schedules)

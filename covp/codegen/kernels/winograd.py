@@ -1,7 +1,7 @@
 """3x3 convolutions with stride 1 by Winograd's minimal filtering, exact in integers.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), F(2x2, 3x3): a tile of
-2x2 outputs, which takes 36 multiplications an input channel, takes 16::
+2x2 outputs needs 16 multiplications per input channel instead of 36::
 
     Y = A^T [(G g G^T) * (B^T d B)] A
 
@@ -10,7 +10,7 @@ G holds halves. With 2 G instead all is integer, and Y is four times the convolu
 magnitude, transformed inputs 4 * 128: both are kept as int16, the weights in flash (3.6 times the
 bytes of the filter), the inputs of a block of tiles in scratch.
 
-Rows of the input are copied into a strip with padding around, so that nothing else knows of
+Rows of the input are copied into a strip with padding around, so that no other code handles
 borders. The last block of a row and the last row of tiles start early instead of being smaller.
 """
 
@@ -51,7 +51,7 @@ class WinogradCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether the layer has that shape, and whole blocks, and sums with two bits to spare."""
+        """Whether the layer has that shape, whole blocks, and sums with two bits of headroom."""
         p, lanes = problem, _dot(core).lanes
         if p.kernel != (3, 3) or p.stride != (1, 1) or p.dilation != (1, 1):
             return False
@@ -297,5 +297,5 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
 
 
 def _dot(core: Core) -> DotProduct:
-    """What multiplies 16-bit numbers: SMLAD where the core has it."""
+    """The instruction for 16-bit products: SMLAD where the core has it."""
     return SMLAD if core.has("dsp") else MAC

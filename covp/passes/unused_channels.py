@@ -1,8 +1,8 @@
-"""Channels that nobody reads: a convolution whose weights for an input channel are all zero.
+"""Unused channels: a convolution's weights for an input channel are all zero.
 
 Trained networks hold many of them (over half of vww's multiplications). Such a channel is removed
 from the tensor, and with it the filters that compute it, back through depthwise layers. Zero
-times anything is zero, so no output bit changes.
+times anything is zero, so the outputs are bit-exact.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _MULTIPLE = 4
 Indices = NDArray[np.int64]
 
 
-def remove_unread_channels(graph: Graph) -> None:
-    """From the last layer to the first, so that what a removed filter read is seen too."""
+def remove_unused_channels(graph: Graph) -> None:
+    """From the last layer to the first: channels that only removed filters read are found too."""
     for op in reversed(list(graph.ops)):
         if op.kind == "CONV_2D" and op.input(1).data is not None:
             keep = _read_channels(op)
@@ -40,7 +40,7 @@ def _read_channels(op: Op) -> Indices:
         return np.arange(weights.shape[3])
     read = (weights != 0).any(axis=(0, 1, 2))
     count = min(-(-max(int(read.sum()), 1) // _MULTIPLE) * _MULTIPLE, read.size)
-    # read ones first, each group in its order
+    # used ones first, each group in its order
     chosen = np.argsort(~read, kind="stable")[:count]
     return np.sort(chosen)
 
