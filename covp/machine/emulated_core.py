@@ -105,7 +105,7 @@ class EmulatedCore:
         self.control = RunControl()
         self.own = PeripheralMap(memories, bus, clock)
         self.mmio = MmioPort(
-            core, self._engine, self.counter, self.interrupts, (self.own, shared), clock,
+            core, self._engine, self.counter, self.interrupts, (shared, self.own), clock,
             self.control,
         )  # fmt: skip
         self.execution = Execution(

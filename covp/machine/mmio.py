@@ -39,7 +39,7 @@ class MmioPort:
 
     Args:
         core, engine, counter, interrupts: of the core.
-        maps: the core's own peripherals, which come first, and the shared ones.
+        maps: the shared peripherals and the core's own; they do not overlap.
         clock: of the board.
         control: what ends the run.
 
