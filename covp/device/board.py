@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -111,10 +112,11 @@ class Board:
             DeviceError: the board is closed.
         """
         self.check_open()
-        now = max(core.cycles for core in self.active)
-        for core in cores:
-            core.skip(max(0, now - core.cycles))
-        self.active = tuple(cores)
+        if tuple(cores) != self.active:
+            now = max(core.cycles for core in self.active)
+            for core in cores:
+                core.skip(max(0, now - core.cycles))
+            self.active = tuple(cores)
         self.current = self.active[0]
 
     # -- memory and bus -----------------------------------------------------------------------
@@ -256,7 +258,8 @@ class Board:
             raise DeviceError("the state cannot be saved or loaded while a core runs")
 
 
-def core_sources(core: EmulatedCore) -> Sources:
+@functools.cache
+def core_sources(core: Core) -> Sources:
     """Instructions are counted, cycles estimated by the core's timing table."""
-    table = core.core.timing or "one cycle per instruction"
+    table = core.timing or "one cycle per instruction"
     return Sources(EXACT, Source("estimated", table, "zero wait states"))

@@ -27,7 +27,7 @@ class _Run:
 
     @property
     def is_done(self) -> bool:
-        return self.pc == self.stop and self.core.execution.asleep is None
+        return self.pc == self.stop and not self.core.sleep.is_asleep
 
 
 def run_in_turns(
@@ -87,7 +87,7 @@ def run_in_turns(
 
 def _start(core: EmulatedCore, entry: int, stop: int, deadline: float) -> _Run:
     core.begin(deadline)
-    core.execution.asleep = None
+    core.sleep.wake()
     core.forget_code(stop, 4)
     before = core.totals
     core.counter.start()
@@ -101,12 +101,12 @@ def _take_turn(board: Board, waiting: Sequence[_Run], turn: int) -> None:
     board.current = core
     core.mmio.forget_polls()
     try:
-        if execution.asleep is None or execution.wakes():
+        if not core.sleep.is_asleep or core.sleep.has_ended():
             execution.turn_end = core.cycles + turn
             run.pc = execution.run(run.pc, run.stop, None)
             if execution.at_breakpoint:
                 raise DeviceFault("breakpoint", pc=run.pc, detail="set by a debugger")
-        elif all(run.core.execution.asleep is not None for run in waiting):
+        elif all(run.core.sleep.is_asleep for run in waiting):
             _sleep_all(board, waiting)
         else:
             due = board.clock.next_event
@@ -118,8 +118,8 @@ def _take_turn(board: Board, waiting: Sequence[_Run], turn: int) -> None:
 
 def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
     """All wait in WFI: skip to the next event, or wait for input from outside."""
-    execution, clock = board.current.execution, board.clock
-    if any(run.core.execution.wakes() for run in waiting):
+    core, clock = board.current, board.clock
+    if any(run.core.sleep.has_ended() for run in waiting):
         return
     due = clock.next_event
     if due is not None:
@@ -127,9 +127,9 @@ def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
             board.current = run.core
             clock.wait_until(due)
     elif clock.is_open:
-        clock.wait_outside(board.current.control.is_over, board.current.control.deadline)
+        clock.wait_outside(core.control.is_over, core.control.deadline)
     else:
-        raise execution.endless_sleep()
+        raise core.sleep.endless()
 
 
 def _stop(run: _Run) -> Stop:
@@ -138,5 +138,5 @@ def _stop(run: _Run) -> Stop:
         run.stop,
         now.instructions - run.before.instructions,
         now.cycles - run.before.cycles,
-        sources=core_sources(run.core),
+        sources=core_sources(run.core.core),
     )

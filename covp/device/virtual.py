@@ -54,7 +54,7 @@ class VirtualDevice(VirtualMachine):
     @property
     def sources(self) -> Sources:
         """Instructions are counted, cycles estimated by the core's timing table."""
-        return core_sources(self.core)
+        return core_sources(self.core.core)
 
     def execute(
         self,
@@ -83,9 +83,9 @@ class VirtualDevice(VirtualMachine):
             self._last_stop = stop
         last = before.instructions + max_instructions if max_instructions is not None else None
         self.core.counter.start()
-        self.core.execution.asleep = None
+        self.core.sleep.wake()
         pc = self._advance(entry, stop, last) if entry != stop else stop
-        while pc != stop or self.core.execution.asleep is not None:
+        while pc != stop or self.core.sleep.is_asleep:
             if self.core.execution.at_breakpoint:
                 raise self._explained("breakpoint", pc, "set by a debugger")
             if last is not None and self.core.counter.state.instructions >= last:
@@ -188,7 +188,7 @@ class VirtualDevice(VirtualMachine):
         """One instruction with all breakpoints (and watchpoints) out of the way."""
         self.core.counter.set_breakpoints(())
         self.core.watchpoints.suspended = not watch
-        self.core.execution.asleep = None
+        self.core.sleep.wake()
         try:
             pc = self.core.execution.step(self.read_register("pc") & ~1)
             self.write_register("pc", pc | self.core.thumb)

@@ -31,6 +31,7 @@ from covp.machine.mmio import MmioPort, MmioState
 from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.run_control import RunControl
+from covp.machine.sleep import Sleep
 from covp.machine.system_control import SCS_BASE, SystemControl
 from covp.machine.watchpoints import Watchpoints
 from covp.platform_file import Platform
@@ -48,7 +49,7 @@ class CoreState:
     custom: CustomState
     mmio: MmioState
     peripherals: dict[str, object]
-    asleep: int | None
+    wfi: int | None
 
 
 class EmulatedCore:
@@ -64,7 +65,7 @@ class EmulatedCore:
 
     Attributes:
         engine: the emulator; None after `close`.
-        counter, execution, interrupts, custom, watchpoints, control, mmio: the parts.
+        counter, execution, interrupts, custom, watchpoints, control, sleep, mmio: the parts.
         csrs: RISC-V's views of the counts.
         own: the peripherals that are part of the core: SCS and DWT on Arm.
 
@@ -103,6 +104,7 @@ class EmulatedCore:
             lambda: self.cycles, lambda: self.instructions, lambda: _pending_bits(self.interrupts)
         )
         self.control = RunControl()
+        self.sleep = Sleep(clock, self.interrupts, self.control)
         self.own = PeripheralMap(memories, bus, clock)
         self.mmio = MmioPort(
             core, self._engine, self.counter, self.interrupts, (shared, self.own), clock,
@@ -110,7 +112,7 @@ class EmulatedCore:
         )  # fmt: skip
         self.execution = Execution(
             core, self._engine, self.counter, self.mmio, self.watchpoints, self.csrs, clock,
-            self.interrupts, self.custom, FaultReader(platform, core, self.counter), self.control,
+            self.interrupts, self.custom, FaultReader(platform, core, self.counter), self.sleep,
         )  # fmt: skip
         if isinstance(self.interrupts, Nvic):
             self._add_own(SystemControl(self.interrupts), SCS_BASE, "scs")
@@ -160,11 +162,10 @@ class EmulatedCore:
         Raises:
             DeviceFault, and whatever a peripheral raised: what ended the program.
         """
-        execution = self.execution
-        if execution.asleep is None:
-            pc = execution.run(pc, stop, last)
-        if execution.asleep is not None:
-            execution.sleep()
+        if not self.sleep.is_asleep:
+            pc = self.execution.run(pc, stop, last)
+        if self.sleep.is_asleep:
+            self.sleep.wait()
         return pc
 
     def request_halt(self) -> None:
@@ -183,7 +184,7 @@ class EmulatedCore:
         top = self._platform.ram.start + self._platform.stack_bytes
         self.interrupts.reset()
         self.custom.reset()
-        self.execution.asleep = None
+        self.sleep.wake()
         reset_core(self.engine, self.core, top)
         self.own.reset()
 
@@ -266,7 +267,7 @@ class EmulatedCore:
             self.custom.save_state(),
             self.mmio.save_state(),
             self.own.save_state(),
-            self.execution.asleep,
+            self.sleep.wfi,
         )
 
     def load_state(self, state: CoreState) -> None:
@@ -283,7 +284,7 @@ class EmulatedCore:
         self.interrupts.load_state(state.interrupts)
         self.mmio.load_state(state.mmio)
         self.own.load_state(state.peripherals)
-        self.execution.asleep = state.asleep
+        self.sleep.wfi = state.wfi
 
 
 def _map(engine: Uc, memory: Memory) -> None:

@@ -20,7 +20,7 @@ from covp.machine.faults import FaultReader
 from covp.machine.instructions import RiscvCounters, is_wait_for_interrupt, may_unmask
 from covp.machine.mmio import MmioPort
 from covp.machine.nvic import Nvic
-from covp.machine.run_control import RunControl
+from covp.machine.sleep import Sleep
 from covp.machine.watchpoints import Watchpoints
 
 # Instructions between two checks of the time limit and Ctrl-C: well under a tenth of a second.
@@ -59,7 +59,6 @@ class Execution:
     Attributes:
         running: an instruction is being executed.
         at_breakpoint: the latest `run` ended before a breakpoint or watched access.
-        asleep: address of the WFI that the core waits at, or None; see `sleep`.
         turn_end: the cycle at which the core has to let others run, or None.
     """
 
@@ -75,16 +74,15 @@ class Execution:
         interrupts: InterruptController,
         custom: CustomInstructions,
         faults: FaultReader,
-        control: RunControl,
+        sleep: Sleep,
     ) -> None:
         self.running = False
         self.at_breakpoint = False
-        self.asleep: int | None = None
         self.turn_end: int | None = None
         self._core, self._engine, self._counter = core, engine, counter
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
-        self._faults, self._control = faults, control
+        self._faults, self._sleep = faults, sleep
         self._nvic = interrupts if isinstance(interrupts, Nvic) else None
         self._ids = register_ids(core.architecture)
         self._is_arm = core.architecture == "arm"
@@ -142,7 +140,7 @@ class Execution:
             allowed: a special instruction there is left to the emulator.
 
         Returns:
-            the pc to go on from; after a WFI `asleep` is set.
+            the pc to go on from; after a WFI `Sleep.wfi` is set.
 
         Raises:
             DeviceFault, or the exception of a peripheral's model, which ended the program.
@@ -293,46 +291,9 @@ class Execution:
         wfi = end.pc - self._wfi_bytes
         is_wfi = is_wait_for_interrupt(self._core, self._counter.opcode(wfi))
         if is_wfi and self._counter.ran_last(wfi):
-            self.asleep = wfi
+            self._sleep.wfi = wfi
         if end.pc != end.stop:
             self._left_at(end.pc)
-
-    # -- sleeping -----------------------------------------------------------------------------
-
-    def sleep(self) -> None:
-        """WFI: time is skipped ahead to the event that wakes the core; `asleep` is None then.
-
-        With nothing scheduled it blocks until input comes from outside, where that may be. It ends
-        asleep when the run is over (halt request, deadline).
-
-        Raises:
-            DeviceFault: nothing can ever wake the core (kind "endless sleep").
-        """
-        while not self.wakes():
-            if self._control.is_over():
-                return
-            due = self._clock.next_event
-            if due is not None:
-                self._clock.wait_until(due)
-            elif self._clock.is_open:
-                self._clock.wait_outside(self._control.is_over, self._control.deadline)
-            else:
-                raise self.endless_sleep()
-
-    def wakes(self) -> bool:
-        """Fire due events; whether the core is awake after them."""
-        self._clock.run_due()
-        if self._interrupts.wakes():
-            self.asleep = None
-        return self.asleep is None
-
-    def endless_sleep(self) -> DeviceFault:
-        """The fault of a core that nothing will wake."""
-        return DeviceFault(
-            "endless sleep",
-            pc=self.asleep,
-            detail="WFI: no enabled interrupt is pending and no peripheral is at work",
-        )
 
     # -- one instruction ----------------------------------------------------------------------
 
@@ -343,8 +304,8 @@ class Execution:
         while True:
             self.forget_code(pc, 6)
             next_pc = self.run(pc, after, before + 1, masked=True)
-            if self.asleep is not None:
-                self.sleep()
+            if self._sleep.is_asleep:
+                self._sleep.wait()
             if self._counter.state.instructions > before or next_pc != pc or self.at_breakpoint:
                 self.forget_code(pc, 6)
                 return next_pc

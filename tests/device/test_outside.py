@@ -13,6 +13,7 @@ import pytest
 from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
+from covp.machine import mmio
 from tests.conftest import Loaded
 
 BASE, LINE = 0x50000000, 5
@@ -100,6 +101,23 @@ def test_the_time_limit_ends_a_wait_for_the_outside(program: Make, platform: str
         loaded.run(timeout=60)
 
 
+@pytest.mark.parametrize("platform", BODIES)
+def test_polling_for_ever_is_a_fault_unless_input_may_come(
+    program: Make, platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mmio, "_ENDLESS", 100)
+    text = BODIES[platform][0].replace("@body", POLLS[platform])
+    loaded = program(platform, text)
+    inbox = attach(loaded)
+    with pytest.raises(DeviceFault, match=r"endless poll.*inbox.VALUE was read 100 times"):
+        loaded.run(timeout=60)
+    with loaded.device.clock.outside() as source:
+        timer = threading.Timer(0.05, source.post, [lambda: inbox.receive(1)])
+        timer.start()
+        loaded.run(timeout=60)
+        timer.join()
+
+
 def test_a_source_that_closes_leaves_an_endless_sleep(program: Make) -> None:
     text, wfi, _ = BODIES["riscv32"]
     loaded = program("riscv32", text.replace("@body", wfi))
@@ -134,7 +152,7 @@ def test_a_debuggers_run_waits_and_sleeps_on_after_a_request(program: Make) -> N
         ended: list[bool] = []
         thread = threading.Thread(target=lambda: ended.append(device.run(resumed)))
         thread.start()
-        while device.core.execution.asleep is None:
+        while not device.core.sleep.is_asleep:
             time.sleep(0.001)
         while thread.is_alive():
             device.request_halt()
