@@ -14,6 +14,7 @@ from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
 from covp.graph.graph import Graph
+from covp.html_table import html_table
 from covp.platform_file import Platform
 
 
@@ -57,6 +58,25 @@ class Comparison:
             "speedup": self.speedup,
             "mac_coverage": self.mac_coverage,
         }
+
+    def _repr_html_(self) -> str:
+        alone, accelerated = self.alone, self.accelerated
+        head = ("model", "platform", "accelerators", "instructions alone", "accelerated",
+                "speedup", "MACs offloaded", "matches")  # fmt: skip
+        row = (
+            alone.model,
+            alone.platform.name,
+            ", ".join(accelerated.build.accelerators),
+            *(_count(run.profile.instructions) for run in (alone, accelerated)),
+            "-" if self.speedup is None else f"{self.speedup:.1f}x",
+            f"{self.mac_coverage:.0%}",
+            "yes" if self.matches_reference else "NO",
+        )
+        return html_table(head, [row], text_columns=3)
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
 
 
 def compare(

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.evaluation.builder import Build
+from covp.html_table import html_table
 from covp.platform_file import Platform
 from covp.program import Program, ProgramTensor
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
@@ -99,6 +100,20 @@ class Evaluation:
                 for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
             ],
         }
+
+    def _repr_html_(self) -> str:
+        profile, memory = self.profile, self.memory
+        rows = [
+            ("platform", self.platform.name),
+            ("device", self.device),
+            ("compiler", self.toolchain),
+            ("accelerators", ", ".join(self.build.accelerators) or "none"),
+            ("matches the reference", "yes" if self.matches_reference else "NO"),
+            ("seconds", "-" if profile.seconds is None else f"{profile.seconds:.6f}"),
+            ("flash, bytes", f"{memory.flash_bytes:,}"),
+            ("RAM, bytes", f"{memory.ram_bytes:,}"),
+        ]
+        return html_table((self.model, self.source), rows) + profile._repr_html_()
 
 
 def _layer(entry: LayerProfile) -> dict[str, Any]:

@@ -22,8 +22,6 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "any": (str, int, float, bool),
 }
-NOT_YET = {"covp.run/1": {"cycles_source"}}
-"""Keys that a command need not print yet."""
 
 
 def described(section: str) -> dict[str, str]:
@@ -107,12 +105,7 @@ def test_a_schema_is_what_is_printed(
     documents = [call(capsys, *arguments) for arguments in CALLS[section]]
     assert {document["schema"] for document in documents} == {section}
     seen = {key for document in documents for key in check(section, document)}
-    absent = {
-        key
-        for key in set(described(section)) - seen
-        if key.partition(".")[0] not in NOT_YET.get(section, ())
-    }
-    assert absent == set(), "described, but not printed"
+    assert set(described(section)) - seen == set(), "described, but not printed"
 
 
 def test_the_lists_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,7 +97,7 @@ def test_files_that_are_named_exist() -> None:
         if name == "architecture.md":
             continue  # it also names what is gone
         for path in re.findall(
-            r"\b((?:covp|tests|benchmarks|platforms)/[\w/]+\.(?:py|yaml|c|h))", content
+            r"\b((?:covp|tests|benchmarks|platforms)/[\w/]+\.(?:py|yaml|c|h))\b", content
         ):
             assert (root / path).is_file(), f"{name}: {path}"
     for file in re.findall(r"`(\w+\.py)`", text["kernels.md"]):
