@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from covp.codegen.kernels import conv2d, depthwise  # noqa: F401  (they register themselves)
-from covp.codegen.layer import KernelRequest, Scratch, emit_layer, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Op
-from covp.platform_file import load_platform
-from covp.runtime.session import Session
 from covp.testing import ConvCase, layers
 
 Array = NDArray[Any]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "cortex-m33"]
-COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 
 
 def convolutions() -> st.SearchStrategy[ConvCase]:
@@ -103,76 +97,32 @@ def _sums(op: Op, x: Array) -> Array:
     return acc
 
 
-def run_layer(
-    session: Session, op: Op, x: np.ndarray, schedule: Schedule | None = None
-) -> np.ndarray:
-    """Compile one layer and run it on the device; its output."""
-    code = emit_layer(KernelRequest(op, session.platform.core, "layer", schedule))
-    module = session.load_c(code.source, flags=("-fno-strict-aliasing", "-Werror"))
-    output = session.tensor(np.full(op.output.shape, 99, np.int8))
-    tensors = [session.tensor(x), output]
-    tensors += [
-        session.tensor(np.full(-(-a.nbytes // 4), 0x5A5A5A5A, np.int32))
-        for a in code.arguments.values()
-        if isinstance(a, Scratch)
-    ]
-    assert list(code.arguments)[:2] == ["input", "output"]
-    module["layer"](*tensors)
-    result = output.numpy()
-    for tensor in tensors:
-        tensor.free()
-    module.unload()
-    return result
-
-
-@pytest.fixture(scope="module")
-def sessions():
-    opened: dict[tuple[str, str], Session] = {}
-
-    def get(platform: str, toolchain: str = "zig") -> Session:
-        key = platform, toolchain
-        if key not in opened:
-            opened[key] = Session(load_platform(platform), toolchain=toolchain)
-        return opened[key]
-
-    yield get
-    for session in opened.values():
-        session.close()
-
-
 @pytest.mark.parametrize("platform", PLATFORMS)
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=12, deadline=None)
 @given(layer=convolutions())
-def test_outputs_are_as_specified(sessions, platform, layer):
+def test_outputs_are_as_specified(run_layer, platform, layer):
     op, (x,) = layer.op(), layer.inputs()
-    assert np.array_equal(run_layer(sessions(platform), op, x), expected(op, x))
+    assert np.array_equal(run_layer(platform, op, x)[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, deadline=None)
 @given(layer=convolutions(), data=st.data())
-def test_every_schedule_matches(sessions, platform, layer, data):
-    session = sessions(platform)
+def test_every_schedule_matches(run_layer, platform, layer, data):
     op, (x,) = layer.op(), layer.inputs()
-    points = schedules(KernelRequest(op, session.platform.core, "layer"))
-    assert len(points) == len(set(points)) > 0
-    schedule = data.draw(st.sampled_from(points))
-    assert Schedule.parse(str(schedule)) == schedule
-    assert np.array_equal(run_layer(session, op, x, schedule), expected(op, x))
+
+    def choose(points):
+        assert len(points) == len(set(points)) > 0
+        schedule = data.draw(st.sampled_from(points))
+        assert Schedule.parse(str(schedule)) == schedule
+        return schedule
+
+    assert np.array_equal(run_layer(platform, op, x, choose=choose)[0], expected(op, x))
 
 
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
-@settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=6, deadline=None)
 @given(layer=convolutions())
-def test_gcc_matches(sessions, platform, layer):
-    compiler = COMPILERS[load_platform(platform).core.architecture]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+def test_gcc_matches(run_layer, platform, layer):
     op, (x,) = layer.op(), layer.inputs()
-    assert np.array_equal(run_layer(sessions(platform, "gcc"), op, x), expected(op, x))
+    assert np.array_equal(run_layer(platform, op, x, toolchain="gcc")[0], expected(op, x))
