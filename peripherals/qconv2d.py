@@ -59,8 +59,8 @@ REGISTERS = RegisterMap(
     Register("INPUT", 0x54, doc="Address of the input: int8, NHWC."),
     Register("OUTPUT", 0x58, doc="Address of the result: int8 or int32, NHWC."),
     Register("WEIGHTS", 0x10, doc="Address of the weights: int8, OHWI."),
-    Register("BIAS", 0x14, doc="Address of the bias: int32, one an output channel."),
-    Register("MULTIPLIER", 0x18, doc="Address of the multipliers: int32, one an output channel."),
+    Register("BIAS", 0x14, doc="Address of the bias: int32, one per output channel."),
+    Register("MULTIPLIER", 0x18, doc="Address of the multipliers: int32, one per output channel."),
     Register("SHIFT", 0x1C, doc="Address of the shifts: int32 in [-31, 30], positive left."),
     Register("BATCH", 0x20, doc="Number of images."),
     _pair("INPUT_SIZE", 0x24, "HEIGHT", "WIDTH", "Size of an input image in pixels."),
@@ -77,7 +77,7 @@ REGISTERS = RegisterMap(
         0x48,
         fields=[
             Field("REQUANTIZE", 0, doc="1: int8 results; 0: int32 sums."),
-            Field("DEPTHWISE", 1, doc="1: an output channel has one input channel."),
+            Field("DEPTHWISE", 1, doc="1: each output channel has one input channel."),
         ],
         doc="What the result is.",
     ),
@@ -135,7 +135,7 @@ class Job:
 
     @property
     def padded_elements(self) -> int:
-        """Of an input image with its padding, as far as the output looks at it."""
+        """Of an input image with its padding, as far as the output reads it."""
         rows, columns = (
             (self.out_size[i] - 1) * self.stride[i] + (self.kernel[i] - 1) * self.dilation[i] + 1
             for i in (0, 1)
@@ -144,7 +144,7 @@ class Job:
 
     @property
     def row_elements(self) -> int:
-        """Inputs that a row of outputs looks at, one for each tap."""
+        """Inputs that a row of outputs reads, one for each tap."""
         return self.out_size[1] * self.kernel[0] * self.kernel[1] * self.in_channels
 
     def operands(self) -> dict[str, tuple[int, int]]:
@@ -216,7 +216,7 @@ def load(job: Job, bus: Bus) -> dict[str, NDArray[Any]]:
 
 
 class QConv2d(JobUnit):
-    """The unit behind its registers: the controller.
+    """The controller: the unit as its registers show it.
 
     Args:
         macs_per_cycle: multiply-accumulates of the computation module in a cycle.

@@ -1,4 +1,4 @@
-"""A serial port: what the core writes is collected, what the host feeds can be read."""
+"""A serial port: bytes of the core are collected, bytes that the host feeds can be read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Uart(Peripheral):
 
     @property
     def text(self) -> str:
-        """What the core sent, as UTF-8."""
+        """The bytes that the core sent, as UTF-8."""
         return self.sent.decode("utf-8", errors="replace")
 
     def feed(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What the compiler sends to the tightly coupled unit: generated kernels with its instructions."""
+"""The compiler side of the tightly coupled unit: generated kernels with its instructions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Cfu(AcceleratorBackend):
 
     Custom-0 instructions inside the generated kernels: CONV_2D and FULLY_CONNECTED by the core's
     matrix kernel, DEPTHWISE_CONV_2D by a driver function, four channels at once. The core executes
-    every instruction, so it saves instructions, not all of them.
+    every instruction, so it needs fewer of them, but not none.
     """
 
     name = "cfu"

@@ -59,7 +59,7 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
     int32_t row_words = (d->pad_left + d->in_width + d->pad_right) * groups;
     int32_t step = d->stride_width * groups, taps = d->kernel_width;
     for (; batch > 0; batch--) {
-        int32_t loaded = -d->pad_top; /* rows in front of this one are or were in their slot */
+        int32_t loaded = -d->pad_top; /* rows before this one are or were in their slot */
         for (int32_t y = 0; y < d->out_height; y++) {
             int32_t top = y * d->stride_height - d->pad_top;
             if (loaded < top)

@@ -26,8 +26,8 @@ def _row(job: JobValues) -> int:
 class Dma(Accelerator):
     """Gathering copies: CONCATENATION of up to four tensors, row by row, without the core.
 
-    Row r of the result is row r of source 0, then of source 1 and so on; a source of 0 bytes a row
-    is left out. The time is that of the memory port.
+    Row r of the result is row r of source 0, then of source 1 and so on; a source of 0 bytes per
+    row is left out. The time is that of the memory port.
     """
 
     name = "dma"
@@ -68,7 +68,7 @@ class Dma(Accelerator):
         yield Limit("inputs", len(layer.inputs), at_most=SOURCES)
 
     def registers(self, layer: Op) -> Mapping[str, Any]:
-        """Rows are all axes in front of the one that is joined."""
+        """Rows are all axes before the one that is joined."""
         axis = layer.attributes.axis
         rows = int(np.prod(layer.output.shape[:axis], dtype=np.int64))
         sizes = [tensor.nbytes // rows for tensor in layer.inputs if tensor is not None]

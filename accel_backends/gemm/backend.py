@@ -49,7 +49,7 @@ class Gemm(Accelerator):
     the layer into strips that fit; with one output pixel (fully connected layers) every weight is
     fetched once and used once, so the memory port decides.
 
-    Timing, a synthetic model: a tile of weights stays for max(pixels, size) cycles while the next
+    Timing, a synthetic model: a tile of weights is used for max(pixels, size) cycles while the next
     one is loaded; filling and draining the array costs 2 * size once a job.
     """
 

@@ -1,4 +1,4 @@
-"""What the compiler sends to the quantized conv2d accelerator, and how."""
+"""The compiler side of the quantized conv2d accelerator."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ HALF = 0xFFFF
 class QConv2dBackend(AcceleratorBackend):
     """Quantized conv2d unit on the bus: int8 convolutions, per-channel scales, own load/store unit.
 
-    The accelerator of the CODAI'23 paper, grown: depthwise convolutions and requantization in the
-    unit. The paper's split is ``requantize=false,depthwise=false,max_stride=1``: the unit returns
-    int32 sums, the core requantizes, and only convolutions with stride 1 and one group are taken.
+    The accelerator of the CODAI'23 paper, extended by depthwise convolutions and requantization in
+    the unit. The paper's split is ``requantize=false,depthwise=false,max_stride=1``: the unit
+    returns int32 sums, the core requantizes, and only convolutions with stride 1 and one group are
+    accepted.
     """
 
     name = "qconv2d"
@@ -56,7 +57,7 @@ class QConv2dBackend(AcceleratorBackend):
     )
 
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
-        """Whether the layer is an int8 convolution within the register widths."""
+        """int8 convolutions within the register widths."""
         op = match.op
         types = [tensor.dtype.name for tensor in (op.input(0), op.input(1), op.output)]
         if types != ["int8"] * 3:
@@ -83,7 +84,7 @@ class QConv2dBackend(AcceleratorBackend):
         return model.timing(decode(numbers)).cycles
 
     def lower(self, match: Match) -> Sequence[Step]:
-        """One driver call; with ``requantize=false`` the core's requantization behind it."""
+        """One driver call; with ``requantize=false`` followed by the core's requantization."""
         job = resolve(match.op)
         output = match.outputs[0]
         if self.values["requantize"]:

@@ -28,7 +28,7 @@ from covp.passes.copy import copy_graph
 from covp.passes.transposes import remove_transposes, transpose
 
 NCHW_CONV = "VANILLA_CONV_2D_NCHW"
-"""The operator that the graph pass in front of partitioning puts in the place of CONV_2D."""
+"""The operator that the graph pass before partitioning replaces CONV_2D with."""
 _TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 _HALF = 0xFFFF
 
@@ -43,12 +43,12 @@ class NchwConv:
 class Vanilla(Accelerator):
     """float32 conv2d, NCHW, same padding, stride 1: UMA's Vanilla accelerator, with bias and clamp.
 
-    A graph pass in front of partitioning turns the convolutions it can do into NCHW, between
-    transposes; one behind it removes the transposes that meet.
+    A graph pass before partitioning turns the convolutions it can do into NCHW, between
+    transposes; one after it removes the transposes that meet.
     """
 
     name = "vanilla"
-    # what is still a CONV_2D when patterns are searched for was refused; its reasons are wanted
+    # what is still a CONV_2D when patterns are searched for was rejected; the reasons are wanted
     patterns: ClassVar[Sequence[Pattern]] = (
         Pattern("conv2d_nchw", op(NCHW_CONV)),
         Pattern("conv2d", op("CONV_2D")),
@@ -107,7 +107,7 @@ class Vanilla(Accelerator):
         return layer if isinstance(layer, FloatConv2D) else None
 
     def layer(self, match: Match) -> Any:
-        """What the graph pass kept, or what it refused."""
+        """The layer that the graph pass kept, or one that it rejected."""
         kept = match.op.attributes
         return kept.layer if isinstance(kept, NchwConv) else typed(match.op)
 

@@ -57,7 +57,7 @@ class Vector(Accelerator):
     """Elementwise unit: int8 ADD, SUB, MUL, pooling and SOFTMAX by table, a few lanes wide.
 
     Elementwise layers are cut into jobs of at most ``buffer`` elements, the unit's local memory,
-    by a pass on the lowered calls; images and rows of a softmax have to fit as they are.
+    by a pass on the lowered calls; images and rows of a softmax have to fit as a whole.
     ``macs_per_cycle`` is the number of lanes.
     """
 
@@ -236,7 +236,7 @@ def _rounded_mean(window: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _softmax(job: Any) -> NDArray[Any]:
-    """TFLM's, with one division a row: reference_ops::Softmax."""
+    """TFLM's, with one division per row: reference_ops::Softmax."""
     x = job.FIRST.reshape(job.ROWS, job.COLUMNS).astype(np.int64)
     powers = job.TABLE.astype(np.int64)[x.max(axis=1, keepdims=True) - x]
     total = rounding_divide_by_pot(powers, _SUM_BITS).sum(axis=1, keepdims=True)

@@ -38,7 +38,7 @@ class ArgumentVisitor(ABC, Generic[_T]):
         """An argument of a driver call.
 
         Raises:
-            AcceleratorError: it is nothing that a driver can be passed.
+            AcceleratorError: a driver cannot be passed it.
         """
         if isinstance(argument, _NUMBERS):
             number = float(argument) if isinstance(argument, (float, np.floating)) else None

@@ -30,8 +30,8 @@ class AcceleratorBackend(ABC):
             `renamed`: the C names of its driver and the target that reports show.
         patterns: what the accelerator looks for; earlier ones go first.
         peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
-        parameters: what users may set behind the name: ``name:key=value,key=value``. Those that
-            the peripheral's constructor takes as keywords are passed on to it.
+        parameters: settings after the name: ``name:key=value,key=value``. The keywords of the
+            peripheral's constructor must be among them; those are passed on to it.
         architectures: of the cores it can be beside ("arm", "riscv"); empty: any.
         values: the parameters of this instance, each of its declared type.
     """
@@ -86,15 +86,15 @@ class AcceleratorBackend(ABC):
 
     @abstractmethod
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
-        """Whether the accelerator takes a match.
+        """Accept or reject a match.
 
-        It does when the answer is True, or limits that all hold. A text is a refusal with its
-        reason; limits that do not hold are one that reports can print, with the value seen.
+        Accepted: True, or limits that all hold. Rejected: False, the reason as a text, or limits of
+        which one does not hold; reports print those with the value seen.
         """
 
     @abstractmethod
     def lower(self, match: Match) -> Step | Sequence[Step]:
-        """The driver calls, and what the core does around them, that compute a match."""
+        """The driver calls, and the work of the core around them, that compute a match."""
 
     @abstractmethod
     def driver(self, base: int) -> Mapping[str, str]:
@@ -107,13 +107,13 @@ class AcceleratorBackend(ABC):
     # -- hooks that most accelerators do not need ----------------------------------------------
 
     def before_partitioning(self, graph: Graph) -> Graph:
-        """A graph pass in front of the search for patterns: a new graph, or the same one."""
+        """A graph pass before the search for patterns: a new graph, or the same one."""
         return graph
 
     def after_partitioning(self, graph: Graph, own: Sequence[Match]) -> Graph:
-        """A graph pass behind it, told which matches became this accelerator's layers.
+        """A graph pass after it; ``own`` are the matches that became this accelerator's layers.
 
-        Patterns are searched for once more in what it returns.
+        Patterns are searched for once more in the graph that it returns.
         """
         return graph
 
@@ -126,10 +126,10 @@ class AcceleratorBackend(ABC):
         return ()
 
     def estimate(self, match: Match) -> int | None:
-        """Cycles that the accelerator itself would need for a match, None where nobody knows.
+        """Cycles that the accelerator itself would need for a match; None: unknown.
 
-        It decides between accelerators that take the same layer, and tells what a refused one
-        would be worth; so it has to answer for matches that `supports` refuses, too.
+        It decides between accelerators that accept the same layer, and is the potential saving of
+        a rejected one; so it has to answer for matches that `supports` rejects, too.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""What a match is lowered to: driver calls, and requantization left to the core."""
+"""The steps that a match is lowered to: driver calls, requantization left to the core."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class CoreKernel:
     """The core computes the layer with the generated kernel, using instructions of the unit.
 
     Attributes:
-        features: what the core has besides its own (`covp.codegen.intrinsics` tells kernels which
-            instructions that means).
+        features: of the core besides its own; `covp.codegen.intrinsics` has the instructions
+            that they stand for.
     """
 
     features: frozenset[str]

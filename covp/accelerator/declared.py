@@ -22,7 +22,7 @@ limits that the compiler respects::
         def macs(self, job):
             return job.IN_CHANNELS * job.OUT_CHANNELS
 
-Whatever is not enough here can be overridden by the methods of `AcceleratorBackend`.
+The methods of `AcceleratorBackend` can be overridden as well.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ TIMING = tuple(
 """Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""
 
 WAIT = Parameter(
-    "wait", "poll", "how the driver waits: poll STATUS, or sleep until the interrupt",
+    "wait", "poll", "how the driver waits: poll STATUS, or WFI until the interrupt",
     choices=("poll", "sleep"),
 )  # fmt: skip
 
@@ -76,8 +76,8 @@ class Accelerator(AcceleratorBackend):
     """One accelerator, described once. Subclasses set `name`, `job`, and `operators` or `patterns`.
 
     Attributes:
-        operators: TFLite's names of the operators it takes; `patterns` follow from them.
-        job: what it does in one go.
+        operators: TFLite's names of the operators it accepts; `patterns` follow from them.
+        job: the operands and numbers of one start.
 
     `registers` and `accepts` get the layer as `covp.graph.typed.typed` gives it.
     """
@@ -111,14 +111,14 @@ class Accelerator(AcceleratorBackend):
         """The result of a job.
 
         ``job.NAME`` is an int or float for a number and a flat array for an operand (None for an
-        optional one with the address 0). Only what is declared may be looked at: that is all
-        the hardware has.
+        optional one with the address 0). Only declared values may be used: the hardware has no
+        others.
         """
 
     def accepts(self, layer: Any) -> Iterable[Limit]:
-        """What is required of a layer beyond the ranges of the job's numbers.
+        """The requirements on a layer beyond the ranges of the job's numbers.
 
-        A generator is asked no further than to the first limit that does not hold.
+        Of a generator no limit after the first one that does not hold is read.
         """
         return ()
 
@@ -127,7 +127,7 @@ class Accelerator(AcceleratorBackend):
         return None
 
     def macs(self, job: Any) -> int:
-        """Multiply-accumulates (or what else the unit does ``macs_per_cycle`` of) of a job."""
+        """Multiply-accumulates of a job, or other operations that ``macs_per_cycle`` counts."""
         return 0
 
     def traffic(self, job: Any, declared: Traffic) -> Traffic:
@@ -142,8 +142,8 @@ class Accelerator(AcceleratorBackend):
     def timing(self, job: Any, nbytes: int) -> JobTiming:
         """The time of a job: `covp.hardware.job_timing.UnitTiming` by default.
 
-        It is asked for jobs that run, for estimates and to time recorded jobs anew; so it may look
-        at nothing but the job's numbers, the bytes moved and the parameters.
+        It is called for jobs that run, for estimates and to time recorded jobs anew; so it may
+        depend on nothing but the job's numbers, the bytes moved and the parameters.
         """
         return self.unit_timing().job(self.macs(job), nbytes)
 
@@ -164,14 +164,15 @@ class Accelerator(AcceleratorBackend):
         """
         return (job,)
 
-    # -- what the compiler asks; see `AcceleratorBackend` --------------------------------------
+    # -- called by the compiler; see `AcceleratorBackend` ---------------------------------------
 
     def layer(self, match: Match) -> Any:
-        """What `registers` and `accepts` are told of a match.
+        """The layer that `registers` and `accepts` get for a match.
 
         Raises:
-            ModelError: nothing can be said of the operator.
-            AcceleratorError: there are several; only the author knows what they are together.
+            ModelError: the operator cannot be described.
+            AcceleratorError: there are several operators; only the backend knows what they are
+                together.
         """
         if len(match.ops) > 1:
             kinds = ", ".join(op.kind for op in match.ops)
@@ -212,7 +213,7 @@ class Accelerator(AcceleratorBackend):
                 yield Limit(what, tensor.dtype.name, one_of=(operand.dtype.name,))
 
     def _whole(self, match: Match, values: Mapping[str, Any]) -> list[Limit]:
-        """One job must give all of the layer, unless `lower` is the author's own."""
+        """One job must give all of the layer, unless `lower` is overridden."""
         if type(self).lower is not Accelerator.lower:
             return []
         result = self.job.result
@@ -283,7 +284,7 @@ class Accelerator(AcceleratorBackend):
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
 
     def _registers(self, match: Match, layer: Any) -> Mapping[str, Any]:
-        """What `registers` gives, checked."""
+        """The result of `registers`, checked."""
         return self._checked(match, self.registers(layer))
 
     def _checked(self, match: Match, given: object) -> Mapping[str, Any]:
@@ -296,7 +297,7 @@ class Accelerator(AcceleratorBackend):
         return AcceleratorError(f"accelerator {self.name}, layer {match.op.name}: {what}")
 
     def tensors(self, match: Match) -> list[Argument]:
-        """What the driver is passed for the job's tensors: by name or else by position.
+        """The arguments of the driver for the job's tensors: by name or else by position.
 
         An address of 0 is for optional ones that a layer does not have.
         """

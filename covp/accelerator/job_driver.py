@@ -14,13 +14,13 @@ def driver_files(
 
     ``NAME_run(image, tensors..., result, numbers that vary...)`` does one job and waits for it.
     ``image`` are the values of the registers of ``job.image``, in that order; the unit fetches
-    them. A job that the unit refuses stops the core in
+    them. A job that the unit rejects stops the core in
     ``covp_job_refused``, with STATUS in the first argument's register.
 
     Args:
         name: of the unit, a C identifier.
         base: bus address of its registers.
-        sleep: the core sleeps until the unit's interrupt (``NAME_IRQ`` of ``NAME_place.h``);
+        sleep: the core waits with WFI for the unit's interrupt (``NAME_IRQ`` of ``NAME_place.h``);
             else it polls STATUS.
     """
     prefix = c_prefix(name)

@@ -1,4 +1,4 @@
-"""What an author's `registers` gave for a layer, checked against the declared job."""
+"""The values of a layer's `registers`, checked against the declared job."""
 
 from __future__ import annotations
 

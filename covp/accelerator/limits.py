@@ -1,4 +1,4 @@
-"""`Limit`: a condition under which an accelerator takes a layer, as data that reports can print."""
+"""`Limit`: a condition on which an accelerator accepts a layer, as data that reports can print."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Limit:
-    """What is required of one value of a layer. All the bounds given have to hold.
+    """A requirement on one value of a layer. All the bounds given have to hold.
 
     Attributes:
         name: of the value, e.g. "kernel height".
-        value: what the layer has.
+        value: of the layer.
         at_least, at_most: of numbers, both allowed.
         one_of: the values allowed.
     """
@@ -26,7 +26,7 @@ class Limit:
 
     @property
     def holds(self) -> bool:
-        """Whether the layer fits."""
+        """True where the layer fits."""
         if self.at_least is not None and not self.value >= self.at_least:
             return False
         if self.at_most is not None and not self.value <= self.at_most:

@@ -18,14 +18,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an accelerator did not take a layer.
+    """The reason why an accelerator did not get a layer.
 
     Attributes:
         layer: name of the operator.
         reason: one line with the constraint and the value seen.
-        matched: whether a pattern matched and the backend itself refused.
+        matched: a pattern matched, and the backend itself rejected the layer.
         limits: the conditions that did not hold, where the backend states them as data.
-        estimate: cycles that the accelerator itself would need; None where it does not say.
+        estimate: cycles that the accelerator itself would need; None: unknown.
     """
 
     layer: str
@@ -59,7 +59,7 @@ class Partition:
     refusals: tuple[Refusal, ...]
 
     def reasons(self, accelerator: str) -> list[Refusal]:
-        """What one accelerator refused; layers that it looked at closely come first."""
+        """The layers that one accelerator did not get, those that a pattern matched first."""
         own = [refusal for refusal in self.refusals if refusal.accelerator == accelerator]
         return sorted(own, key=lambda refusal: not refusal.matched)
 
@@ -99,7 +99,7 @@ def partition(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Partition
 def _place(
     graph: Graph, op: Op, backends: Sequence[AcceleratorBackend], taken: set[Op]
 ) -> tuple[Placement, list[Refusal]]:
-    """Where a layer that ends with ``op`` runs, and the backends that did not get it."""
+    """The placement of a layer that ends with ``op``, and the backends that did not get it."""
     refusals: list[Refusal] = []
     offers: list[Placement] = []
     for backend in backends:
@@ -118,13 +118,13 @@ def _place(
 
 
 def _cheapest(offers: Sequence[Placement]) -> tuple[Placement, str]:
-    """The offer that is taken, and why it is."""
+    """The offer that gets the layer, and the reason."""
     first = offers[0]
     costs = [_estimate(offer) for offer in offers]
     known = [cost for cost in costs if cost is not None]
     if len(offers) == 1 or len(known) < len(offers) or any(o.ops != first.ops for o in offers):
         assert first.backend is not None
-        return first, f"{first.backend.name} takes it and was named first"
+        return first, f"{first.backend.name} accepts it and was named first"
     chosen = offers[costs.index(min(known))]
     assert chosen.backend is not None
     return chosen, f"{chosen.backend.name} needs fewer cycles, about {min(known):,}"
@@ -136,7 +136,7 @@ def _estimate(offer: Placement) -> int | None:
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:
-    """The estimate for a layer that is refused; only limits say that it could be taken at all."""
+    """The estimate for a rejected layer; only limits say that it could be accepted at all."""
     if not limits:
         return None
     try:
@@ -146,8 +146,8 @@ def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -
 
 
 def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> Match | Refusal:
-    """The match that a backend takes, or why it takes none."""
-    refused: list[tuple[Match, str, tuple[Limit, ...]]] = []
+    """The match that a backend accepts, or the reason why it accepts none."""
+    rejected: list[tuple[Match, str, tuple[Limit, ...]]] = []
     for pattern in backend.patterns:
         found = _matched(backend, pattern, graph, op)
         if found is None or not taken.isdisjoint(found.ops):
@@ -155,9 +155,9 @@ def _ask(graph: Graph, op: Op, backend: AcceleratorBackend, taken: set[Op]) -> M
         reason, limits = _supports(backend, found)
         if not reason:
             return found
-        refused.append((found, reason, limits))
-    if refused:
-        match, reason, limits = refused[0]
+        rejected.append((found, reason, limits))
+    if rejected:
+        match, reason, limits = rejected[0]
         return Refusal(op.name, backend.name, reason, True, limits, _worth(backend, match, limits))
     kinds = sorted(frozenset().union(*(pattern.node.kinds() for pattern in backend.patterns)))
     if op.kind in kinds:
@@ -178,7 +178,7 @@ def _matched(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op)
 
 
 def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Limit, ...]]:
-    """Why a backend refuses a match, empty where it does not, and the limits behind it."""
+    """The reason why a backend rejects a match, empty where it does not, and the broken limits."""
     answer: object = _call(backend, match, "supports", backend.supports)
     if answer is True:
         return "", ()

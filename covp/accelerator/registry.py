@@ -1,6 +1,6 @@
-"""Finding accelerators by what the user wrote: a built-in, a plug-in or a file.
+"""Finding accelerators by the user's text: a built-in, a plug-in or a file.
 
-Three doors, one type behind them: the folders of ``covp.accel_backends``, the entry point group
+Three ways to one type: the folders of ``covp.accel_backends``, the entry point group
 ``covp.accelerators`` of any installed package, and ``path/to/file.py:Class``.
 """
 
@@ -35,8 +35,8 @@ class BackendInfo:
     """An accelerator that can be named.
 
     Attributes:
-        name: what to write behind ``-a``.
-        description: one line; of a plug-in that cannot be loaded, the reason.
+        name: as users write it after ``-a``.
+        description: one line; the reason, where a plug-in cannot be loaded.
         origin: "built in" or the package that brings it.
         parameters: what can be set.
     """
@@ -50,7 +50,7 @@ class BackendInfo:
 def find_backend(spec: str) -> AcceleratorBackend:
     """A backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
 
-    The instance may be given a name of its own in front of all: "small=gemm:size=8".
+    The instance may be given a name of its own before all that: "small=gemm:size=8".
 
     Raises:
         UsageError: an unknown name or parameter, or no such file or class.
@@ -129,7 +129,7 @@ def list_backends() -> list[BackendInfo]:
 
 
 def built_in_names() -> list[str]:
-    """Accelerators that come with covp; nobody else's can be called so."""
+    """Accelerators that come with covp; no other can have their names."""
     folders = pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__)
     return [module.name for module in folders]
 
@@ -148,21 +148,21 @@ def _by_name(name: str) -> type[AcceleratorBackend]:
 
 
 def _sources() -> Mapping[str, tuple[str, Loader]]:
-    """Name to where it comes from and how to load it; what is built in cannot be replaced."""
+    """Name to where it comes from and how to load it; built-in ones cannot be replaced."""
     sources: dict[str, tuple[str, Loader]] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         package = entry.dist.name if entry.dist is not None else entry.value
         load: Loader = partial(_from_entry_point, entry)
         if entry.name in sources:
             both = f"{sources[entry.name][0]} and {package}"
-            package, load = both, partial(_refuse, entry.name, both)
+            package, load = both, partial(_reject, entry.name, both)
         sources[entry.name] = package, load
     for name in built_in_names():
         sources[name] = "built in", partial(_from_module, f"{_BUILT_IN}.{name}.backend")
     return sources
 
 
-def _refuse(name: str, packages: str) -> type[AcceleratorBackend]:
+def _reject(name: str, packages: str) -> type[AcceleratorBackend]:
     raise AcceleratorError(
         f"accelerator {name}: the packages {packages} bring one each; uninstall one of them or "
         "write path/to/file.py:Class"

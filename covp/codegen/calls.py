@@ -59,7 +59,7 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
-    """What an offloaded layer is lowered to, checked.
+    """The steps of an offloaded layer, checked.
 
     Raises:
         AcceleratorError: the backend's lowering broke its contract; the text names the layer.
@@ -90,7 +90,7 @@ class _Expressions(ArgumentVisitor[str]):
 
     Attributes:
         definitions: C text of the constants.
-        arguments: what the surrounding function must be passed, by parameter name.
+        arguments: of the surrounding function, by parameter name.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class _Expressions(ArgumentVisitor[str]):
 
 @dataclass(frozen=True)
 class StartupCode:
-    """What accelerators want called at the start of every inference, as parts of a C file."""
+    """Calls of accelerators at the start of every inference, as parts of a C file."""
 
     includes: str = ""
     definitions: str = ""
@@ -196,7 +196,7 @@ class StartupCode:
         """The calls of all backends, in order.
 
         Raises:
-            AcceleratorError: one of them wants something else than calls with constants.
+            AcceleratorError: one of them is no call with constants.
         """
         includes, body = [], []
         expressions = _Expressions("startup()")
@@ -212,7 +212,7 @@ class StartupCode:
 
 
 def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
-    """What an accelerator wants called in front of every inference.
+    """Calls of an accelerator at the start of every inference.
 
     Raises:
         AcceleratorError: it raised, or gave something else than calls.

@@ -1,4 +1,4 @@
-"""Accelerators in a program: their graph passes, what is demanded of them, places, drivers."""
+"""Accelerators in a program: their graph passes, demands on them, bus addresses, drivers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None
 
 
 def split_graph(graph: Graph, backends: Sequence[AcceleratorBackend]) -> tuple[Graph, Partition]:
-    """The partition, with the graph passes of the backends in front of it and behind it."""
+    """The partition, with the graph passes of the backends before and after it."""
     for backend in backends:
         graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
     split = partition(graph, backends)
     for backend in backends:
         own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
-        behind = partial(backend.after_partitioning, own=own)
-        changed = _graph_pass(backend, "after_partitioning", behind, graph)
+        after = partial(backend.after_partitioning, own=own)
+        changed = _graph_pass(backend, "after_partitioning", after, graph)
         if changed is not graph:
             graph = changed
             split = partition(graph, backends)
@@ -55,19 +55,19 @@ def _graph_pass(
 
 
 def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
-    """An accelerator that was asked for and gets no layer is a mistake, not a silent fallback."""
+    """A requested accelerator that gets no layer is a mistake, not a silent fallback."""
     for backend in backends:
         if any(placement.backend is backend for placement in split.placements):
             continue
         reasons = split.reasons(backend.name)
         why = f"; {reasons[0].layer}: {reasons[0].reason}" if reasons else ""
-        raise UsageError(f"accelerator {backend.name!r} takes no layer of this model{why}")
+        raise UsageError(f"accelerator {backend.name!r} gets no layer of this model{why}")
 
 
 def unmatched(
     graph: Graph, split: Partition, backends: Sequence[AcceleratorBackend]
 ) -> Iterator[str]:
-    """Patterns that fit nothing although the model has their operators: mistakes, mostly."""
+    """Patterns that match nothing although the model has their operators: mistakes, mostly."""
     for backend in backends:
         for pattern in backend.patterns:
             roots = [op for op in graph.ops if op.kind in _root_kinds(pattern)]
@@ -97,7 +97,7 @@ def accelerator_places(platform: Platform, count: int) -> list[tuple[int, int | 
 
 
 def place_header(name: str, base: int, irq: int | None) -> str:
-    """The C header ``NAME_place.h``: where an accelerator is on this platform."""
+    """The C header ``NAME_place.h``: the address map of an accelerator on this platform."""
     prefix = c_prefix(name)
     line = f"#define {prefix}_IRQ {irq}u\n" if irq is not None else ""
     return (
@@ -111,8 +111,8 @@ def checked_driver(backend: AcceleratorBackend, base: int, irq: int | None) -> M
     """A driver's files and ``NAME_place.h``, name to C text.
 
     Raises:
-        AcceleratorError: what ``driver`` returns is something else.
-        UsageError: it shall sleep until an interrupt, and there is no line for it.
+        AcceleratorError: ``driver`` returns something else.
+        UsageError: it waits for an interrupt, and the platform has no line for it.
     """
     if irq is None and backend.values.get("wait") == "sleep":
         raise UsageError(

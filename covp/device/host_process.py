@@ -34,7 +34,7 @@ REGISTERS = (
 
 
 class Report(NamedTuple):
-    """How a run ended.
+    """The end of a run.
 
     Attributes:
         signal: its number; 0 at the stop.
@@ -57,7 +57,7 @@ class HostProcess:
     """One child process, ready to run code in memory that it shares with this one.
 
     Linux ends it with the thread that made it, so that nothing of this process' end, however
-    sudden, leaves it behind: `usable` is false in another thread.
+    sudden, leaves it running: `usable` is false in another thread.
 
     Args:
         file: descriptor of the memory.
@@ -101,7 +101,7 @@ class HostProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether this thread can give it a command."""
+        """True where this thread can give it a command."""
         return self._child.poll() is None and self._thread == threading.get_ident()
 
     def run(self, entry: int, stop: int, sp: int, seconds: float) -> Report | None:
@@ -155,7 +155,7 @@ class HostProcess:
         return Report(number, code, address, error, nanoseconds, registers)
 
     def _ended(self) -> DeviceError:
-        """Why there will be no report."""
+        """The reason why there will be no report."""
         assert self._child.stderr is not None
         status = self._child.wait()
         said = self._child.stderr.read().decode(errors="replace").strip()

@@ -15,11 +15,11 @@ from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, Job
 
 
 class Behaviour(Protocol):
-    """What a declared unit asks its author."""
+    """The part of a declared unit that is not the same for all of them."""
 
     @property
     def job(self) -> Job:
-        """What the unit does in one go."""
+        """The operands and numbers of one start."""
         ...
 
     def check(self, job: JobValues) -> str | None:
@@ -40,10 +40,10 @@ class Behaviour(Protocol):
 
 
 class DeclaredUnit(JobUnit):
-    """Decodes the registers, checks and loads the operands, and stores what the author computes.
+    """Decodes the registers, loads the operands, stores the result that a `Behaviour` computes.
 
     Args:
-        behaviour: the author's part.
+        behaviour: the part that the accelerator's class declares.
     """
 
     not_saved = JobUnit.not_saved | {"registers", "_author"}
@@ -52,17 +52,17 @@ class DeclaredUnit(JobUnit):
         # a class attribute elsewhere; here every instance has its declaration's map
         self.registers = behaviour.job.registers  # type: ignore[misc]
         self.result_register = behaviour.job.result.name
-        self._author = behaviour
+        self._behaviour = behaviour
         super().__init__()
 
     @property
     def description(self) -> str:
-        """The author's."""
-        return (inspect.getdoc(type(self._author)) or "").partition("\n")[0]
+        """Of the accelerator."""
+        return (inspect.getdoc(type(self._behaviour)) or "").partition("\n")[0]
 
     def accept(self) -> AcceptedJob:
         """See `JobUnit`."""
-        job = self._author.job
+        job = self._behaviour.job
         fetched = self._fetch(job)
         values = job.values(self.values)
         for declared in job.numbers:
@@ -70,26 +70,26 @@ class DeclaredUnit(JobUnit):
             if not declared.minimum <= value <= declared.maximum:
                 code = "size" if value == 0 and declared.minimum > 0 else "range"
                 raise JobError(code, f"{declared.name} is {value}")
-        refused = self._author.check(values)
-        if refused is not None:
-            if refused not in ERRORS:
+        error = self._behaviour.check(values)
+        if error is not None:
+            if error not in ERRORS:
                 raise AcceleratorError(
-                    f"{self.name}: check() gave {refused!r}; only None and {', '.join(ERRORS)}"
+                    f"{self.name}: check() gave {error!r}; only None and {', '.join(ERRORS)}"
                 )
-            raise JobError(refused, "says check()")
+            raise JobError(error, "by check()")
         numbers = dict(vars(values))
         places = self._places(job, values)
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
         computed = self._computed(job.result, values)
         read = fetched + sum(size for _, _, size in places[:-1])
-        traffic = self._author.traffic(values, Traffic(read, places[-1][2]))
-        timing = self._author.timing(values, traffic.nbytes)
+        traffic = self._behaviour.traffic(values, Traffic(read, places[-1][2]))
+        timing = self._behaviour.timing(values, traffic.nbytes)
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic)
 
     def retime(self, job: JobRecord) -> JobTiming:
         """See `JobUnit`."""
-        return self._author.timing(JobValues(**job.numbers), job.traffic.nbytes)
+        return self._behaviour.timing(JobValues(**job.numbers), job.traffic.nbytes)
 
     def _fetch(self, job: Job) -> int:
         """Take the image that DESCRIPTOR points to, once; its bytes."""
@@ -138,8 +138,8 @@ class DeclaredUnit(JobUnit):
             raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 
     def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
-        """The author's result, which must be what was declared."""
-        found = np.ascontiguousarray(self._author.compute(values)).reshape(-1)
+        """The computed result, which must be of the declared type and size."""
+        found = np.ascontiguousarray(self._behaviour.compute(values)).reshape(-1)
         wanted = declared.count(values)
         if found.dtype != declared.dtype or found.size != wanted:
             raise AcceleratorError(

@@ -20,20 +20,20 @@ from covp.plugins import describe
 
 Role = Literal["tensor", "table", "result"]
 FIRST_OFFSET = 0x10
-"""Registers in front of it are those of every unit, see `covp.hardware.job_unit`."""
+"""Registers before it are those of every unit, see `covp.hardware.job_unit`."""
 
 
 def _protocol() -> tuple[Register, ...]:
     """The registers that every unit with jobs has; their meaning is in `covp.hardware.job_unit`."""
     busy = Field("BUSY", 0, access="ro", doc="A job is running.")
     done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
-    error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was refused; 0: it was not.")
+    error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was rejected; 0: it was not.")
     return (
         Register(
             "CTRL",
             0x00,
             fields=[Field("START", 0, access="wo", on_write="start", doc="Start the job.")],
-            doc="Control; a job works on the registers as they are when it starts.",
+            doc="Control; a start latches the other registers.",
         ),
         Register(
             "STATUS",
@@ -62,7 +62,7 @@ _DESCRIPTOR = Register(
     "DESCRIPTOR",
     0x0C,
     doc="Address of the values of the registers from 0x10 on as far as they are constant; the next "
-    "start fetches them and leaves 0 here. 0: there is none.",
+    "start fetches them and leaves 0 here. 0: none.",
 )
 
 
@@ -90,7 +90,7 @@ class Operand:
         elements: their number, from the job's numbers.
         role: "tensor" (read, known at run time), "table" (read, a constant) or "result" (written).
         doc: one sentence.
-        optional: address 0 stands for "there is none".
+        optional: address 0 stands for "absent".
     """
 
     name: str
@@ -125,7 +125,7 @@ class Number:
 
     Attributes:
         name: of the register.
-        minimum, maximum: allowed, both included; the unit refuses others with the error "range".
+        minimum, maximum: allowed, both included; the unit rejects others with the error "range".
         real: it is a float32; else an integer, in two's complement.
         doc: one sentence.
         varies: the driver sets it anew for each job of a layer; it is not part of the image.
@@ -145,7 +145,7 @@ class Number:
         return int(value) & 0xFFFFFFFF
 
     def value(self, word: int) -> int | float:
-        """What the register's 32 bits stand for."""
+        """The value that the register's 32 bits stand for."""
         if self.real:
             return float(struct.unpack("<f", struct.pack("<I", word))[0])
         return word - (1 << 32) if self.minimum < 0 and word >> 31 else word
@@ -166,7 +166,7 @@ def table(
 
 
 def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
-    """What the job writes."""
+    """The operand that the job writes."""
     return Operand(name, np.dtype(dtype), elements, "result", doc)
 
 
@@ -190,7 +190,7 @@ def real(name: str, doc: str = "") -> Number:
 
 
 class Job:
-    """What a unit does in one go.
+    """The operands and numbers of one start of a unit.
 
     Args:
         parts: operands and numbers, in any order.

@@ -1,13 +1,13 @@
 """`JobUnit`: a peripheral that is given a job, is busy for a while, and is done.
 
-Every unit answers in the same way. Writing CTRL.START checks the job; a job that is refused has
+Every unit answers in the same way. Writing CTRL.START checks the job; a rejected job has
 STATUS.DONE and a code in STATUS.ERROR at once, and no byte of memory was written. Else
 STATUS.BUSY is up for as long as the job takes (`covp.hardware.job_timing`); then the results are in
 memory, STATUS.DONE is up, and with INTERRUPT.ENABLE so is the interrupt line, until a one is
 written to INTERRUPT.PENDING.
 
-A core that reads STATUS while BUSY is up waits for the end anyway: the time is skipped ahead in the
-simulation, not spun through. A core that sleeps is woken by the line.
+A core that reads STATUS while BUSY is up waits for the end anyway: the simulation skips ahead in
+time instead of executing the loop. A core that waits with WFI is woken by the line.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _LONGEST = 1 << 48  # 8 days at 400 MHz; the clock counts in 64 bits
 
 
 class JobError(Exception):
-    """A job that a unit refuses; ``code`` is a key of `ERRORS`, ``detail`` is for people."""
+    """A job that a unit rejects; ``code`` is a key of `ERRORS`, ``detail`` is for people.
+
+    It does not leave the unit: programs see ``code`` in STATUS.ERROR.
+    """
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(f"{code} ({detail})" if detail else code)
@@ -97,10 +100,10 @@ class JobUnit(Peripheral):
     Its register map must have the registers of `covp.hardware.job.PROTOCOL`.
 
     Attributes:
-        result_register: name of the register with the address of what a job writes.
-        jobs: what was done since the unit was made or `forget_jobs` was called.
-        latest: the latest job that was not refused.
-        refusal: why the latest start was refused, for messages; empty where it was not.
+        result_register: name of the register with the address of a job's result.
+        jobs: executed since the unit was made or `forget_jobs` was called.
+        latest: the latest job that was not rejected.
+        refusal: why the latest start was rejected, for messages; empty where it was not.
     """
 
     result_register: str = "OUTPUT"
@@ -118,7 +121,7 @@ class JobUnit(Peripheral):
         """Check the job in the registers and compute it; the result is stored when it is over.
 
         Raises:
-            JobError: the job is refused; nothing was written.
+            JobError: the job is rejected; nothing was written.
         """
 
     def retime(self, job: JobRecord) -> JobTiming | None:
@@ -142,7 +145,7 @@ class JobUnit(Peripheral):
         self.jobs = []
 
     def start(self, _: int) -> None:
-        """CTRL.START. Raises AcceleratorError for a job that takes less than no time, or ages."""
+        """CTRL.START. Raises AcceleratorError for a job of cycles outside of 0 to 2**48."""
         self.clock.run_due()
         self.refusal = ""
         if self.get("STATUS", "BUSY"):

@@ -14,7 +14,7 @@ from covp.hardware.registers import Register, RegisterMap
 
 
 class Peripheral:
-    """Hardware behind registers.
+    """Hardware that software sees as registers.
 
     A model derives from it, sets `registers` and writes the methods that the map's ``on_write``
     and ``on_read`` name::
@@ -34,7 +34,7 @@ class Peripheral:
         values: register name to value, 0 <= value < 2**32; kept in range on every access.
         bus: reads and writes memory; set when the device attaches the model.
         clock: the device's time; set when the device attaches the model.
-        interrupt: the request line; ``interrupt.set(True)`` asks the core for attention.
+        interrupt: the request line; ``interrupt.set(True)`` requests the core's attention.
         name: of this instance; set when the device attaches the model.
     """
 
@@ -108,7 +108,7 @@ class Peripheral:
         self.values[register] = found.put(self.values[register], value)
 
     def read_register(self, offset: int, size: int) -> int:
-        """What the core's load gets. Raises DeviceFault where the map forbids it."""
+        """The value of a load of the core. Raises DeviceFault where the map forbids it."""
         register = self._find(offset, size, "read")
         if register.access == "wo":
             raise self.fault(f"read of {register.name}, which is write-only", offset, size)
@@ -121,7 +121,7 @@ class Peripheral:
         return value
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """What the core's store does. Raises DeviceFault where the map forbids it."""
+        """A store of the core. Raises DeviceFault where the map forbids it."""
         register = self._find(offset, size, "write")
         if register.access == "ro":
             raise self.fault(f"write to {register.name}, which is read-only", offset, size)
@@ -140,9 +140,9 @@ class Peripheral:
             getattr(self, register.on_write)(value)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """Whether the model may look at the clock in this access; the first one then costs more.
+        """True where the model may read the clock in this access; the first one then costs more.
 
-        A model that overrides `read_register` or `write_register` is taken to do so.
+        A model that overrides `read_register` or `write_register` counts as one that does.
         """
         kind = type(self)
         if is_store:

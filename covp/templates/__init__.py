@@ -1,1 +1,1 @@
-"""What `covp new` starts from."""
+"""The files that `covp new` starts from."""

@@ -217,7 +217,7 @@ def test_a_pattern_that_never_matches_is_warned_about() -> None:
     class Never(Odd):
         patterns = Narrow.patterns[1:]
 
-    with pytest.raises(UsageError, match="takes no layer of this model"):
+    with pytest.raises(UsageError, match="gets no layer of this model"):
         covp.compile(LAYER.graph(), "riscv32", [Never()])
 
 

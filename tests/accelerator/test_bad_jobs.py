@@ -229,7 +229,7 @@ def test_a_driver_whose_job_is_refused_is_told_why(platform: str, wait: str) -> 
 
     with covp.Session(platform) as session:
         program = covp.compile(LAYER.graph(), platform, [Refusing({"wait": wait})])
-        with pytest.raises(DeviceFault, match=r"mac\S* rejected its job: size \(says check\(\)\)"):
+        with pytest.raises(DeviceFault, match=r"mac\S* rejected its job: size \(by check\(\)\)"):
             session.load(program).run(*LAYER.inputs())
 
 

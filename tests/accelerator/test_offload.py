@@ -91,7 +91,7 @@ def test_an_accelerator_without_a_layer_is_an_error_with_the_closest_reason() ->
     graph = network()
     graph.ops = graph.ops[2:]
     graph.inputs = [graph.ops[0].input(0)]
-    with pytest.raises(UsageError, match=r"takes no layer of this model.*stride 2; at most 1"):
+    with pytest.raises(UsageError, match=r"gets no layer of this model.*stride 2; at most 1"):
         covp.compile(graph, "riscv32", accelerators=["qconv2d:max_stride=1"])
     program = covp.compile(
         graph, "riscv32", accelerators=["qconv2d:max_stride=1"], allow_unused=True

@@ -70,7 +70,7 @@ def test_the_first_backend_that_supports_a_layer_gets_it() -> None:
     assert split.placements[0].backend is first
     assert [(r.accelerator, r.reason) for r in split.refusals] == [
         ("picky", "size 8; at most 4"),
-        ("b", "a takes it and was named first"),
+        ("b", "a accepts it and was named first"),
     ]
     assert split.refusals[0].matched
 
