@@ -23,6 +23,7 @@ from covp.export import link_project
 from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
+from covp.runtime.accelerators import attach_accelerator
 from covp.toolchain import get_toolchain
 
 
@@ -98,7 +99,7 @@ def _firmware(
     compiler = get_toolchain(toolchain, platform.core)
     elf = link_project(program, compiler, sample.inputs, sample.outputs)
     for accelerator in program.accelerators:
-        device.attach(accelerator.make(), accelerator.base, accelerator.name)
+        attach_accelerator(device, accelerator)
     return elf, program
 
 

@@ -57,14 +57,17 @@ class Build:
         offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
         return offloaded / total if total else 0.0
 
-    def memory(self) -> MemoryUse:
+    def memory(self, device: str = "virtual") -> MemoryUse:
         """The memory that the linked program takes, found without running it.
+
+        Args:
+            device: where it is loaded to, as for `Session`.
 
         Raises:
             ToolchainError: its C does not compile or link.
             CapacityError: it does not fit the platform.
         """
-        with Session(self.platform, toolchain=self.toolchain) as session:
+        with Session(self.platform, device=device, toolchain=self.toolchain) as session:
             session.load(self.program)
             return session.memory()
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from covp.device.base import LowLevelDevice
 from covp.errors import ToolchainError, UsageError
-from covp.hardware.custom_instruction import InstructionUnit
 from covp.platform_file import Platform
 from covp.program import AcceleratorInstance, Program
+from covp.runtime.accelerators import attach_accelerator, detach_accelerator
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
@@ -196,11 +196,7 @@ class Session(Resident):
         hardware = self.device.abilities.hardware
         if hardware is None:
             raise UsageError(f"{where}: this device cannot be given accelerators; use virtual")
-        model = accelerator.make()
-        if isinstance(model, InstructionUnit):
-            hardware.add_instructions(accelerator.name, model.instructions)
-        else:
-            hardware.attach(model, accelerator.base, accelerator.name, accelerator.irq)
+        attach_accelerator(hardware, accelerator)
         self._accelerators[accelerator.base] = accelerator
 
     def _detach(self, accelerators: Sequence[AcceleratorInstance]) -> None:
@@ -210,12 +206,8 @@ class Session(Resident):
             if accelerator.base in self._accelerators and accelerator.base not in needed:
                 del self._accelerators[accelerator.base]
                 hardware = self.device.abilities.hardware
-                if not self.is_open or hardware is None:
-                    continue
-                if accelerator.name in hardware.peripherals:
-                    hardware.detach(accelerator.name)
-                else:
-                    hardware.remove_instructions(accelerator.name)
+                if self.is_open and hardware is not None:
+                    detach_accelerator(hardware, accelerator)
 
     def _add(self, module: _M) -> _M:
         try:

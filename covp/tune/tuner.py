@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -275,8 +276,6 @@ def _open_bench(
 
     A process that was not forked (the default from Python 3.14) knows no instructions of others.
     """
-    import signal
-
     # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for instruction in instructions:

@@ -91,7 +91,8 @@ def test_gdb_loads_into_an_empty_device(elf: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "accelerator"), [("stm32f746", None), ("riscv32", None), ("stm32f746", "qconv2d")]
+    ("platform", "accelerator"),
+    [("stm32f746", None), ("riscv32", None), ("stm32f746", "qconv2d"), ("riscv32", "cfu")],
 )
 def test_a_model_stops_in_its_layers(small: Path, platform: str, accelerator: str | None) -> None:
     more = ["-a", accelerator] if accelerator else []
@@ -104,7 +105,7 @@ def test_a_model_stops_in_its_layers(small: Path, platform: str, accelerator: st
         for layer in layers:
             assert re.search(rf"#0 +(0x\w+ in )?{layer} \(.* at \S*{layer}\.c:\d+", text), layer
         assert "$1 = 0" in text  # the reference's bytes
-        assert ("qconv2d" in text.split("$1 = 0")[1]) == bool(accelerator)
+        assert ("qconv2d" in text.split("$1 = 0")[1]) == (accelerator == "qconv2d")
 
 
 def test_bad_calls_are_refused(call: Call, elf: Path, small: Path, tmp_path: Path) -> None:

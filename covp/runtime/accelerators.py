@@ -1,0 +1,29 @@
+"""The accelerators of a program on a device: models on its bus, instructions of its core."""
+
+from __future__ import annotations
+
+from covp.device.base import HostsHardware
+from covp.hardware.custom_instruction import InstructionUnit
+from covp.program import AcceleratorInstance
+
+
+def attach_accelerator(hardware: HostsHardware, accelerator: AcceleratorInstance) -> None:
+    """Put a new model on the bus, or give the core the unit's instructions.
+
+    Raises:
+        AcceleratorError: the backend gives no model.
+        PlatformError, DeviceError: its addresses, interrupt line or instructions are taken.
+    """
+    model = accelerator.make()
+    if isinstance(model, InstructionUnit):
+        hardware.add_instructions(accelerator.name, model.instructions)
+    else:
+        hardware.attach(model, accelerator.base, accelerator.name, accelerator.irq)
+
+
+def detach_accelerator(hardware: HostsHardware, accelerator: AcceleratorInstance) -> None:
+    """Take away what `attach_accelerator` put there."""
+    if accelerator.name in hardware.peripherals:
+        hardware.detach(accelerator.name)
+    else:
+        hardware.remove_instructions(accelerator.name)
