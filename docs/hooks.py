@@ -1,7 +1,8 @@
-"""Hooks of the build of the site: the README as its first page, API pages of whole packages."""
+"""Hooks of the build of the site: README and notebooks as pages, API pages of whole packages."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +18,21 @@ ROOT = Path(__file__).parents[1]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Make index.md of the README."""
+    """Make index.md of the README, and a page of each notebook in examples."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    text = re.sub(r"\]\(examples/([\w-]+)\.ipynb\)", r"](notebooks/\1.md)", text)
     files.append(File.generated(config, "index.md", content=text))
+    for notebook in (ROOT / "examples").glob("*.ipynb"):
+        name = f"notebooks/{notebook.stem}.md"
+        files.append(File.generated(config, name, content=_notebook(notebook)))
     return files
+
+
+def _notebook(path: Path) -> str:
+    """The cells of a notebook in Markdown."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    forms = {"markdown": "{}", "code": "```python\n{}\n```"}
+    return "\n\n".join(forms[cell["cell_type"]].format("".join(cell["source"])) for cell in cells)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
