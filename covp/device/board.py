@@ -194,14 +194,14 @@ class Board:
             other.own.check_free(name, base, peripheral.size)
         self.shared.add(peripheral, base, name, line)
         for other in self.cores:
-            other.mmio.map(base, peripheral.size)
+            other.mmio.update(base, peripheral.size)
 
     def detach(self, name: str) -> None:
         """Take a peripheral off the bus."""
         self.check_open()
         base, peripheral = self.shared.remove(name)
         for core in self.cores:
-            core.mmio.unmap(base, peripheral.size)
+            core.mmio.update(base, peripheral.size)
 
     # -- faults -------------------------------------------------------------------------------
 

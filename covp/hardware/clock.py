@@ -161,7 +161,8 @@ class Clock:
     def run_due(self) -> bool:
         """Fire all that is due, in the order of time; whether there was anything."""
         fired = self._outside.has_posted
-        self._outside.run_posted()
+        if fired:
+            self._outside.run_posted()
         while (cycle := self.next_event) is not None and cycle <= self._reached():
             # participants first: the callback finds them as they are at its cycle
             for member in list(self._members):

@@ -61,16 +61,9 @@ class PeripheralMap:
                 del self._pages[page]
         return base, peripheral
 
-    def has_page(self, page: int) -> bool:
-        """Whether a peripheral lies in the page that starts at an address."""
-        return page in self._pages
-
-    def find(self, address: int) -> tuple[int, Peripheral] | None:
-        """Base address and model of the peripheral at an address; None where there is none."""
-        for base, peripheral in self._pages.get(address & -PAGE, ()):
-            if base <= address < base + peripheral.size:
-                return base, peripheral
-        return None
+    def on_page(self, page: int) -> Sequence[tuple[int, Peripheral]]:
+        """Base address and model of the peripherals in the page that starts at an address."""
+        return self._pages.get(page, ())
 
     def reset(self) -> None:
         """Put all peripherals into their reset state."""

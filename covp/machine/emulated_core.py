@@ -121,7 +121,7 @@ class EmulatedCore:
 
     def _add_own(self, peripheral: SystemControl | Dwt, base: int, name: str) -> None:
         self.own.add(peripheral, base, name, self.line(name, None))
-        self.mmio.map(base, peripheral.size)
+        self.mmio.update(base, peripheral.size)
 
     def close(self) -> None:
         """Free the emulator. A second call does nothing."""

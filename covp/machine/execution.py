@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcError
@@ -36,8 +36,7 @@ _ACCESS_ERRORS = (
 _ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops after them
 
 
-@dataclass(frozen=True)
-class RunEnd:
+class RunEnd(NamedTuple):
     """The way the emulator came back from a run.
 
     Attributes:

@@ -63,7 +63,7 @@ class MmioPort:
         self._core, self._engine, self._counter = core, engine, counter
         self._interrupts, self._maps = interrupts, maps
         self._clock, self._control = clock, control
-        self._mapped: set[int] = set()
+        self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
         self._access_points: set[int] = set()
         self._stored = False
         self._last_access = (0, 0)
@@ -73,19 +73,16 @@ class MmioPort:
 
     # -- what is mapped -----------------------------------------------------------------------
 
-    def map(self, base: int, size: int) -> None:
-        """Receive the core's accesses to addresses."""
+    def update(self, base: int, size: int) -> None:
+        """A peripheral came or went there: receive the accesses to the pages that hold any."""
         for page in pages(base, size):
-            if page not in self._mapped:
-                self._mapped.add(page)
-                self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
-
-    def unmap(self, base: int, size: int) -> None:
-        """Receive no more accesses to pages that hold no peripheral."""
-        for page in pages(base, size):
-            if page in self._mapped and not any(map.has_page(page) for map in self._maps):
-                self._mapped.remove(page)
+            was_mapped = page in self._pages
+            self._pages[page] = [item for map in self._maps for item in map.on_page(page)]
+            if not self._pages[page]:
+                del self._pages[page]
                 self._engine.mem_unmap(page, PAGE)
+            elif not was_mapped:
+                self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
 
     def read(self, address: int, size: int) -> int:
         """A debugger's load. Raises DeviceFault where a load of the core would."""
@@ -98,10 +95,9 @@ class MmioPort:
         peripheral.write_register(address - base, size, value)
 
     def _find(self, address: int, size: int, is_store: bool) -> tuple[int, Peripheral]:
-        for map in self._maps:
-            found = map.find(address)
-            if found is not None:
-                return found
+        for base, peripheral in self._pages.get(address & -PAGE, ()):
+            if base <= address < base + peripheral.size:
+                return base, peripheral
         raise nothing_at(is_store, address, size)
 
     # -- the emulator's callbacks -------------------------------------------------------------
@@ -179,11 +175,10 @@ class MmioPort:
         self._engine.emu_stop()
 
     def _name_at(self, address: int) -> str:
-        for map in self._maps:
-            found = map.find(address)
-            if found is not None:
-                return next(name for name, item in map.peripherals.items() if item == found)
-        return "?"
+        try:
+            return self._find(address, 1, is_store=False)[1].name
+        except DeviceFault:
+            return "?"
 
     def _check_deadline(self) -> None:
         """Once per several thousand accesses: a polling loop must not outrun the time limit."""
