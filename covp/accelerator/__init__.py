@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         TensorSlice,
         Workspace,
     )
-    from covp.accelerator.declared import TIMING, WAIT, Accelerator
+    from covp.accelerator.declared import Accelerator
     from covp.accelerator.limits import Limit
     from covp.accelerator.parameters import Parameter
+    from covp.accelerator.unit_parameters import TIMING, WAIT
     from covp.hardware.job import Job, number, real, result, table, tensor
+    from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
 __all__ = [
     "TIMING",
@@ -34,11 +36,14 @@ __all__ = [
     "Constant",
     "CoreKernel",
     "Job",
+    "JobTiming",
     "Limit",
     "Parameter",
     "RegisterImage",
     "Requantize",
     "TensorSlice",
+    "Traffic",
+    "UnitTiming",
     "Workspace",
     "number",
     "real",
@@ -58,9 +63,11 @@ _HOMES = {
         "RegisterImage",
         "Workspace",
     ),
-    "covp.accelerator.declared": ("TIMING", "WAIT", "Accelerator"),
+    "covp.accelerator.declared": ("Accelerator",),
     "covp.accelerator.limits": ("Limit",),
     "covp.accelerator.parameters": ("Parameter",),
+    "covp.accelerator.unit_parameters": ("TIMING", "WAIT"),
+    "covp.hardware.job_timing": ("JobTiming", "Traffic", "UnitTiming"),
     "covp.hardware.job": ("Job", "number", "real", "result", "table", "tensor"),
 }
 

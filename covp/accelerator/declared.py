@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -46,6 +45,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.unit_parameters import TIMING, WAIT, unit_timing
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
@@ -53,23 +53,6 @@ from covp.graph.typed import named_values, typed
 from covp.hardware.declared_unit import DeclaredUnit
 from covp.hardware.job import Job, JobValues, Operand
 from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
-
-_LARGEST = {
-    "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
-    "bytes_per_cycle": (1, 1 << 10, "bytes a cycle through the memory port"),
-    "startup_cycles": (0, 1 << 20, "cycles from the start bit to the first operation"),
-    "contention": (0, 100, "cycles waited for the bus for each cycle on it"),
-}
-TIMING = tuple(
-    Parameter(name, getattr(UnitTiming, name), text, least, most)
-    for name, (least, most, text) in _LARGEST.items()
-)
-"""Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""
-
-WAIT = Parameter(
-    "wait", "poll", "how the driver waits: poll STATUS, or WFI until the interrupt",
-    choices=("poll", "sleep"),
-)  # fmt: skip
 
 
 class Accelerator(AcceleratorBackend):
@@ -149,8 +132,7 @@ class Accelerator(AcceleratorBackend):
 
     def unit_timing(self) -> UnitTiming:
         """The default timing model with the parameters of this instance, as far as it has them."""
-        names = {field.name for field in fields(UnitTiming)}
-        return UnitTiming(**{n: v for n, v in self.values.items() if n in names})  # type: ignore[arg-type]
+        return unit_timing(self.values)
 
     def jobs(self, layer: Any, job: Any) -> Iterable[Any]:
         """The numbers of the jobs that the driver makes of a layer: one job by default.

@@ -1,0 +1,33 @@
+"""Parameters that most units with jobs have: those of the timing model, and how drivers wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from covp.accelerator.parameters import Parameter
+from covp.hardware.job_timing import UnitTiming
+
+_LARGEST = {
+    "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
+    "bytes_per_cycle": (1, 1 << 10, "bytes a cycle through the memory port"),
+    "startup_cycles": (0, 1 << 20, "cycles from the start bit to the first operation"),
+    "contention": (0, 100, "cycles waited for the bus for each cycle on it"),
+}
+TIMING = tuple(
+    Parameter(name, getattr(UnitTiming, name), text, least, most)
+    for name, (least, most, text) in _LARGEST.items()
+)
+"""Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""
+
+WAIT = Parameter(
+    "wait", "poll", "how the driver waits: poll STATUS, or WFI until the interrupt",
+    choices=("poll", "sleep"),
+)  # fmt: skip
+
+
+def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
+    """The timing model with an accelerator's values, and defaults for those it does not have."""
+    names = {field.name for field in fields(UnitTiming)}
+    return UnitTiming(**{name: value for name, value in values.items() if name in names})
