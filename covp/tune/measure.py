@@ -29,7 +29,7 @@ _FLAGS = ("-fno-strict-aliasing",)
 _REPEATS = 9
 
 
-class Bench:
+class ScheduleBench:
     """Measures schedules of operators in one session.
 
     Args:

@@ -16,7 +16,7 @@ from covp.graph.graph import Graph, Op
 from covp.passes import run_passes
 from covp.platform_file import Platform
 from covp.toolchain import get_toolchain
-from covp.tune.measure import Bench
+from covp.tune.measure import ScheduleBench
 from covp.tune.records import (
     VERSION,
     Cost,
@@ -266,7 +266,7 @@ class _Tuner:
         return trial.score(self.options.objective, self.options.cost)
 
 
-_bench: Bench | None = None
+_bench: ScheduleBench | None = None
 
 
 def _open_bench(
@@ -281,7 +281,7 @@ def _open_bench(
     for instruction in instructions:
         register(instruction)
     global _bench
-    _bench = Bench(platform, toolchain, device)
+    _bench = ScheduleBench(platform, toolchain, device)
 
 
 def _measure(op: Op, schedule: Schedule) -> Trial | None:

@@ -11,7 +11,7 @@ import pytest
 import covp
 from covp.codegen.intrinsics import MAC, DotProduct, register, unregister
 from covp.codegen.layer import KernelRequest, schedules
-from covp.tune.measure import Bench
+from covp.tune.measure import ScheduleBench
 from covp.tune.records import Records
 from covp.tune.tuner import Options, tune
 
@@ -36,7 +36,7 @@ def broken(
 def test_they_do_not_win_and_do_not_end_the_search(broken: DotProduct) -> None:
     graph, platform = convolution(), covp.load_platform("riscv32")
     points = schedules(KernelRequest(graph.ops[0], platform.core, "layer"))
-    bench = Bench(platform, "zig")
+    bench = ScheduleBench(platform, "zig")
     trial = bench.measure(graph.ops[0], next(p for p in points if p.tile == broken.name))
     right = bench.measure(graph.ops[0], points[0])
     bench.close()

@@ -1,0 +1,171 @@
+"""The parts of `covp verify`: the search, one check, the printed test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import covp
+from covp.accelerator.registry import find_backend
+from covp.errors import AcceleratorError, CapacityError, CovpError, WrongResult
+from covp.graph.attributes import Transpose
+from covp.graph.graph import Graph
+from covp.graph.reference import run_reference
+from covp.testing import Case, ConvCase, OperatorCase
+from covp.testing.layers import convolutions
+from covp.verify import check
+from covp.verify.bench import Outcome
+from covp.verify.check import open_bench, run_case
+from covp.verify.driver_bench import DriverBench
+from covp.verify.printed_test import printed_test, spec_of
+from covp.verify.program_bench import ProgramBench
+from covp.verify.search import LayerSearch
+
+LAYERS = convolutions("FULLY_CONNECTED", dtype="int8", batch=1)
+
+
+class FakeBench:
+    """Rejects odd depths, is wrong from depth 7 on, has no memory for 6; computes by reference."""
+
+    def __init__(self, wrong_from: int = 7) -> None:
+        self.backend = find_backend("gemm")
+        self.platform = covp.load_platform("riscv32")
+        self.wrong_from = wrong_from
+        self.resets = 0
+
+    def __enter__(self) -> FakeBench:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def reset(self) -> None:
+        self.resets += 1
+
+    def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+        (depth,) = graph.inputs[0].shape[1:]
+        if depth == 6:
+            raise CapacityError("too large", 2, 1)
+        outputs = run_reference(graph, inputs)
+        if depth >= self.wrong_from:
+            outputs[0] = outputs[0] ^ 1
+        elif depth % 2:
+            return Outcome(None, [], [])
+        return Outcome(outputs, [], [])
+
+
+def test_the_search_ends_with_the_smallest_failing_layer() -> None:
+    bench = FakeBench()
+    search = LayerSearch(bench, examples=200, seed=0)
+    assert not search.run(LAYERS)
+    assert isinstance(search.failing, ConvCase) and isinstance(search.error, WrongResult)
+    assert search.failing.channels == (7, 1)
+    assert (search.failing.activation, search.failing.bias, search.failing.gap) == (
+        "none",
+        False,
+        0,
+    )
+    assert bench.resets > 0
+
+
+def test_what_is_rejected_or_too_large_is_tried_but_not_accepted() -> None:
+    search = LayerSearch(FakeBench(wrong_from=1000), examples=80, seed=0)
+    assert search.run(LAYERS)
+    assert search.failing is None and search.error is None
+    assert search.tried["FULLY_CONNECTED"] == 80
+    assert 10 < search.accepted["FULLY_CONNECTED"] < 80
+    assert isinstance(search.sample, ConvCase)
+    assert search.sample.channels[0] % 2 == 0 and search.sample.channels[0] != 6
+
+
+def test_counts_go_on_over_several_strategies() -> None:
+    search = LayerSearch(FakeBench(wrong_from=1000), examples=10, seed=0)
+    for kernel in ((1, 1), (3, 3)):
+        assert search.run(convolutions("FULLY_CONNECTED", dtype="int8", kernel=kernel))
+    assert search.tried["FULLY_CONNECTED"] == 20
+
+
+def test_bytes_around_the_output_are_a_wrong_result() -> None:
+    class Damages(FakeBench):
+        def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+            outputs = run_reference(graph, inputs)
+            return Outcome(outputs, [0x20000010, 0x20000011], [(0x20000000, 16)])
+
+    with pytest.raises(WrongResult, match=r"2 bytes .* first at 0x20000010; .* 0x20000000\+16$"):
+        run_case(Damages(), ConvCase())
+
+
+def test_the_bench_fits_the_accelerator() -> None:
+    with open_bench(find_backend("gemm"), "riscv32") as bench:
+        assert isinstance(bench, DriverBench)
+    with open_bench(find_backend("cfu"), "riscv32") as bench:
+        assert isinstance(bench, ProgramBench)
+
+
+def test_a_layer_larger_than_the_memory_is_a_capacity_error() -> None:
+    """Not an accelerator's fault: the needed and the available bytes are in it."""
+    large = ConvCase(kind="FULLY_CONNECTED", channels=(400, 400))
+    with pytest.raises(CapacityError, match="does not fit") as caught:
+        check("gemm", large)
+    assert caught.value.needed > caught.value.available > 0
+    assert not isinstance(caught.value, AcceleratorError)
+    assert issubclass(WrongResult, CovpError)
+
+
+@dataclass(frozen=True)
+class OwnCase:
+    """A case of a user's own."""
+
+    kind: str = "TRANSPOSE"
+    gap: int = 0
+    attributes: Any = None
+
+    def graph(self) -> Graph:
+        return OperatorCase("TRANSPOSE", (2, 3), self.attributes).graph()
+
+    def inputs(self) -> list[NDArray[Any]]:
+        return [np.zeros((2, 3), np.int8)]
+
+
+@pytest.mark.parametrize(
+    ("case", "imports"),
+    [
+        (ConvCase(), ["from covp.testing import ConvCase"]),
+        (
+            OperatorCase("TRANSPOSE", (2, 3), Transpose((1, 0))),
+            [
+                "from covp.graph.attributes import Transpose",
+                "from covp.testing import OperatorCase",
+            ],
+        ),
+        (
+            OwnCase(attributes=Transpose((1, 0))),
+            ["from covp.graph.attributes import Transpose", f"from {__name__} import OwnCase"],
+        ),
+    ],
+)
+def test_the_printed_test_imports_all_that_it_names(case: Case, imports: list[str]) -> None:
+    text = printed_test("gemm", case, "riscv32")
+    assert all(f"{line}\n" in text for line in [*imports, "from covp.verify import check"])
+    compile(text, "printed", "exec")
+    assert f"case = {case!r}\n" in text and "check('gemm', case, platform='riscv32')\n" in text
+
+
+def test_the_spec_of_an_instance_finds_its_class() -> None:
+    assert spec_of(find_backend("gemm:size=4")) == "gemm:size=4"
+
+    class Gemm(type(find_backend("gemm"))):  # type: ignore[misc]
+        """Another class under a known name."""
+
+    assert spec_of(Gemm()).endswith("test_search.py:" + Gemm.__qualname__)
+
+
+def test_own_strategies_need_no_field_of_ours() -> None:
+    search = LayerSearch(FakeBench(wrong_from=1000), examples=3, seed=0)
+    assert search.run(st.just(ConvCase(kind="FULLY_CONNECTED", channels=(4, 4))))
