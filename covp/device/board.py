@@ -123,17 +123,14 @@ class Board:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
-        memory = self._memory(address, size)
-        start = address - memory.region.start
-        data = memory.bytes[start : start + size].tobytes()
+        data = self._memory(address, size).slice(address, size).tobytes()
         return self.cores[0].custom.original(address, data)
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, in flash too; code that already ran there is forgotten."""
         memory = self._memory(address, len(data))
-        start = address - memory.region.start
         self.cores[0].custom.restore(address, len(data))
-        memory.bytes[start : start + len(data)] = memoryview(data).cast("B")
+        memory.slice(address, len(data))[:] = memoryview(data).cast("B")
         self.forget_code(address, len(data))
 
     def read_bus(self, address: int, size: int) -> bytes:
@@ -169,7 +166,7 @@ class Board:
 
     def _memory(self, address: int, size: int) -> Memory:
         for memory in self.memories:
-            if memory.region.start <= address and address + size <= memory.region.end:
+            if memory.region.holds(address, size):
                 return memory
         raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
 

@@ -31,6 +31,11 @@ class Memory:
         """Zeroed memory for a region; the host hands out its pages when they are touched."""
         return cls(region, np.frombuffer(mmap.mmap(-1, region.bytes), dtype=np.uint8))
 
+    def slice(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bytes themselves, of those that the region holds."""
+        start = address - self.region.start
+        return self.bytes[start : start + size]
+
     @property
     def pointer(self) -> int:
         """Host address of the first byte."""
@@ -88,9 +93,7 @@ class Bus:
         )
 
     def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
-        memory = self._memory(address, size, what)
-        start = address - memory.region.start
-        return memory.bytes[start : start + size]
+        return self._memory(address, size, what).slice(address, size)
 
     def _memory(self, address: int, size: int, what: str) -> Memory:
         for memory in self._memories:

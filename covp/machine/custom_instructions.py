@@ -323,7 +323,6 @@ class CustomInstructions:
 
     def _word(self, address: int) -> Any:
         for memory in self._memories:
-            if memory.region.start <= address < memory.region.end:
-                start = address - memory.region.start
-                return memory.bytes[start : start + 4]
+            if memory.region.holds(address):
+                return memory.slice(address, 4)
         raise DeviceError(f"no code at 0x{address:08x}")

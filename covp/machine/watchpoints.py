@@ -96,10 +96,10 @@ class Watchpoints:
 
     def _bytes(self, address: int, size: int, new: bytes | None = None) -> bytes:
         for memory in self._memories:
-            start = address - memory.region.start
-            if start >= 0 and start + size <= memory.region.bytes:
-                old = memory.bytes[start : start + size].tobytes()
+            if memory.region.holds(address, size):
+                view = memory.slice(address, size)
+                old = view.tobytes()
                 if new:
-                    memory.bytes[start : start + size] = memoryview(new).cast("B")
+                    view[:] = memoryview(new).cast("B")
                 return old
         return b""

@@ -294,3 +294,41 @@ def test_what_does_not_fit_two_cores(two_cores: Make) -> None:
     arm = two_cores("cortex-m0plus", ARM).device.board
     with pytest.raises(PlatformError, match="overlaps scs"):
         arm.attach(Watcher(arm), 0xE000E000, "other")
+
+
+def test_a_breakpoint_ends_the_run(two_cores: Make) -> None:
+    loaded = two_cores("riscv32", RISCV)
+    loaded.device.set_breakpoints([loaded.labels["consumer"]])
+    with pytest.raises(DeviceFault, match="breakpoint") as caught:
+        run_in_turns(loaded.device.board, programs(loaded, "consumer", "producer"))
+    assert caught.value.pc == loaded.labels["consumer"]
+
+
+def test_both_cores_see_code_that_is_written(two_cores: Make) -> None:
+    text = "start:\nboth:\n li a0, 1\nend_both:\n j end_both\nother:\n li a0, 2\n"
+    loaded = two_cores("riscv32", text)
+    board, labels = loaded.device.board, loaded.labels
+    entries = programs(loaded, "both", "both")
+    run_in_turns(board, entries)
+    assert [core.read_register("a0") for core in board.cores] == [1, 1]
+    board.write(labels["both"], board.read(labels["other"], 2))
+    run_in_turns(board, entries)
+    assert [core.read_register("a0") for core in board.cores] == [2, 2]
+
+
+@pytest.mark.parametrize("platform", PROGRAMS)
+def test_a_state_holds_both_cores(two_cores: Make, platform: str) -> None:
+    loaded = two_cores(platform, PROGRAMS[platform][0])
+    board = loaded.device.board
+    entries = programs(loaded, "producer", "consumer")
+    run_in_turns(board, entries)  # the cores are at different cycles now
+    state = board.save_state()
+    seen = []
+    for _ in range(2):
+        stops = run_in_turns(board, entries, turn=50)
+        totals = [core.totals for core in board.cores]
+        registers = [core.registers() for core in board.cores]
+        memory = [region.bytes.tobytes() for region in board.memories]
+        seen.append((stops, totals, registers, memory))
+        board.load_state(state)
+    assert seen[0] == seen[1]
