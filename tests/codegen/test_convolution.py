@@ -14,6 +14,8 @@ from covp.codegen.schedule import Schedule
 from covp.graph.graph import Op
 from covp.testing import ConvCase, layers
 
+from .tflm import quantized_multiplier, scaled
+
 Array = NDArray[Any]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "cortex-m33"]
 
@@ -48,25 +50,12 @@ def expected(op: Op, x: Array) -> Array:
         single = op.kind == "FULLY_CONNECTED"
         product = float(np.float32(op.input(0).scale) * scale) if single else None
         exact = product if product is not None else op.input(0).scale * float(scale)
-        mantissa, exponent = np.frexp(exact / output.scale)
-        multiplier, shift = round(float(mantissa) * 2**31), int(exponent)
-        if multiplier == 2**31:
-            multiplier, shift = 2**30, shift + 1
+        multiplier, shift = quantized_multiplier(exact / output.scale)
         for index in np.ndindex(acc.shape[:-1]):
             where = (*index, channel)
-            value = _requantized(int(acc[where]), multiplier, shift)
+            value = scaled(int(acc[where]), multiplier, shift)
             result[where] = min(max(value + output.zero_point, low), high)
     return result
-
-
-def _requantized(acc: int, multiplier: int, shift: int) -> int:
-    """gemmlowp: SaturatingRoundingDoublingHighMul, then RoundingDivideByPOT."""
-    wrapped = (acc << max(shift, 0)) & 0xFFFFFFFF
-    signed = wrapped - (1 << 32) if wrapped >> 31 else wrapped
-    high = (signed * multiplier + (1 << 30)) >> 31
-    exponent = max(-shift, 0)
-    remainder, threshold = high & ((1 << exponent) - 1), ((1 << exponent) - 1) >> 1
-    return (high >> exponent) + (remainder > threshold + (high < 0))
 
 
 def _sums(op: Op, x: Array) -> Array:

@@ -13,6 +13,8 @@ from covp.graph.attributes import Elementwise
 from covp.graph.graph import Op, Tensor
 from covp.testing import layers
 
+from .tflm import quantized_multiplier, scaled
+
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 LAYERS = layers.elementwise(
     dtype="int8",
@@ -29,19 +31,8 @@ def operands(layer):
     return given if len(given) == 2 else [*given, op.input(1).data]
 
 
-def factor(real):
-    mantissa, exponent = math.frexp(real)
-    scaled = math.floor(mantissa * 2**31 + 0.5)
-    return (2**30, exponent + 1) if scaled == 2**31 else (scaled, exponent)
-
-
-def scaled(value, real):
-    """gemmlowp: left shift, SaturatingRoundingDoublingHighMul, RoundingDivideByPOT."""
-    multiplier, shift = factor(real)
-    high = ((value << max(shift, 0)) * multiplier + (1 << 30)) >> 31
-    exponent = max(-shift, 0)
-    rest, threshold = high & ((1 << exponent) - 1), ((1 << exponent) - 1) >> 1
-    return (high >> exponent) + (rest > threshold + (high < 0))
+def rescaled(value, real):
+    return scaled(value, *quantized_multiplier(real))
 
 
 def expected(op, a, b):
@@ -59,11 +50,11 @@ def expected(op, a, b):
     for index, (x, y) in enumerate(np.broadcast(a, b)):
         x, y = int(x) - za, int(y) - zb
         if op.kind == "MUL":
-            value = scaled(x * y, sa * sb / so)
+            value = rescaled(x * y, sa * sb / so)
         else:
             twice = 2 * max(sa, sb)
-            p, q = scaled(x << 20, sa / twice), scaled(y << 20, sb / twice)
-            value = scaled(p - q if op.kind == "SUB" else p + q, twice / (2**20 * so))
+            p, q = rescaled(x << 20, sa / twice), rescaled(y << 20, sb / twice)
+            value = rescaled(p - q if op.kind == "SUB" else p + q, twice / (2**20 * so))
         result.reshape(-1)[index] = min(max(value + zo, low), max(low, high))
     return result
 

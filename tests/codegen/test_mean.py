@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,23 +11,19 @@ from covp.graph.attributes import Mean
 from covp.graph.graph import Op, Tensor
 from covp.testing import layers
 
+from .tflm import quantized_multiplier, scaled
+
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 
 
 def quantized_mean(total, count, source, out):
     """reference_ops::QuantizedMeanOrSum with EvalIntegerMean's factor."""
-    mantissa, shift = math.frexp(float(np.float32(source[0])) / float(np.float32(out[0])))
-    multiplier = math.floor(mantissa * 2**31 + 0.5)
-    if multiplier == 2**31:
-        multiplier, shift = 2**30, shift + 1
+    ratio = float(np.float32(source[0])) / float(np.float32(out[0]))
+    multiplier, shift = quantized_multiplier(ratio)
     extra = min(count.bit_length() - 1, 32, 31 + shift)
     multiplier, shift = (multiplier << extra) // count, shift - extra
-    value = (total - source[1] * count) << max(shift, 0)
-    high = (value * multiplier + (1 << 30)) >> 31
-    right = max(-shift, 0)
-    rest, threshold = high & ((1 << right) - 1), ((1 << right) - 1) >> 1
-    rounded = (high >> right) + (rest > threshold + (high < 0))
-    return min(max(rounded + out[1], -128), 127)
+    value = scaled(total - source[1] * count, multiplier, shift)
+    return min(max(value + out[1], -128), 127)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
