@@ -150,7 +150,7 @@ def test_all_triggers_and_one_too_many(halted: OpenOcd, program: Program) -> Non
 
 @pytest.mark.parametrize("access", ["w", "r", "a"])
 def test_watchpoint(halted: OpenOcd, program: Program, access: str) -> None:
-    """mcontrol with timing 0: in front of the access (debug spec 5.2.5)."""
+    """mcontrol with timing 0: before the access (debug spec 5.2.5)."""
     program.load(halted)
     where = DATA + 8 if access == "r" else RESULT
     halted(f"mww {DATA} 5 8; mww {RESULT} 0; wp {where} 4 {access}")
@@ -158,7 +158,7 @@ def test_watchpoint(halted: OpenOcd, program: Program, access: str) -> None:
     halted("wait_halt 2000")
     assert halted.register("pc") == program.labels["loop" if access == "r" else "store"]
     assert halted.words(RESULT, 1) == [0]
-    halted(f"rwp {where}; resume; halt")
+    halted(f"rwp {where}; bp {program.labels['done']} 2 hw; resume; wait_halt 2000")
     assert halted.words(RESULT, 1) == [20]
 
 
