@@ -15,6 +15,7 @@ from elftools.elf.sections import SymbolTableSection
 from covp.device.base import Stop
 from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
+from covp.timing.trace import cost
 from covp.toolchain import Source, get_toolchain
 
 PLATFORMS = {"arm": "stm32l4r5", "riscv": "riscv32"}
@@ -73,7 +74,17 @@ def program() -> Iterator[Callable[..., Loaded]]:
 
     yield make
     for one in made:
+        if one.device.board.is_open:
+            obeys_the_law_of_time(one.device)
         one.device.close()
+
+
+def obeys_the_law_of_time(device: VirtualDevice) -> None:
+    """What ran block by block adds up to what was counted as it ran, exactly."""
+    trace = device.trace()
+    assert trace.instructions == device.instructions
+    assert trace.cycles == device.cycles
+    assert cost(trace, device.core.timing) == device.cycles
 
 
 @pytest.fixture(scope="session", autouse=True)

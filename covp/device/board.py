@@ -21,6 +21,7 @@ from covp.hardware.peripheral_models import load_peripheral
 from covp.machine.emulated_core import CoreState, EmulatedCore
 from covp.platform_file import Platform
 from covp.symbols import Symbols
+from covp.timing.model import core_timing
 
 _TRAPS = frozenset({"illegal instruction", "breakpoint"})
 
@@ -257,6 +258,6 @@ class Board:
 
 @functools.cache
 def core_sources(core: Core) -> Sources:
-    """Instructions are counted, cycles estimated by the core's timing table."""
-    table = core.timing or "one cycle per instruction"
-    return Sources(EXACT, Source("estimated", table, "zero wait states"))
+    """Instructions are counted, cycles estimated by the core's timing model."""
+    timing = core_timing(core)
+    return Sources(EXACT, Source("estimated", timing.name, timing.assumes, timing.error))

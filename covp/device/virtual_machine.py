@@ -14,16 +14,17 @@ from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.machine.emulated_core import EmulatedCore
-from covp.machine.instructions import RiscvCounters
+from covp.machine.riscv_counters import RiscvCounters
 from covp.platform_file import Platform
 from covp.symbols import Symbols
+from covp.timing.trace import Trace
 
 
 class VirtualMachine:
     """Core 0 of a board with the memory and peripherals; `VirtualDevice` runs programs on it.
 
     `instructions` and `cycles` only ever grow: retired instructions are exact and the same on
-    every run, cycles are estimated from published tables (`covp.timing.tables`) and include the
+    every run, cycles are estimated by the core's timing model (`covp.timing`) and include the
     time in which the core waited for peripherals.
 
     Attributes:
@@ -132,6 +133,14 @@ class VirtualMachine:
         return tuple(
             PhaseCount(total.instructions, total.cycles) for total in self.core.counter.buckets()
         )
+
+    def trace_edges(self, on: bool = True) -> None:
+        """Count from now on where returns and jumps to registers lead, or no more."""
+        self.core.counter.trace_edges(on)
+
+    def trace(self) -> Trace:
+        """All that the core executed so far, to be timed by other models; see `Counter.trace`."""
+        return self.core.counter.trace()
 
     # -- debug information --------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-/* Finds misaligned accesses in front of a block, from the registers at its start.
+/* Finds misaligned accesses before a block runs, from the registers at its start.
  *
- * Unicorn carries out any unaligned access, but for Cortex-M0. Watching every access would make the
+ * Unicorn executes any unaligned access, except for Cortex-M0. Watching every access would make the
  * emulator several times as slow, so that the first runs of each block are looked at instead:
  * addresses whose base register the block has not changed in a way this file cannot follow.
  */

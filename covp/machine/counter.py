@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unicorn import unicorn_const as uc
 from unicorn.arm_const import UC_ARM_REG_XPSR
@@ -16,12 +14,25 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
-from covp.host_compiler import compile_for_host
-from covp.timing.tables import Rule
-
-_SOURCE = Path(__file__).with_name("counter.c")
-_HEADERS = tuple(_SOURCE.with_name(name) for name in ("alignment.h", "custom.h"))
-_MAX_REGIONS = 16
+from covp.machine.native_counter import (
+    MAX_REGIONS,
+    BlockCount,
+    CodeItem,
+    CountPair,
+    EdgeCount,
+    MachineState,
+    MarkerItem,
+    Progress,
+    counter_library,
+    pack_rules,
+    pack_specials,
+    pointer,
+    u32,
+    u64,
+)
+from covp.machine.special_instructions import Special
+from covp.timing.model import TimingModel
+from covp.timing.trace import BlockRuns, Edge, Instruction, Trace
 
 _HOOKS = (
     (uc.UC_HOOK_BLOCK, "on_block"),
@@ -31,61 +42,9 @@ _HOOKS = (
     (uc.UC_HOOK_INSN_INVALID, "on_invalid_instruction"),
 )
 
+_Item = TypeVar("_Item", bound=ctypes.Structure)
 NOWHERE = 1
 """An odd address: no instruction lies there."""
-u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-
-
-class _Rule(ctypes.Structure):
-    _fields_ = (
-        ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
-        ("cycles", u16), ("taken", u16), ("flags", u16),
-        ("unit", u16),
-    )  # fmt: skip
-
-
-class _Region(ctypes.Structure):
-    _fields_ = (("start", u32), ("end", u32), ("host", pointer), ("writable", u32))
-
-
-class _Count(ctypes.Structure):
-    _fields_ = (("instructions", u64), ("cycles", u64))
-
-
-class _Marker(ctypes.Structure):
-    _fields_ = (("address", u32), ("bucket", u32))
-
-
-class _BlockCount(ctypes.Structure):
-    _fields_ = (
-        ("count", u64), ("address", u32), ("size", u32), ("instructions", u32), ("cycles", u32),
-    )  # fmt: skip
-
-
-class _Progress(ctypes.Structure):
-    _fields_ = (
-        ("total", _Count), ("switched", _Count), ("branch_cycles", u64), ("fall_through", u32),
-        ("bucket", u32),
-    )  # fmt: skip
-
-
-class MachineState(ctypes.Structure):
-    """The part of counter.c's Machine that both sides use."""
-
-    _fields_ = (
-        ("instructions", u64), ("cycles", u64), ("limit", u64), ("ceiling", u64),
-        ("cycle_limit", u64),
-        ("fresh", u32), ("stopped", u32), ("special", u32), ("special_pc", u32),
-        ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
-        ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
-        ("regions", _Region * _MAX_REGIONS),
-        ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
-        ("emu_stop", pointer), ("reg_read_batch", pointer),
-        ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
-        ("allowed", u32), ("pending", u32),
-        ("rules", pointer), ("rule_count", u64),
-        ("registers", pointer), ("first_register", u64),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,28 +56,11 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class BlockRuns:
-    """A translated block that ran.
-
-    Attributes:
-        address, size: of its code, in bytes.
-        instructions, cycles: of one run.
-        count: how often it ran.
-    """
-
-    address: int
-    size: int
-    instructions: int
-    cycles: int
-    count: int
-
-
-@dataclass(frozen=True)
 class CounterState:
     """What `Counter.save_state` keeps."""
 
-    progress: _Progress
-    buckets: ctypes.Array[_Count]
+    progress: Progress
+    buckets: ctypes.Array[CountPair]
     markers: tuple[tuple[int, int], ...]
 
 
@@ -130,7 +72,8 @@ class Counter:
         uclib: Unicorn's shared library.
         memories: where code can be.
         thumb: Arm, else RISC-V.
-        rules: cycles of instructions and the ones that need the host; the first match holds.
+        model: cycles of instructions.
+        specials: instructions that the emulator must not execute.
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
     """
@@ -141,14 +84,13 @@ class Counter:
         uclib: Any,
         memories: Sequence[Memory],
         thumb: bool,
-        rules: Sequence[Rule],
+        model: TimingModel,
+        specials: tuple[Special, ...],
         checked_registers: Sequence[int] = (),
     ) -> None:
-        if len(memories) > _MAX_REGIONS:
-            raise DeviceError(
-                f"{len(memories)} memory regions; at most {_MAX_REGIONS} are possible"
-            )
-        self._library = _library()
+        if len(memories) > MAX_REGIONS:
+            raise DeviceError(f"{len(memories)} memory regions; at most {MAX_REGIONS} are possible")
+        self._library = counter_library()
         self._engine, self._uclib = engine, uclib
         self._machine = self._library.machine_new()
         if not self._machine:
@@ -169,20 +111,28 @@ class Counter:
         for position, number in enumerate(checked_registers):
             self.state.register_ids[position] = number
         self.state.first_register = UC_RISCV_REG_X0
-        self._set_rules(rules)
-
+        self._rules, self._specials = pack_rules(model), pack_specials(specials)
+        self.state.rules = ctypes.addressof(self._rules)
+        self.state.rule_count = len(self._rules)
+        self.state.specials = ctypes.addressof(self._specials)
+        self.state.special_count = len(self._specials)
+        self._waited = self._exceptions = 0
         for kind, function in _HOOKS:
             self._hook(kind, function)
 
-    def _set_rules(self, rules: Sequence[Rule]) -> None:
-        self._rules = _packed(tuple(rules))
-        self.state.rules = ctypes.addressof(self._rules)
-        self.state.rule_count = len(rules)
-
-    def change_rules(self, rules: Sequence[Rule]) -> None:
-        """Other cycles and special instructions from now on; what was counted stays."""
-        self._set_rules(rules)
+    def decode_again(self) -> None:
+        """Custom instructions have changed; what was counted stays."""
         self._library.machine_decode_all(self._machine)
+
+    def wait(self, cycles: int) -> None:
+        """Time passes in which the core waits or sleeps."""
+        self.state.cycles += cycles
+        self._waited += cycles
+
+    def enter_exception(self, cycles: int) -> None:
+        """Time passes for the entry of an exception, or the return from it."""
+        self.state.cycles += cycles
+        self._exceptions += cycles
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()
@@ -197,7 +147,7 @@ class Counter:
 
     @contextlib.contextmanager
     def watching_accesses(self) -> Iterator[None]:
-        """Let the state's access_* tell of accesses that fail; code must be translated anew.
+        """Let the state's access_* describe accesses that fail; code must be translated anew.
 
         Not always on: with such a hook Unicorn takes stores 15 times as slowly.
         """
@@ -218,9 +168,9 @@ class Counter:
         """Prepare for an emu_start.
 
         Args:
-            ceiling: stop in front of the first block at this total of instructions.
+            ceiling: stop before the first block at this total of instructions.
             cycle_limit: the same for cycles; None: no limit.
-            allowed: a special instruction that starts the run and is to be carried out.
+            allowed: a special instruction that starts the run and is to be executed.
         """
         state = self.state
         state.cycle_limit = (1 << 64) - 1 if cycle_limit is None else cycle_limit
@@ -231,12 +181,12 @@ class Counter:
         state.interrupt = state.access_type = state.pending = 0
 
     def request_stop(self) -> None:
-        """Stop in front of the next block. For callbacks, where uc_emu_stop would harm."""
+        """Stop before the next block. For callbacks, where uc_emu_stop would harm."""
         self.state.fresh = 0
         self.state.limit = 0
 
     def limit_cycles(self, cycle: int) -> None:
-        """Stop the run in front of the first block at that total of cycles."""
+        """Stop the run before the first block at that total of cycles."""
         self.state.cycle_limit = cycle
 
     def left_at(self, pc: int) -> None:
@@ -244,15 +194,16 @@ class Counter:
         self._library.machine_left_at(self._machine, pc)
 
     def settle(self, pc: int) -> None:
-        """The run ended at ``pc``: carry out the custom instructions that lie in front of it."""
+        """The run ended at ``pc``: execute the custom instructions before it."""
         self._library.machine_settle(self._machine, self._engine, pc)
 
-    def set_custom(self, bits: int, function: int | None, state: int | None) -> int:
-        """Let a function of the host carry out an instruction.
+    def set_custom(self, bits: int, cycles: int, function: int | None, state: int | None) -> int:
+        """Let a function of the host execute an instruction; `decode_again` is to follow.
 
         Args:
             bits: the whole instruction, registers too.
-            function, state: host addresses; see custom.h. None: the instruction is gone.
+            cycles: of one execution.
+            function, state: host addresses; see custom.h. None: the instruction is illegal.
 
         Returns:
             the number of the instruction, for `custom_uses`.
@@ -260,7 +211,7 @@ class Counter:
         Raises:
             DeviceError: there are no more numbers.
         """
-        number = int(self._library.machine_set_custom(self._machine, bits, function, state))
+        number = int(self._library.machine_set_custom(self._machine, bits, cycles, function, state))
         if not number:
             raise DeviceError(
                 "more than 4095 custom instructions that differ in their registers; "
@@ -271,12 +222,12 @@ class Counter:
     def patch(self, number: int, quiet: bool = False) -> int:
         """The bits that stand in memory for a custom instruction.
 
-        ``quiet``: of one that writes no register and has another one behind it.
+        ``quiet``: of one that writes no register and is followed by another one.
         """
         return int(self._library.machine_patch(number, quiet))
 
     def custom_uses(self, number: int) -> int:
-        """How often a custom instruction was carried out since `set_custom`."""
+        """How often a custom instruction was executed since `set_custom`."""
         return int(self._library.machine_custom_uses(self._machine, number))
 
     def set_custom_uses(self, number: int, uses: int) -> None:
@@ -284,8 +235,8 @@ class Counter:
         self._library.machine_set_custom_uses(self._machine, number, uses)
 
     def now(self, pc: int) -> Totals:
-        """Totals in front of the instruction at ``pc`` of the running block."""
-        count = _Count()
+        """Totals before the instruction at ``pc`` of the running block."""
+        count = CountPair()
         self._library.machine_now(self._machine, pc, ctypes.byref(count))
         return Totals(count.instructions, count.cycles)
 
@@ -302,18 +253,18 @@ class Counter:
         return int(self._library.machine_opcode(self._machine, address))
 
     def count_one(self, address: int, size: int) -> None:
-        """Count the instruction at ``address`` that the host carried out."""
+        """Count the instruction at ``address`` that the host executed."""
         self._library.machine_count_one(self._machine, address, size)
 
     def set_markers(self, markers: Sequence[tuple[int, int]], buckets: int) -> None:
         """Switch to a bucket when a block at an address is entered; clears the buckets."""
-        packed = (_Marker * len(markers))(*(_Marker(*marker) for marker in sorted(markers)))
+        packed = (MarkerItem * len(markers))(*(MarkerItem(*marker) for marker in sorted(markers)))
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
         self._bucket_count, self._markers = buckets, tuple(markers)
 
     def set_breakpoints(self, addresses: Iterable[int]) -> None:
-        """Stop in front of these instructions; replaces the ones set before."""
+        """Stop before these instructions; replaces the ones set before."""
         wanted = sorted(set(addresses))
         packed = (u32 * len(wanted))(*wanted)
         if not self._library.machine_set_breakpoints(self._machine, packed, len(wanted)):
@@ -325,7 +276,7 @@ class Counter:
 
     def buckets(self) -> list[Totals]:
         """What was counted to each bucket."""
-        counts = (_Count * max(1, self._bucket_count))()
+        counts = (CountPair * max(1, self._bucket_count))()
         used = self._library.machine_buckets(self._machine, counts)
         return [Totals(count.instructions, count.cycles) for count in counts[:used]]
 
@@ -340,7 +291,7 @@ class Counter:
 
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
-        progress, buckets = _Progress(), (_Count * self._bucket_count)()
+        progress, buckets = Progress(), (CountPair * self._bucket_count)()
         self._library.machine_save(self._machine, ctypes.byref(progress), buckets)
         return CounterState(progress, buckets, self._markers)
 
@@ -351,58 +302,63 @@ class Counter:
         progress = ctypes.byref(state.progress)
         self._library.machine_load(self._machine, progress, state.buckets)
 
+    # -- traces -------------------------------------------------------------------------------
+
+    def trace_edges(self, on: bool) -> None:
+        """Count from now on where returns and jumps to registers lead, or no more."""
+        self._library.machine_trace_edges(self._machine, on)
+
     def blocks(self) -> list[BlockRuns]:
-        """Every block that ran so far."""
-        room = self._library.machine_blocks(self._machine, None, 0)
-        found = (_BlockCount * max(1, room))()
-        self._library.machine_blocks(self._machine, found, room)
-        return [
-            BlockRuns(block.address, block.size, block.instructions, block.cycles, block.count)
-            for block in found[:room]
-        ]
+        """Every block that ran to its end so far."""
+        return [block for block in self.trace().blocks if block.count]
 
+    def trace(self) -> Trace:
+        """All that was executed so far.
 
-@functools.lru_cache(maxsize=32)
-def _packed(rules: tuple[Rule, ...]) -> Any:
-    packed = (_Rule * max(1, len(rules)))()
-    for slot, rule in zip(packed, rules, strict=False):
-        slot.bytes, slot.mask, slot.match, slot.list = rule.bytes, rule.mask, rule.match, rule.list
-        slot.cycles, slot.taken, slot.flags = rule.cycles, rule.taken, rule.flags
-        slot.unit = rule.unit
-    return packed
+        `Trace.since` gives a part of it, in which no state may have been loaded. Edges that start
+        at returns and jumps to registers are in it as far as `trace_edges` was on.
+        """
+        counts = self._exported("machine_blocks", BlockCount)
+        blocks = tuple(
+            BlockRuns(
+                count.address,
+                count.size,
+                self._code(position, count.instructions),
+                count.count,
+                count.jumped,
+                count.cycles,
+                count.taken_cycles,
+            )
+            for position, count in enumerate(counts)
+        )
+        return Trace(blocks, self._edges(counts), self._waited, self._exceptions)
 
+    def _code(self, position: int, length: int) -> tuple[Instruction, ...]:
+        items = (CodeItem * max(1, length))()
+        self._library.machine_code(self._machine, position, items)
+        return tuple(
+            Instruction(item.bits, item.bytes, item.cycles if item.is_custom else None)
+            for item in items[:length]
+        )
 
-@functools.lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL:
-    path = compile_for_host("counter", "the instruction counter", [_SOURCE], headers=_HEADERS)
-    library = ctypes.CDLL(str(path))
-    machine, address = pointer, u32
-    for name, result, arguments in (
-        ("machine_shared_bytes", u64, ()),
-        ("machine_new", pointer, ()),
-        ("machine_free", None, (machine,)),
-        ("machine_left_at", None, (machine, address)),
-        ("machine_now", None, (machine, address, pointer)),
-        ("machine_block", u32, (machine,)),
-        ("machine_ran_last", ctypes.c_int, (machine, address)),
-        ("machine_opcode", u32, (machine, address)),
-        ("machine_count_one", None, (machine, address, u32)),
-        ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
-        ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
-        ("machine_start", None, (machine,)),
-        ("machine_buckets", u64, (machine, pointer)),
-        ("machine_phase", u32, (machine, pointer)),
-        ("machine_blocks", u64, (machine, pointer, u64)),
-        ("machine_settle", None, (machine, pointer, address)),
-        ("machine_set_custom", u32, (machine, u32, pointer, pointer)),
-        ("machine_custom_uses", u64, (machine, u32)),
-        ("machine_set_custom_uses", None, (machine, u32, u64)),
-        ("machine_save", None, (machine, pointer, pointer)),
-        ("machine_load", None, (machine, pointer, pointer)),
-        ("machine_patch", u32, (u32, ctypes.c_int)),
-        ("machine_decode_all", None, (machine,)),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    assert library.machine_shared_bytes() == ctypes.sizeof(MachineState), "counter.c and .py differ"
-    return library
+    def _edges(self, blocks: Sequence[BlockCount]) -> tuple[Edge, ...]:
+        """Those that were counted, and those that blocks with a direct branch imply."""
+        found = {
+            (edge.source, edge.target): edge.count
+            for edge in self._exported("machine_edges", EdgeCount)
+        }
+        for position, block in enumerate(blocks):
+            if block.target == NOWHERE:
+                continue
+            past = block.address + block.size
+            found[position, past] = block.count - block.jumped - block.ended
+            taken = (position, block.target)
+            found[taken] = found.get(taken, 0) + block.jumped
+        return tuple(Edge(*place, count) for place, count in found.items() if count)
+
+    def _exported(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:
+        export = getattr(self._library, function)
+        room = export(self._machine, None, 0)
+        items = (kind * max(1, room))()
+        export(self._machine, items, room)
+        return tuple(items)[:room]

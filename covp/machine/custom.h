@@ -1,12 +1,12 @@
-/* Custom instructions: carried out by a function of the host.
+/* Custom instructions: executed by a function of the host.
  *
  * The emulator knows no instructions but its own. One that is about to be executed is replaced in
  * memory by a branch that is never taken, "bltu x0, x0", whose offset is a number: it ends the
  * translated block, and on_block calls the function when the next block begins, where the emulated
- * registers are up to date. What counts and what is shown are the bits behind the number.
+ * registers are up to date. What counts and what is shown are the bits that the number stands for.
  *
- * Ending a block is what costs most. Of several in a row those that have another one behind them and
- * write no register become "addi x0, x0, number", which does nothing: on_block carries out all that
+ * Ending a block is what costs most. Of several in a row those that have another one after them and
+ * write no register become "addi x0, x0, number", which does nothing: on_block executes all that
  * the block ended with, in order; none of them changes what the others read.
  *
  * A program's own such branches and additions would be taken for custom instructions; no compiler
@@ -26,6 +26,7 @@ typedef struct {
     CustomFunction function; /* NULL: the instruction is gone */
     CfuState *state;
     uint32_t bits;
+    uint16_t cycles;
     uint8_t rd, rs1, rs2; /* out of bits */
 } Custom;
 

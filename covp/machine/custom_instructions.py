@@ -17,7 +17,6 @@ from covp.hardware.custom_instruction import CustomInstruction
 from covp.host_compiler import compile_for_host
 from covp.machine.counter import Counter
 from covp.machine.register_file import find_registers
-from covp.timing.tables import SPECIAL, Rule
 from covp.toolchain import Source
 
 STATE_WORDS = 16
@@ -105,7 +104,6 @@ class CustomInstructions:
         engine: the core.
         counter: executes them.
         memories: where code is.
-        rules: the counter's, without custom instructions.
     """
 
     def __init__(
@@ -114,10 +112,9 @@ class CustomInstructions:
         engine: Uc,
         counter: Counter,
         memories: Sequence[Memory],
-        rules: Sequence[Rule],
     ) -> None:
         self._core, self._engine, self._counter = core, engine, counter
-        self._memories, self._rules = memories, tuple(rules)
+        self._memories = memories
         self._units: dict[str, _Unit] = {}
         self._by_match: dict[int, tuple[_Unit, CustomInstruction]] = {}
         self._numbers: dict[int, int] = {}
@@ -221,18 +218,15 @@ class CustomInstructions:
         for bits in self._numbers:
             if bits & _MASK in matches:
                 self._attach(bits)
-        known = [Rule(4, _MASK, match, i.cycles) for match, (_, i) in self._by_match.items()]
-        gone = {bits & _MASK for bits in self._numbers if self._find(bits) is None}
-        illegal = [Rule(4, _MASK, match, flags=SPECIAL) for match in sorted(gone)]
-        self._counter.change_rules((*known, *illegal, *self._rules))
+        self._counter.decode_again()
 
     def _attach(self, bits: int) -> int:
         found = self._find(bits)
         if found is None:
-            return self._counter.set_custom(bits, None, None)
+            return self._counter.set_custom(bits, 0, None, None)
         unit, instruction = found
         return self._counter.set_custom(
-            bits, unit.function(instruction), ctypes.addressof(unit.state)
+            bits, instruction.cycles, unit.function(instruction), ctypes.addressof(unit.state)
         )
 
     def meet(self, address: int, exception: int) -> bool:

@@ -26,16 +26,18 @@ from covp.machine.engine import (
 )
 from covp.machine.execution import Execution
 from covp.machine.faults import FaultReader
-from covp.machine.instructions import RiscvCounters, checks_alignment, special_rules
+from covp.machine.instructions import checks_alignment
 from covp.machine.mmio import MmioPort, MmioState
 from covp.machine.nvic import ARMV6M_LINES, Nvic
+from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.run_control import RunControl
 from covp.machine.sleep import Sleep
+from covp.machine.special_instructions import special_instructions
 from covp.machine.system_control import SCS_BASE, SystemControl
 from covp.machine.watchpoints import Watchpoints
 from covp.platform_file import Platform
-from covp.timing.tables import core_rules
+from covp.timing.model import core_timing
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class EmulatedCore:
     Attributes:
         engine: the emulator; None after `close`.
         counter, execution, interrupts, custom, watchpoints, control, sleep, mmio: the parts.
+        timing: the model that estimates cycles.
         csrs: RISC-V's views of the counts.
         own: the peripherals that are part of the core: SCS and DWT on Arm.
 
@@ -88,16 +91,17 @@ class EmulatedCore:
         self._engine: Uc | None = open_engine(core)
         for memory in memories:
             _map(self._engine, memory)
-        rules = (*special_rules(core), *core_rules(core))
+        self.timing = core_timing(core)
         self.counter = Counter(
             self._engine._uch,
             uclib,
             memories,
             bool(self.thumb),
-            rules,
+            self.timing,
+            special_instructions(core.isa),
             numbered_registers(core) if checks_alignment(core) else (),
         )
-        self.custom = CustomInstructions(core, self._engine, self.counter, memories, rules)
+        self.custom = CustomInstructions(core, self._engine, self.counter, memories)
         self.watchpoints = Watchpoints(self._engine, memories)
         self.interrupts = _interrupts(platform, core, self._engine, bus)
         self.csrs = RiscvCounters(
@@ -243,7 +247,7 @@ class EmulatedCore:
 
     def skip(self, cycles: int) -> None:
         """Cycles pass without an instruction."""
-        self.counter.state.cycles += cycles
+        self.counter.wait(cycles)
 
     def phase(self) -> tuple[int, int]:
         """The current phase, and the cycles spent in it since phases were set."""

@@ -17,9 +17,10 @@ from covp.machine.counter import NOWHERE, Counter
 from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import RISCV_NAMES, register_ids
 from covp.machine.faults import FaultReader
-from covp.machine.instructions import RiscvCounters, is_wait_for_interrupt, may_unmask
+from covp.machine.instructions import is_wait_for_interrupt, may_unmask
 from covp.machine.mmio import MmioPort
 from covp.machine.nvic import Nvic
+from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.sleep import Sleep
 from covp.machine.watchpoints import Watchpoints
 
@@ -177,7 +178,7 @@ class Execution:
             return work(pc)
         before = self._nvic.cycles_spent
         pc = work(pc)
-        self._counter.state.cycles += self._nvic.cycles_spent - before
+        self._counter.enter_exception(self._nvic.cycles_spent - before)
         return pc
 
     def _cycle_limit(self) -> int | None:

@@ -1,1 +1,1 @@
-"""Timing models of cores: how many cycles the instructions that ran would take."""
+"""Timing models of cores: the cycles that the instructions of a run would take."""

@@ -437,5 +437,6 @@ def test_blocks_add_up(program):
     stop = loaded.run()
     blocks = loaded.device.core.counter.blocks()
     assert sum(block.instructions * block.count for block in blocks) == stop.instructions
+    assert sum(block.total_cycles for block in blocks) == stop.cycles
     inner = [block for block in blocks if block.address == loaded.labels["inner"]]
     assert [(block.instructions, block.count) for block in inner] == [(2, 6)]

@@ -1,0 +1,180 @@
+/* The state of the instruction counter: what is known of code, and what was counted.
+ *
+ * The first part of `Machine`, and the small structures, are mirrored with ctypes by counter.py.
+ */
+#ifndef COVP_COUNTER_STATE_H
+#define COVP_COUNTER_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "custom.h"
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+typedef struct uc_struct uc_engine;
+typedef int (*emu_stop_fn)(uc_engine *uc);
+typedef int (*reg_read_batch_fn)(uc_engine *uc, const int *ids, void **values, int count);
+typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
+typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
+
+enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
+enum { PAGE_BITS = 10, MAX_REGIONS = 16 };
+
+/* Properties of a rule's instructions, beside their cycles. */
+enum {
+    RULE_LOAD = 1,    /* the next instruction, if it is RULE_MEMORY, takes a cycle less */
+    RULE_MEMORY = 2,
+    RULE_COUNTED = 4, /* list: add the value of these low bits, not how many are set */
+};
+
+/* The time of the instructions with bits & mask == match. */
+typedef struct {
+    uint32_t bytes, mask, match;
+    uint32_t list;  /* one more cycle for every set bit of these (register lists) */
+    uint16_t cycles;
+    uint16_t taken; /* extra cycles of a conditional branch that is taken */
+    uint16_t flags;
+    uint16_t unit;  /* neighbours with different units issue together; 0 issues alone */
+} Rule;
+
+/* Instructions that the emulator leaves to the host, or that it takes for ordinary ones. */
+typedef struct { uint32_t bytes, mask, match, is_special; } Special;
+
+/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. */
+typedef struct {
+    uint32_t bits;
+    uint8_t bytes, is_custom;
+    uint16_t cycles;
+} Instruction;
+
+enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2, BLOCK_CHECKED = 4, BLOCK_BREAK = 8 };
+
+typedef struct Version Version;
+
+/* Straight-line code that the emulator translated as a whole. */
+typedef struct Block {
+    uint64_t count;
+    uint64_t jumped;     /* how often the next block was not the one directly after it */
+    Version *version;
+    uint32_t address;
+    uint16_t key;        /* the size, or 0 where the common path must not take it */
+    uint16_t size;
+    uint16_t instructions, cycles;
+    uint8_t taken, flags;
+    uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE */
+} Block;
+
+/* Count where the core goes after the block. */
+enum { AFTER_EDGE = 0x8000 };
+enum { NEAR_EDGES = 3 };
+
+/* A block's content at one time; code that changes gives the block another version. */
+struct Version {
+    struct Block *other; /* the same address with another size */
+    Instruction *code;
+    uint64_t index;      /* in `all` */
+    uint64_t ended;      /* how often nothing followed it */
+    uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
+    uint32_t to[NEAR_EDGES];   /* ... to these addresses */
+};
+
+/* An edge that found no room in its version. */
+typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
+
+typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
+typedef struct { uint64_t instructions, cycles; } Count;
+typedef struct { uint32_t address, bucket; } Marker;
+
+typedef struct {
+    /* Read and written by Python; mirrored in counter.py. */
+    uint64_t instructions, cycles;
+    uint64_t limit;       /* the common path counts below it; 0 asks for attention */
+    uint64_t ceiling;     /* stop before the first block at or above it */
+    uint64_t cycle_limit; /* of the next event in time: stop before a block at or above it */
+    uint32_t fresh;       /* 1: the next block starts an emu_start; decode it again */
+    uint32_t stopped;     /* 1: stopped before a block, which was not counted */
+    uint32_t special;     /* 1: ... because of an instruction in it, at special_pc */
+    uint32_t special_pc;
+    uint32_t interrupt;   /* 1 + number of the exception that ended the run, or 0 */
+    uint32_t access_type; /* uc_mem_type of the access that ended the run, or 0 */
+    uint32_t access_address, access_size;
+    uint32_t is_thumb;
+    uint32_t bucket;
+    uint32_t region_count;
+    Region regions[MAX_REGIONS];
+    uint32_t misaligned;  /* 1: `special` because of a misaligned access; see access_* */
+    uint32_t register_count; /* to read before new blocks; 0: alignment is not checked */
+    int register_ids[32];
+    emu_stop_fn emu_stop;
+    reg_read_batch_fn reg_read_batch;
+    reg_read_fn reg_read;
+    reg_write_fn reg_write;
+    uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
+    uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
+    uint32_t allowed;     /* a special instruction that may be executed, by itself */
+    uint32_t pending;     /* what the running block has to be followed by: its `after` */
+    const Rule *rules;
+    uint64_t rule_count;
+    const Special *specials;
+    uint64_t special_count;
+    uint32_t *registers;  /* the emulator's own x0..x31, or NULL where they were not found */
+    uint64_t first_register; /* Unicorn's number of x0 */
+    uint64_t tracing;     /* 1: edges are counted; set by machine_trace_edges */
+    /* Only the native side. */
+    Block **chunks;
+    Block *last;               /* the block that runs, or `nowhere` */
+    uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not: 0 */
+    uint32_t fall_through;     /* where the last block leads when it is not taken */
+    Block nowhere;
+    Version outside;           /* of `nowhere` */
+    FarEdge *far_edges;        /* a hash table */
+    uint64_t far_count, far_room;
+    Block **all;          /* every version of a block, for the profile */
+    uint64_t all_count, all_room;
+    Marker *markers;
+    uint64_t marker_count;
+    uint32_t *breakpoints; /* sorted */
+    uint64_t breakpoint_count;
+    Count *buckets;
+    uint64_t bucket_count;
+    Count switched;       /* totals when the current bucket became current */
+    uint8_t *code_pages;  /* a bit for every page that was fetched from */
+    Custom *customs;      /* by number; number 0 is none */
+    uint32_t custom_count;
+} Machine;
+
+static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {
+    for (uint32_t i = 0; i < m->region_count; i++) {
+        const Region *r = &m->regions[i];
+        if (address >= r->start && (uint64_t)address + size <= r->end)
+            return r->host + (address - r->start);
+    }
+    return NULL;
+}
+
+/* Nothing has run that a branch could lead from. */
+static inline void forget_last(Machine *m) {
+    m->last = &m->nowhere;
+    m->branch_cycles[0] = 0;
+}
+
+/* Nothing follows the block that ran last. */
+static inline void end_last(Machine *m) {
+    m->last->version->ended++;
+    forget_last(m);
+}
+
+static inline bool lies_in(const Block *b, uint32_t address) {
+    return address >= b->address && address < b->address + b->size;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* Calls the host's functions for the custom instructions that a block ends with. */
+#ifndef COVP_CUSTOM_CALLS_H
+#define COVP_CUSTOM_CALLS_H
+
+#include "decode.h"
+
+static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) {
+    if (LIKELY(m->registers != NULL)) return m->registers[number];
+    uint64_t value = 0;
+    m->reg_read(uc, (int)(m->first_register + number), &value);
+    return (uint32_t)value;
+}
+
+static void execute_custom(Machine *m, uc_engine *uc, Custom *c) {
+    if (!c->function) return;
+    uint32_t a = read_register(m, uc, c->rs1), b = read_register(m, uc, c->rs2);
+    uint64_t result = c->function(a, b, c->state);
+    c->uses++;
+    if (!c->rd) return;
+    if (LIKELY(m->registers != NULL)) m->registers[c->rd] = (uint32_t)result;
+    else m->reg_write(uc, (int)(m->first_register + c->rd), &result);
+}
+
+/* The core has arrived at an address: execute the custom instructions before it, unless the block
+ * that they end was left earlier.
+ */
+static void execute_pending(Machine *m, uc_engine *uc, uint32_t address) {
+    uint32_t count = m->pending & ~(uint32_t)AFTER_EDGE;
+    m->pending = 0;
+    if (!count || address != m->fall_through) return;
+    const uint8_t *p = host_bytes(m, address - 4 * count, 4 * count);
+    if (!p) return;
+    Custom *customs = m->customs;
+    const uint32_t *registers = m->registers;
+    for (; count > 1 && registers; count--, p += 4) {
+        /* all but the last write no register */
+        Custom *c = &customs[custom_at(m, p, p + 4)];
+        if (!LIKELY(c->function && !c->rd)) break;
+        c->function(registers[c->rs1], registers[c->rs2], c->state);
+        c->uses++;
+    }
+    for (; count; count--, p += 4) execute_custom(m, uc, &customs[custom_at(m, p, p + 4)]);
+}
+
+/* A run has ended at pc. */
+EXPORT void machine_settle(Machine *m, uc_engine *uc, uint32_t pc) {
+    if (m->pending) execute_pending(m, uc, pc);
+}
+
+/* Define an instruction by its bits; a NULL function: it is illegal. Returns the number that stands
+ * for it in memory, or 0 where there are no more.
+ */
+EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, uint32_t cycles,
+                                   CustomFunction function, CfuState *state) {
+    uint32_t number = 1;
+    while (number < m->custom_count && m->customs[number].bits != bits) number++;
+    if (number >= m->custom_count) {
+        if (number == PATCH_NUMBERS) return 0;
+        Custom *customs = realloc(m->customs, (number + 1) * sizeof *customs);
+        if (!customs) return 0;
+        if (number == 1) customs[0] = (Custom){0};
+        m->customs = customs;
+        m->custom_count = number + 1;
+    }
+    m->customs[number] = (Custom){0, function, state, bits, (uint16_t)cycles, bits >> 7 & 31,
+                                  bits >> 15 & 31, bits >> 20 & 31};
+    return number;
+}
+
+EXPORT uint64_t machine_custom_uses(const Machine *m, uint32_t number) {
+    return m->customs[number].uses;
+}
+
+EXPORT void machine_set_custom_uses(Machine *m, uint32_t number, uint64_t uses) {
+    m->customs[number].uses = uses;
+}
+
+/* The bits that replace a custom instruction in memory; ``quiet`` where another one follows it. */
+EXPORT uint32_t machine_patch(uint32_t number, int quiet) {
+    return quiet ? quiet_of(number) : patch_of(number);
+}
+
+#endif

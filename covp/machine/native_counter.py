@@ -1,0 +1,154 @@
+"""The native side of the counter: its library, and its structures mirrored with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+from covp.host_compiler import compile_for_host
+from covp.machine.special_instructions import Special
+from covp.timing.model import TimingModel
+
+_SOURCE = Path(__file__).with_name("counter.c")
+_HEADERS = tuple(sorted(_SOURCE.parent.glob("*.h")))
+MAX_REGIONS = 16
+_LOAD, _MEMORY, _COUNTED = 1, 2, 4
+
+u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+
+
+class _Special(ctypes.Structure):
+    _fields_ = (("bytes", u32), ("mask", u32), ("match", u32), ("is_special", u32))
+
+
+class _Rule(ctypes.Structure):
+    _fields_ = (
+        ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
+        ("cycles", u16), ("taken", u16), ("flags", u16),
+        ("unit", u16),
+    )  # fmt: skip
+
+
+class _Region(ctypes.Structure):
+    _fields_ = (("start", u32), ("end", u32), ("host", pointer), ("writable", u32))
+
+
+class CountPair(ctypes.Structure):
+    """Instructions and cycles."""
+
+    _fields_ = (("instructions", u64), ("cycles", u64))
+
+
+class MarkerItem(ctypes.Structure):
+    """An address that makes a bucket the current one."""
+
+    _fields_ = (("address", u32), ("bucket", u32))
+
+
+class BlockCount(ctypes.Structure):
+    """How often a version of a block ran, and what one run costs."""
+
+    _fields_ = (
+        ("count", u64), ("jumped", u64), ("ended", u64), ("address", u32), ("size", u32),
+        ("instructions", u32), ("cycles", u32), ("taken_cycles", u32), ("target", u32),
+    )  # fmt: skip
+
+
+class EdgeCount(ctypes.Structure):
+    """How often the core went from a block, by its place among all, to an address."""
+
+    _fields_ = (("source", u64), ("target", u64), ("count", u64))
+
+
+class CodeItem(ctypes.Structure):
+    """An instruction of a block."""
+
+    _fields_ = (("bits", u32), ("bytes", ctypes.c_uint8), ("is_custom", ctypes.c_uint8),
+                ("cycles", u16))  # fmt: skip
+
+
+class Progress(ctypes.Structure):
+    """All of a snapshot but the buckets."""
+
+    _fields_ = (
+        ("total", CountPair), ("switched", CountPair), ("branch_cycles", u64),
+        ("fall_through", u32), ("bucket", u32),
+    )  # fmt: skip
+
+
+class MachineState(ctypes.Structure):
+    """The part of counter_state.h's Machine that both sides use."""
+
+    _fields_ = (
+        ("instructions", u64), ("cycles", u64), ("limit", u64), ("ceiling", u64),
+        ("cycle_limit", u64),
+        ("fresh", u32), ("stopped", u32), ("special", u32), ("special_pc", u32),
+        ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
+        ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
+        ("regions", _Region * MAX_REGIONS),
+        ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
+        ("emu_stop", pointer), ("reg_read_batch", pointer),
+        ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
+        ("allowed", u32), ("pending", u32),
+        ("rules", pointer), ("rule_count", u64), ("specials", pointer), ("special_count", u64),
+        ("registers", pointer), ("first_register", u64), ("tracing", u64),
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=32)
+def pack_rules(model: TimingModel) -> ctypes.Array[_Rule]:
+    """A timing model's rules for the native side."""
+    packed = (_Rule * len(model.rules))()
+    for slot, rule in zip(packed, model.rules, strict=True):
+        slot.bytes, slot.mask, slot.match, slot.list = rule.bytes, rule.mask, rule.match, rule.list
+        slot.cycles, slot.taken, slot.unit = rule.cycles, rule.taken, rule.unit
+        slot.flags = rule.loads * _LOAD | rule.accesses * _MEMORY | rule.counted * _COUNTED
+    return packed
+
+
+@functools.lru_cache(maxsize=32)
+def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
+    """Special instructions for the native side."""
+    items = [_Special(one.bytes, one.mask, one.match, one.is_special) for one in specials]
+    return (_Special * len(items))(*items)
+
+
+@functools.lru_cache(maxsize=1)
+def counter_library() -> ctypes.CDLL:
+    """The native side, compiled on first use."""
+    path = compile_for_host("counter", "the instruction counter", [_SOURCE], headers=_HEADERS)
+    library = ctypes.CDLL(str(path))
+    machine, address = pointer, u32
+    for name, result, arguments in (
+        ("machine_shared_bytes", u64, ()),
+        ("machine_new", pointer, ()),
+        ("machine_free", None, (machine,)),
+        ("machine_left_at", None, (machine, address)),
+        ("machine_now", None, (machine, address, pointer)),
+        ("machine_block", u32, (machine,)),
+        ("machine_ran_last", ctypes.c_int, (machine, address)),
+        ("machine_opcode", u32, (machine, address)),
+        ("machine_count_one", None, (machine, address, u32)),
+        ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
+        ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_start", None, (machine,)),
+        ("machine_buckets", u64, (machine, pointer)),
+        ("machine_phase", u32, (machine, pointer)),
+        ("machine_blocks", u64, (machine, pointer, u64)),
+        ("machine_code", None, (machine, u64, pointer)),
+        ("machine_edges", u64, (machine, pointer, u64)),
+        ("machine_trace_edges", None, (machine, ctypes.c_int)),
+        ("machine_settle", None, (machine, pointer, address)),
+        ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),
+        ("machine_custom_uses", u64, (machine, u32)),
+        ("machine_set_custom_uses", None, (machine, u32, u64)),
+        ("machine_save", None, (machine, pointer, pointer)),
+        ("machine_load", None, (machine, pointer, pointer)),
+        ("machine_patch", u32, (u32, ctypes.c_int)),
+        ("machine_decode_all", None, (machine,)),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    assert library.machine_shared_bytes() == ctypes.sizeof(MachineState), "C and Python differ"
+    return library

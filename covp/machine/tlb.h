@@ -1,0 +1,36 @@
+/* The permissions of pages, for Unicorn, and a work-around for its loss of Arm's IT state. */
+#ifndef COVP_TLB_H
+#define COVP_TLB_H
+
+#include "counter_state.h"
+
+typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
+
+enum { UC_MEM_FETCH = 18, UC_PROT_RW = 3, UC_PROT_RWX = 7 };
+/* The IT bits of xPSR: 26-25 and 15-10. */
+enum { IT_BITS = 0x0600fc00 };
+
+/* Before a fill Unicorn restores the state of the accessing instruction, with the IT bits as they are
+ * in the middle of an IT block, and goes on without taking them back: the next block of code would
+ * then run under a condition that is not its own. Inside a block they are 0, always.
+ */
+static void clear_it_bits(Machine *m, uc_engine *uc) {
+    uint64_t value = 0;
+    if (m->reg_read(uc, (int)m->xpsr, &value) || !(value & IT_BITS)) return;
+    value &= ~(uint64_t)IT_BITS;
+    m->reg_write(uc, (int)m->xpsr, &value);
+}
+
+/* Only pages that were fetched from are executable: stores to all others take the fast path. */
+EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *entry, void *user) {
+    Machine *m = user;
+    if (m->xpsr && type != UC_MEM_FETCH) clear_it_bits(m, uc);
+    uint32_t page = (uint32_t)address >> PAGE_BITS;
+    uint8_t bit = (uint8_t)(1u << (page & 7));
+    if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;
+    entry->paddr = address & ~(uint64_t)((1 << PAGE_BITS) - 1);
+    entry->perms = m->code_pages[page >> 3] & bit ? UC_PROT_RWX : UC_PROT_RW;
+    return true;
+}
+
+#endif
