@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
-from covp.accelerator.partition import Refusal as Refusal
+from covp.accelerator.partition import Refusal
 from covp.graph.graph import Graph, Quantization
 from covp.graph.reference import run_reference
 from covp.graph.user_operators import UserOperator, find_user_operator, register_operator

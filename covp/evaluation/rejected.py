@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from covp.accelerator.partition import Refusal
 from covp.evaluation.result import Evaluation
-from covp.program import Refusal
 
 
 @dataclass(frozen=True)

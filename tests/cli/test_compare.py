@@ -1,8 +1,10 @@
 """`covp compare`: one row per model, and the arithmetic of the reduction."""
 
+import re
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from .conftest import Call
@@ -39,7 +41,33 @@ def test_table(call: Call, small: Path) -> None:
     for number in (row["cpu"]["instructions"], row["accelerated"]["instructions"]):
         assert f"{number:,}" in done.out
     assert f"{row['instructions_saved']:.1%}" in done.out
-    assert "exact" in done.out and "DIFFER" not in done.out
+    assert f"{row['speedup']:.1f}x" in done.out and "reduction" in done.out
+    assert "cycles: estimated by " in done.out
+    assert cells(done.out, "small")[-1] == "yes"
+
+
+def cells(table: str, model: str) -> list[str]:
+    """The columns of a model's row."""
+    (line,) = (line for line in table.splitlines() if line.strip().startswith(model))
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_floats_are_close_not_bit_exact(call: Call) -> None:
+    done = call("compare", "toycar_float", "-p", "riscv32f", "-a", "vanilla")
+    assert done.status == 0
+    assert cells(done.out, "toycar_float")[-1] == "within 1e-05"
+
+
+def test_a_difference_is_status_1_and_in_its_row(
+    call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "covp.evaluation.sample.run_reference",
+        lambda graph, inputs: [np.full((1, 4), 77, np.int8)],
+    )
+    done = call("compare", small, "-p", "riscv32", "-a", "qconv2d")
+    assert done.status == 1
+    assert cells(done.out, "small")[-1] == "OUTPUTS DIFFER"
 
 
 def test_an_accelerator_is_needed(call: Call, small: Path) -> None:
