@@ -80,7 +80,9 @@ def find_backends(
     own = [c_prefix(backend.name) for backend in found if backend.name != type(backend).name]
     for backend in found:
         if own.count(c_prefix(backend.name)) > 1:
-            raise UsageError(f"two accelerators are named {backend.name}; C names tell no case")
+            raise UsageError(
+                f"two accelerators are named {backend.name}; names must differ in more than case"
+            )
     used = set(own)
     return [
         backend if backend.name != type(backend).name else _distinct(backend, used)

@@ -168,7 +168,7 @@ class RegisterMap:
 
     @property
     def size(self) -> int:
-        """Bytes from the base to behind the last register."""
+        """Bytes from the base to the end of the last register."""
         return max(self._by_offset, default=-4) + 4
 
     def c_header(self, prefix: str, base: int | None = None) -> str:
@@ -188,7 +188,7 @@ class RegisterMap:
         return "\n".join(lines)
 
     def markdown(self) -> str:
-        """The table for the manual: a row a register and a row a field."""
+        """The table for the manual: one row per register and one per field."""
         lines = [
             "| offset | register | bits | access | reset | meaning |",
             "|---|---|---|---|---|---|",

@@ -18,16 +18,17 @@ def spec_of(backend: AcceleratorBackend) -> str:
     """
     kind = type(backend)
     try:
-        if type(find_backend(backend.name)) is kind:
+        if type(find_backend(kind.name)) is kind:
             return backend.spec
     except CovpError:
         pass
-    parameters = backend.spec.removeprefix(backend.name)
+    instance = f"{backend.name}=" if backend.name != kind.name else ""
+    parameters = backend.spec.removeprefix(f"{instance}{kind.name}")
     try:
         file = f"{inspect.getsourcefile(kind)}:"
     except (OSError, TypeError):
         file = ""
-    return f"{file}{kind.__qualname__}{parameters}"
+    return f"{instance}{file}{kind.__qualname__}{parameters}"
 
 
 def printed_test(spec: str, case: Case, platform: str) -> str:

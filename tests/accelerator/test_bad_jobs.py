@@ -165,7 +165,7 @@ def test_operands_that_do_not_fit_the_layer(part: Operand, said: str) -> None:
         (result("OUTPUT", "int8", lambda j: 3), "elements of OUTPUT 6; at most 3"),
     ],
 )
-def test_layers_of_other_types_and_more_than_one_job_are_refused(
+def test_layers_of_other_types_and_more_than_one_job_are_rejected(
     part: Operand, reason: str
 ) -> None:
     split = partition(LAYER.graph(), [changed(job=job(part))])
@@ -222,7 +222,7 @@ def test_macs_that_are_no_plain_int(work: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
 @pytest.mark.parametrize("wait", ["poll", "sleep"])
-def test_a_driver_whose_job_is_refused_is_told_why(platform: str, wait: str) -> None:
+def test_a_driver_whose_job_is_rejected_stops_with_the_reason(platform: str, wait: str) -> None:
     class Refusing(Mac):
         def check(self, job: Any) -> str | None:
             return "size" if job.ROWS == 2 else None
@@ -233,7 +233,7 @@ def test_a_driver_whose_job_is_refused_is_told_why(platform: str, wait: str) -> 
             session.load(program).run(*LAYER.inputs())
 
 
-def test_a_refused_operand_is_named() -> None:
+def test_a_rejected_operand_is_named() -> None:
     class Overlapping(Mac):
         def refine(self, match: Any, steps: Any) -> Any:
             image, _, target = steps[0].arguments
@@ -344,7 +344,7 @@ def test_two_classes_of_one_name_in_a_session() -> None:
         assert np.array_equal(first.run(*LAYER.inputs()), run_reference(graph, LAYER.inputs())[0])
 
 
-def test_a_refused_layer_is_worth_something_wherever_it_runs_now() -> None:
+def test_a_rejected_layer_is_worth_something_wherever_it_runs_now() -> None:
     slow, fast = Mac({"macs_per_cycle": 1, "startup_cycles": 5000}), Narrow()
     result = evaluate("toycar", "riscv32", [slow, fast], allow_unused=True)
     entries = [entry for entry in rejected_layers(result) if entry.refusal.accelerator == "narrow"]

@@ -142,7 +142,7 @@ def test_the_paper_s_stride_limit_is_a_parameter(spec: str, reason: str | None) 
     assert [r.reason for r in split.refusals] == ([reason] if reason else [])
 
 
-def test_what_is_no_quantized_convolution_is_refused_with_the_value_seen() -> None:
+def test_what_is_no_quantized_convolution_is_rejected_with_the_value_seen() -> None:
     backend = find_backend("qconv2d")
 
     def reasons(change: str) -> list[str]:

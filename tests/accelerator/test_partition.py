@@ -103,6 +103,6 @@ def test_a_broken_backend_is_named_with_the_layer() -> None:
         partition(chain("RELU"), [unit])
 
 
-def test_one_accelerator_twice_is_refused() -> None:
+def test_one_accelerator_twice_is_rejected() -> None:
     with pytest.raises(UsageError, match="two accelerators are named unit"):
         partition(chain("RELU"), [backend("unit"), backend("unit")])

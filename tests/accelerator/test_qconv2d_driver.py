@@ -198,6 +198,6 @@ def test_a_job_moves_the_core_clock_by_its_cycles_and_no_instruction(bench: Benc
     assert spent[1][1] == spent[0][1]
 
 
-def test_a_refused_job_stops_in_the_driver(bench: Bench) -> None:
+def test_a_rejected_job_stops_in_the_driver(bench: Bench) -> None:
     with pytest.raises(DeviceFault, match=r"illegal instruction|breakpoint"):
         bench.run(replace(PLAIN, stride=(0, 1)), np.zeros((1, 4, 4, 1), np.int8), True)

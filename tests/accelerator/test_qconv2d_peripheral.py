@@ -261,7 +261,7 @@ def test_sums_beyond_float32_are_exact() -> None:
         ({"CLAMP": pair(-128, 128)}, "range"),
     ],
 )
-def test_a_wrong_job_is_refused_with_its_code_and_writes_nothing(
+def test_a_wrong_job_is_rejected_with_its_code_and_writes_nothing(
     change: Mapping[str, int], error: str
 ) -> None:
     board = Board()
@@ -275,7 +275,7 @@ def test_a_wrong_job_is_refused_with_its_code_and_writes_nothing(
     assert board.ram(OUTPUT, len(want)) == want
 
 
-def test_a_shift_outside_its_range_is_refused() -> None:
+def test_a_shift_outside_its_range_is_rejected() -> None:
     board = Board()
     fill(board, PLAIN)
     board.put(SHIFT, np.array([-1, 31, -1], np.int32))

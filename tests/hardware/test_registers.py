@@ -68,7 +68,7 @@ def test_lookup():
         lambda: RegisterMap(Register("A", 0), Register("B", 0)),
     ],
 )
-def test_wrong_maps_are_refused(wrong):
+def test_wrong_maps_are_rejected(wrong):
     with pytest.raises(ValueError):
         wrong()
 

@@ -158,12 +158,15 @@ def test_the_printed_test_imports_all_that_it_names(case: Case, imports: list[st
 
 
 def test_the_spec_of_an_instance_finds_its_class() -> None:
-    assert spec_of(find_backend("gemm:size=4")) == "gemm:size=4"
+    for spec in ("gemm:size=4", "small=gemm:size=4"):
+        assert spec_of(find_backend(spec)) == spec
 
     class Gemm(type(find_backend("gemm"))):  # type: ignore[misc]
         """Another class under a known name."""
 
     assert spec_of(Gemm()).endswith("test_search.py:" + Gemm.__qualname__)
+    named = spec_of(Gemm({"size": 4}).renamed("mine"))
+    assert named.startswith("mine=") and named.endswith(f":{Gemm.__qualname__}:size=4")
 
 
 def test_own_strategies_need_no_field_of_ours() -> None:
