@@ -14,12 +14,10 @@ from covp.cores import Core
 from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.bus import Memory
 from covp.hardware.custom_instruction import CustomInstruction
-from covp.host_compiler import compile_for_host
 from covp.machine.counter import Counter
+from covp.machine.custom_unit import CustomUnit
 from covp.machine.register_file import find_registers
-from covp.toolchain import Source
 
-STATE_WORDS = 16
 _MASK = 0xFE00707F
 _MOST_NUMBERS = 4095
 _LONGEST_RUN, _MOST_QUIET_CYCLES = 32, 100
@@ -27,20 +25,6 @@ _LONGEST_RUN, _MOST_QUIET_CYCLES = 32, 100
 _LOOK_AHEAD = 4096
 """Bytes of straight-line code that are searched at once."""
 _ILLEGAL_INSTRUCTION = 2
-_PRELUDE = f"""
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-"""
 
 
 @dataclass(frozen=True)
@@ -56,25 +40,6 @@ class CustomState:
     units: dict[str, tuple[tuple[CustomInstruction, ...], bytes]]
     patched: dict[int, int]
     uses: dict[int, int]
-
-
-class _Unit:
-    """Instructions that share state, compiled."""
-
-    def __init__(self, name: str, instructions: Sequence[CustomInstruction]) -> None:
-        self.instructions = tuple(instructions)
-        self.state = (ctypes.c_uint32 * STATE_WORDS)()
-        source = _PRELUDE + "".join(instruction.source for instruction in instructions)
-        what = f"the custom instructions of {name}"
-        path = compile_for_host("custom", what, [Source("custom.c", source)])
-        self._library = ctypes.CDLL(str(path))
-
-    def function(self, instruction: CustomInstruction) -> int:
-        """Host address of an instruction's function."""
-        function = getattr(self._library, f"covp_{instruction.name}")
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        assert address is not None
-        return address
 
 
 def _leaves(bits: int) -> bool:
@@ -115,8 +80,8 @@ class CustomInstructions:
     ) -> None:
         self._core, self._engine, self._counter = core, engine, counter
         self._memories = memories
-        self._units: dict[str, _Unit] = {}
-        self._by_match: dict[int, tuple[_Unit, CustomInstruction]] = {}
+        self._units: dict[str, CustomUnit] = {}
+        self._by_match: dict[int, tuple[CustomUnit, CustomInstruction]] = {}
         self._numbers: dict[int, int] = {}
         self._places: list[int] = []
         self._bits: dict[int, int] = {}
@@ -143,7 +108,7 @@ class CustomInstructions:
                 raise AcceleratorError(f"unit {unit_name}: two instructions are called {new.name}")
             names.add(new.name)
             taken[new.match] = new.name
-        unit = _Unit(unit_name, instructions)
+        unit = CustomUnit(unit_name, instructions)
         if not self._counter.state.registers:
             self._counter.state.registers = find_registers(self._engine)
         self._units[unit_name] = unit
@@ -198,16 +163,16 @@ class CustomInstructions:
         for number in self._numbers.values():
             self._counter.set_custom_uses(number, state.uses.get(number, 0))
 
-    def _unit(self, name: str) -> _Unit:
+    def _unit(self, name: str) -> CustomUnit:
         if name not in self._units:
             there = ", ".join(self._units) or "none"
             raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
         return self._units[name]
 
-    def _find(self, bits: int) -> tuple[_Unit, CustomInstruction] | None:
+    def _find(self, bits: int) -> tuple[CustomUnit, CustomInstruction] | None:
         return self._by_match.get(bits & _MASK)
 
-    def _changed(self, unit: _Unit) -> None:
+    def _changed(self, unit: CustomUnit) -> None:
         """A unit came or went: its patched instructions do something else, or are illegal."""
         self._by_match = {
             instruction.match: (there, instruction)

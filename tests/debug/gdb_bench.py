@@ -39,7 +39,7 @@ class Bench:
 
     def gdb(self, *commands: str, load: bool = True) -> Answers:
         first = [f"target remote {self.where}", *(["load"] if load else [])]
-        return run_gdb(self.elf, *first, *commands).behind(len(first))
+        return run_gdb(self.elf, *first, *commands).after(len(first))
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Answers:
     parts: list[str]
     console: str
 
-    def behind(self, count: int) -> Answers:
+    def after(self, count: int) -> Answers:
         return Answers(self.parts[count:], self.console)
 
     def __getitem__(self, position: int) -> str:

@@ -34,7 +34,7 @@ SIZES = st.one_of(st.integers(0, 64), st.sampled_from([0xFFFF, 0x10000, 0xFFFFFF
 
 
 def usb(kind: int, sub: int, address: int, rest: bytes, way: int, size: int) -> bytes:
-    """A USB transfer of the ST-Link's TCP protocol, without the data behind it."""
+    """A USB transfer of the ST-Link's TCP protocol, without the data that follows."""
     command = bytes([kind, sub]) + struct.pack("<I", address) + rest
     return struct.pack("<B7x16sB3xI", 5, command, way, size)
 
@@ -100,7 +100,7 @@ def stlink_serves(client: socket.socket) -> None:
 
 
 def jtag_serves(idcode: int) -> Callable[[socket.socket], None]:
-    """The first 32 bits of the data register behind a reset: IDCODE of the port next to TDO."""
+    """The first 32 bits of the data register after a reset: IDCODE of the port next to TDO."""
 
     def serves(client: socket.socket) -> None:
         tms = [1, 1, 1, 1, 1, 0, 1, 0, 0]  # reset, idle, to Shift-DR
@@ -127,7 +127,7 @@ def gdb_serves(memory: int) -> Callable[[socket.socket], None]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A server: the platform behind it, what to send, how to see that it serves."""
+    """A server: its platform, the bytes to send, and a check that it serves."""
 
     name: str
     platform: str
@@ -150,7 +150,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.nam
 
 @contextmanager
 def serving(kind: Kind) -> Iterator[DebugServer]:
-    """The server; behind it no thread is left, and nothing went wrong but connections."""
+    """The server; after it no thread is left, and nothing failed but connections."""
     before = threading.active_count()
     with VirtualDevice(load_platform(kind.platform)) as device, DebugTarget(device) as target:
         with DebugServer(kind.handler(target)) as server:
@@ -182,7 +182,7 @@ def leave_politely(client: socket.socket) -> None:
 
 
 def leave_rudely(client: socket.socket) -> None:
-    """With a reset, and answers that nobody has read."""
+    """With a reset, and answers that were not read."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 

@@ -245,7 +245,7 @@ def test_a_client_that_goes_while_the_core_runs(port: int, target: DebugTarget) 
 
 
 def write_loop(target: DebugTarget, count: int | None = None) -> None:
-    """r0 counts up; for ever, or to ``count`` <= 255 and on behind the loop."""
+    """r0 counts up; for ever, or to ``count`` <= 255 and then past the loop."""
     target.halt()
     code = "0130" + ("fde7" if count is None else f"{count:02x}28fcd1")
     target.write_memory(RAM, bytes.fromhex(code))

@@ -74,7 +74,7 @@ def test_memory_in_all_widths(f7: Bench, halted: OpenOcd) -> None:
 
 @pytest.mark.parametrize("start, size", [(RAM + 0x1000, 20000), (RAM + 0x13FD, 4097)])
 def test_images(f7: Bench, halted: OpenOcd, tmp_path: Path, start: int, size: int) -> None:
-    """Across the 1 KB behind which the address of an access port does not count on."""
+    """Across the 1 KB boundary at which the address of an access port wraps."""
     given, taken = tmp_path / "given", tmp_path / "taken"
     given.write_bytes(random.Random(size).randbytes(size))
     assert f"{size} bytes written" in halted(f"load_image {given} {start}")

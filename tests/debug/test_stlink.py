@@ -186,7 +186,7 @@ def test_a_breakpoint_in_a_loop_and_steps(halted: OpenOcd, program: Program, kin
 
 
 @pytest.mark.parametrize("access", ["w", "r", "a"])
-def test_a_watchpoint_halts_behind_the_access(
+def test_a_watchpoint_halts_after_the_access(
     halted: OpenOcd, program: Program, access: str
 ) -> None:
     labels = program.labels
@@ -391,7 +391,7 @@ def test_one_byte_at_a_time(bare: Port) -> None:
         assert answer[4:] == bare.target.read_memory(FLASH, 64)
 
 
-def test_no_thread_stays_behind() -> None:
+def test_no_thread_is_left() -> None:
     before = threading.active_count()
     with open_port_for_garbage() as port:
         client = socket.create_connection(("127.0.0.1", port.server.port), timeout=20)

@@ -192,7 +192,7 @@ def test_endless_loop_halts_and_goes_on(program, platform):
             before = target.read_register(register)
             deadline = time.monotonic() + 5
             while target.read_register(register) <= before:
-                assert time.monotonic() < deadline, "it stands still after a look"
+                assert time.monotonic() < deadline, "it is halted after an access"
         target.halt()
         assert target.halted and target.reason is HaltReason.REQUEST
         stands = target.read_register(register)
@@ -266,7 +266,7 @@ def test_special_registers(program, platform, target):
 
 @platforms
 def test_what_goes_on_after_a_look_misses_nothing(loaded, target):
-    """The core may be let alone in front of a breakpoint that it has not seen yet."""
+    """The core may be left alone before a breakpoint that it has not reached yet."""
     device, loop = target.device, loaded.labels["loop"]
     target.set_breakpoint(loop)
     assert device.run()

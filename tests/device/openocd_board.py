@@ -1,4 +1,4 @@
-"""A virtual board on the real OpenOCD: its debug port, and OpenOCD in front of it."""
+"""A virtual board on the real OpenOCD: its debug port, and OpenOCD connected to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a platform file does to its board in front of a run, seen through the real OpenOCD."""
+"""A platform file's commands to its board before a run, seen through the real OpenOCD."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from covp.platform_file import Region, load_platform
 
 from .openocd_board import start_openocd, virtual_board
 
-# STM32F746 and STM32L4R5: FLASH_ACR's address, and what it should hold in front of a run
+# STM32F746 and STM32L4R5: FLASH_ACR's address, and what it should hold before a run
 FLASH_ACR = {"stm32f746": (0x40023C00, 0x307), "stm32l4r5": (0x40022000, 0x705)}
 CCR = 0xE000ED14
 IC = 1 << 17

@@ -190,7 +190,7 @@ def test_equal_to_the_models(fast, steps, values, turns, limit):
             assert read == list(registers.values())
 
 
-def test_an_encoding_nobody_added_is_illegal(loaded):
+def test_an_encoding_that_was_not_added_is_illegal(loaded):
     made = loaded("bad:\n .insn r 0x0b, 0, 1, a0, a1, a2")
     with pytest.raises(DeviceFault) as caught:
         made.run()
@@ -204,17 +204,17 @@ def test_only_on_riscv(program):
 
 
 def test_branch_targets_and_block_ends(loaded):
-    """Jumps to a custom instruction and to the one behind it; calls, compressed neighbours."""
+    """Jumps to a custom instruction and to the following one; calls, compressed neighbours."""
     made = loaded("""
     li a1, 0x01010101
     li s0, 0
     li s1, 3
-    j behind
+    j after
 again:
     addi s0, s0, 1
 at:
     dot s0, a1, a1
-behind:
+after:
     dot a2, a1, s0
     c.addi s0, 1
     dot a3, a1, a1
@@ -229,7 +229,7 @@ leaf:
     ret
     """)
     stop = made.run()
-    # behind: three times, at and again: twice in all
+    # after: three times, at and again: twice in all
     assert made.device.instruction_uses("dsp")["dot"] == 3 * 2 + 2 + 2
     read = made.device.read_register
     assert [read(name) for name in ("s0", "a2", "a3", "a4", "a5")] == [5, 4, 4, 4, 4]
@@ -238,7 +238,7 @@ leaf:
     )
 
 
-def test_stopping_right_behind(loaded):
+def test_stopping_directly_after(loaded):
     """The program's end, and where the next block is not entered."""
     made = loaded("    li a1, 0x01010101\n dot a0, a1, a1\nmiddle:\n dot a0, a0, a1\nlast:\n nop")
     for _ in range(2):
@@ -251,7 +251,7 @@ def test_stopping_right_behind(loaded):
 
 
 def test_at_the_end_of_memory(loaded):
-    """The instruction retires; the fetch behind it faults."""
+    """The instruction retires; the next fetch faults."""
     made = loaded("nop")
     region = made.device.platform.flash
     made.device.write(region.end - 4, struct.pack("<I", DOT.encode(10, 11, 11)))
@@ -294,12 +294,12 @@ loop:
     nop
 here:
     dot a0, a1, a2
-behind:
+after:
     mix a2, a2, a0
     bnez a2, loop
     """)
     device, labels = made.device, made.labels
-    device.set_breakpoints([labels["here"], labels["behind"]])
+    device.set_breakpoints([labels["here"], labels["after"]])
     device.write_register("pc", labels["start"])
     a2 = 3
     for turn in range(3):
@@ -307,13 +307,13 @@ behind:
         assert device.read_register("pc") == labels["here"]
         assert device.instruction_uses("dsp") == {"dot": turn, "mix": turn}
         device.run()
-        assert device.read_register("pc") == labels["behind"]
+        assert device.read_register("pc") == labels["after"]
         assert device.read_register("a0") == _dot(0x01010101, a2)
         assert device.instruction_uses("dsp") == {"dot": turn + 1, "mix": turn}
         a2 = MIX.compute(a2, _dot(0x01010101, a2))
     device.set_breakpoints([])
     device.step()
-    assert device.read_register("pc") == labels["behind"] + 4
+    assert device.read_register("pc") == labels["after"] + 4
     assert device.read_register("a2") == a2
 
 
@@ -447,7 +447,7 @@ def test_across_a_page(loaded, offset):
 
 
 def test_a_store_over_the_one_ahead(loaded):
-    """The program changes the code in front of it, which ran before."""
+    """The program changes the code before it, which ran before."""
     made = loaded("""
     la t0, ahead
     lw t2, other

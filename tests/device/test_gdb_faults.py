@@ -131,7 +131,7 @@ def test_a_late_answer_is_not_taken_for_the_next_one(server: FakeGdb, device: Gd
 
 
 def test_damaged_packets_now_and_then(server: FakeGdb, device: GdbDevice) -> None:
-    """Each is asked for again; a link may see many of them in the course of time."""
+    """Each is requested again; a link may see many of them in the course of time."""
     for _ in range(10):
         server.misbehave = once(b"m", sends(b"$00#00" + encode(b"61626364")))
         assert device.read(RAM, 4) == b"abcd"

@@ -1,4 +1,4 @@
-"""The GDB client against the GDB server of the real OpenOCD, in front of a virtual board."""
+"""The GDB client against the GDB server of the real OpenOCD, connected to a virtual board."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ void spin(void) { for (;;) __asm__ volatile(""); }
 
 @dataclass
 class GdbBoard:
-    """A virtual board, and HOST:PORT of OpenOCD's GDB server in front of it."""
+    """A virtual board, and HOST:PORT of OpenOCD's GDB server at it."""
 
     board: Board
     address: str

@@ -1,4 +1,4 @@
-"""The host device: the reference's bits, faults instead of crashes, and no process left behind."""
+"""The host device: bit-exact results, faults instead of crashes, and no process left over."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Worker(Peripheral):
 
 
 def arm(body: str, handler: str = "") -> str:
-    """A vector table in front of ``start``, and a handler for line 5 that counts in r7."""
+    """A vector table before ``start``, and a handler for line 5 that counts in r7."""
     vectors = "\n".join(f" .word {'handler + 1' if n == 16 + LINE else 0}" for n in range(16 + 8))
     return f"""
 vectors:

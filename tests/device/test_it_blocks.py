@@ -1,4 +1,4 @@
-"""Conditional accesses in IT blocks: what they leave behind must not reach what follows."""
+"""Conditional accesses in IT blocks: their state must not reach the code that follows."""
 
 from __future__ import annotations
 

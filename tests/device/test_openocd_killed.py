@@ -119,7 +119,7 @@ def test_one_that_hangs(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     device.close()
 
 
-def test_a_client_that_broke_off_leaves_nothing_behind(board: Board) -> None:
+def test_a_client_that_broke_off_leaves_nothing_over(board: Board) -> None:
     """Its breakpoint is still in OpenOCD, and the core still runs."""
     with Session(board.core.platform, device=board.name, timeout=NO_HANG) as session:
         module = session.load_c(C)
