@@ -146,7 +146,7 @@ class DeviceFault(DeviceError):
 
 
 def near_misses(name: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: near misses if there are any, else all the names."""
+    """A hint for an unknown name: near misses among the ``known`` ones if any, else all of them."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:

@@ -36,7 +36,10 @@ def export_project(
     number of bytes that differ; it is the place for the user's own code.
 
     Args:
+        program: what the firmware runs.
+        toolchain: whose flags the Makefile has.
         folder: must not exist, or be empty.
+        inputs, outputs: of one inference, in the model's order.
 
     Returns:
         The files, relative to the folder.
@@ -63,7 +66,12 @@ def export_project(
 def link_project(
     program: Program, toolchain: Toolchain, inputs: Sequence[Array], outputs: Sequence[Array]
 ) -> Path:
-    """The ELF file that the project's Makefile makes, out of covp's cache.
+    """The ELF file that the project's Makefile makes, in covp's cache.
+
+    Args:
+        program: what the firmware runs.
+        toolchain: that compiles and links it.
+        inputs, outputs: of one inference, in the model's order.
 
     Raises:
         ToolchainError: it does not compile, or does not fit the memory.

@@ -118,7 +118,7 @@ class AcceleratorBackend(ABC):
         return graph
 
     def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
-        """A pass on the lowered calls, e.g. tiling to the accelerator's own memory."""
+        """A pass on the ``steps`` of a lowered ``match``, e.g. tiling to the unit's own memory."""
         return steps
 
     def startup(self) -> Sequence[CCall]:

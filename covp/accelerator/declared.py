@@ -127,6 +127,10 @@ class Accelerator(AcceleratorBackend):
 
         It is called for jobs that run, for estimates and to time recorded jobs anew; so it may
         depend on nothing but the job's numbers, the bytes moved and the parameters.
+
+        Args:
+            job: ``job.NAME`` is an int or float for a number of the declared job.
+            nbytes: moved through the memory port.
         """
         return self.unit_timing().job(self.macs(job), nbytes)
 

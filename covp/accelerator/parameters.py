@@ -94,7 +94,12 @@ def _check_declarations(owner: str, declared: Sequence[object]) -> None:
 def read_parameters(
     owner: str, declared: Sequence[Parameter], given: Mapping[str, str | Value]
 ) -> dict[str, Value]:
-    """Every declared parameter's value: as given, else the default.
+    """The value of every declared parameter: as given, else the default.
+
+    Args:
+        owner: name of the accelerator, for errors.
+        declared: the parameters.
+        given: values by name; text is converted.
 
     Raises:
         UsageError: an unknown name or a value that the parameter does not allow.
@@ -117,7 +122,7 @@ def read_parameters(
 
 
 def split_parameters(owner: str, text: str) -> dict[str, str]:
-    """The text "key=value,key=value" as a mapping.
+    """The text "key=value,key=value" as a mapping; ``owner`` is the accelerator, for errors.
 
     Raises:
         UsageError: a part without "=", or a name given twice.

@@ -65,7 +65,7 @@ class Partition:
 
 
 def partition(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Partition:
-    """Give each layer to a backend that matches and supports it.
+    """Give each layer of a graph to a backend that matches and supports it.
 
     Where several do, the one with the smallest `AcceleratorBackend.estimate` gets the layer; where
     one of them does not estimate, or they match different operators, the first one named.

@@ -113,7 +113,13 @@ class HostsHardware(Protocol):
         ...
 
     def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
-        """Put a model on the bus at ``base``, its interrupt on line ``irq``.
+        """Put a model on the bus.
+
+        Args:
+            peripheral: the model.
+            base: address of its first register.
+            name: for faults and `detach`.
+            irq: number of its interrupt line, from 0; None for none.
 
         Raises:
             PlatformError: its addresses or name are taken, or the core has no such line.
@@ -125,7 +131,7 @@ class HostsHardware(Protocol):
         ...
 
     def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
-        """Give the core the instructions of a unit.
+        """Give the core the instructions of a unit, which is called ``unit_name`` from then on.
 
         Raises:
             DeviceError: the core cannot have any, or the name or an encoding is taken.
@@ -214,7 +220,7 @@ class LowLevelDevice(Protocol):
         ...
 
     def write(self, address: int, data: bytes) -> None:
-        """Store bytes at ``address``; code that already ran there is forgotten."""
+        """Store ``data`` from ``address`` on; code that already ran there is forgotten."""
         ...
 
     def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:

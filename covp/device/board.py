@@ -128,7 +128,7 @@ class Board:
         return self.cores[0].custom.original(address, data)
 
     def write(self, address: int, data: bytes) -> None:
-        """Store bytes, in flash too; code that already ran there is forgotten."""
+        """Store ``data`` from ``address`` on, in flash too; code that ran there is forgotten."""
         memory = self._memory(address, len(data))
         self.cores[0].custom.restore(address, len(data))
         memory.slice(address, len(data))[:] = memoryview(data).cast("B")
@@ -136,6 +136,10 @@ class Board:
 
     def read_bus(self, address: int, size: int) -> bytes:
         """As `read`, or from a peripheral's registers, with the side effects of core 0's load.
+
+        Args:
+            address: of the first byte.
+            size: in bytes; a word, 4, for registers.
 
         Raises:
             DeviceError: nothing is there, or the peripheral rejects the access.
@@ -151,7 +155,7 @@ class Board:
         )
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """As `write`, or to a peripheral's registers, with the effects of core 0's store."""
+        """As `write`, or ``data`` to a peripheral's register at ``address``, as core 0's store."""
         if self.bus.is_memory(address, len(data)):
             return self.write(address, data)
         for offset in range(0, len(data), 4):
@@ -161,7 +165,7 @@ class Board:
         return None
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes have changed: every core forgets the code translated from them."""
+        """``size`` bytes from ``address`` have changed: cores forget the code translated there."""
         for core in self.cores:
             core.forget_code(address, size)
 
@@ -181,7 +185,14 @@ class Board:
     def attach(
         self, peripheral: Peripheral, base: int, name: str, irq: int | None = None, core: int = 0
     ) -> None:
-        """Put a peripheral on the bus, its interrupt on line ``irq`` of the core with a number.
+        """Put a peripheral on the bus at ``base``.
+
+        Args:
+            peripheral: the model.
+            base: address of its first register.
+            name: for faults and `detach`.
+            irq: number of its interrupt line, from 0; None for none.
+            core: number of the core that has the line.
 
         Raises:
             PlatformError: its addresses or name are taken, or the core has no such line.

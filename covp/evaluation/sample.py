@@ -24,7 +24,7 @@ class Sample:
 
     @staticmethod
     def of(graph: Graph, inputs: Sequence[Array]) -> Sample:
-        """These inputs, with what the reference computes of them.
+        """These inputs, one per input of the graph, with the outputs of the reference.
 
         Raises:
             UsageError: number, shape or dtype of the inputs is wrong.
@@ -33,5 +33,5 @@ class Sample:
 
     @staticmethod
     def random(graph: Graph, seed: int = 0) -> Sample:
-        """The inputs of a seed, see `random_inputs`."""
+        """The inputs of a graph for a seed, see `random_inputs`."""
         return Sample.of(graph, random_inputs(graph.inputs, seed))

@@ -154,17 +154,20 @@ def _feeds_only(graph: Graph, producer: Op, ops: Sequence[Op]) -> bool:
 
 
 def wildcard(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """Any tensor. ``name`` puts it into `Match.bindings`; ``predicate`` may turn it down."""
+    """Any tensor. ``name`` puts it into `Match.bindings`; ``predicate`` may reject it."""
     return _Leaf(name, None, predicate)
 
 
 def constant(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """A tensor whose value is known at compile time: weights, biases."""
+    """A tensor that is known at compile time; ``name`` and ``predicate`` as in `wildcard`."""
     return _Leaf(name, True, predicate)
 
 
 def optional(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """A constant, or nothing where the operator's input is left out (a layer without bias)."""
+    """A constant, or nothing where the operator's input is left out (a layer without bias).
+
+    ``name`` and ``predicate`` as in `wildcard`.
+    """
     return _Leaf(name, True, predicate, missing=True)
 
 
@@ -187,7 +190,12 @@ def conv2d(
     *,
     predicate: Callable[[Op], bool] | None = None,
 ) -> Node:
-    """CONV_2D; without ``bias`` given, it may have one or not."""
+    """CONV_2D with patterns of its operands; without ``bias`` given, it may have one or not.
+
+    Args:
+        input, weights, bias: patterns of the operands.
+        predicate: on the operator, e.g. its stride; None accepts all.
+    """
     return op("CONV_2D", input, weights, bias or optional(), predicate=predicate)
 
 

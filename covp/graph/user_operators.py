@@ -105,7 +105,7 @@ def composition(op: Op) -> list[Op] | None:
 
 
 def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: None) -> None:
-    """Run a Python file that registers operators, or what ``also`` gives a list of.
+    """Run the Python file at ``path``, which registers operators or things that ``also`` lists.
 
     Raises:
         UsageError: there is no such file, or it registers nothing.

@@ -37,7 +37,7 @@ def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]
 
 
 def matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """The product of float matrices, on one thread.
+    """The product of float matrices ``rows`` (m, k) and ``columns`` (k, n), on one thread.
 
     More cost more than they bring at these sizes, the more where all cores are busy.
     """
@@ -63,9 +63,12 @@ def patches(
 
     Args:
         image: (height, width, channels).
+        kernel: height and width.
+        stride: down and to the right.
         pad: rows above and columns to the left; below and to the right as many as are needed.
         out: height and width of the output.
-        fill: what stands outside the image.
+        dilation: distance of neighbouring taps, down and to the right.
+        fill: the value outside the image.
 
     Returns:
         (out height * out width, kernel height * kernel width * channels), of the image's dtype.
@@ -102,8 +105,14 @@ def requantize(
     """int8 from int32 sums as TFLite Micro does it; channels last where the factors are arrays.
 
     Source: MultiplyByQuantizedMultiplier in tensorflow/lite/kernels/internal/common.h (double
-    rounding), gemmlowp's fixedpoint.h. ``multiplier`` is 0 or in [2**30, 2**31), ``shift`` in
-    -31..30, positive to the left.
+    rounding), gemmlowp's fixedpoint.h.
+
+    Args:
+        sums: int32, any shape.
+        multiplier: 0 or in [2**30, 2**31), of all or per channel.
+        shift: in -31..30, positive to the left, of all or per channel.
+        zero_point: of the output, added after the scaling.
+        low, high: clamp of the output, both included.
     """
     left, right = np.maximum(shift, 0), np.maximum(np.negative(shift), 0)
     values = np.asarray(sums, np.int64)

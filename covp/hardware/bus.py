@@ -32,7 +32,7 @@ class Memory:
         return cls(region, np.frombuffer(mmap.mmap(-1, region.bytes), dtype=np.uint8))
 
     def slice(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bytes themselves, of those that the region holds."""
+        """The ``size`` bytes from ``address`` themselves, which the region holds."""
         start = address - self.region.start
         return self.bytes[start : start + size]
 
@@ -63,18 +63,18 @@ class Bus:
         return Bus(self._memories, master, self._wrote)
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes. Raises DeviceFault outside the memory."""
+        """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
         return self._slice(address, size, "read").tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
-        """Store bytes. Raises DeviceFault outside the memory or in flash."""
+        """Store ``data`` from ``address`` on. Raises DeviceFault outside the memory or in flash."""
         raw = np.frombuffer(data, dtype=np.uint8)
         target = self._slice(address, raw.size, "write")
         target[:] = raw
         self._wrote(address, raw.size)
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bytes themselves, not a copy: uint8, shape (size,), read-only where it is flash.
+        """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
 
         Code that already ran must not be written this way; use `write` for that.
         Raises DeviceFault outside the memory.
@@ -86,7 +86,7 @@ class Bus:
         return view
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
-        """Whether all the bytes lie in one memory (one that can be written)."""
+        """Whether ``size`` bytes from ``address`` lie in one memory (``writable``: not flash)."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories

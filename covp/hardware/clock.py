@@ -137,7 +137,7 @@ class Clock:
     # -- events -------------------------------------------------------------------------------
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
-        """Schedule a callback at a cycle; one in the past fires at the next opportunity.
+        """Schedule a call of ``fire`` at a cycle; one in the past comes at the next opportunity.
 
         Cores notice between two blocks of code, so that an interrupt raised by the event may come
         some instructions later.
@@ -248,7 +248,7 @@ class Clock:
         return self._outside.has_posted
 
     def wait_outside(self, is_over: Callable[[], bool], deadline: float) -> None:
-        """Block the host until input comes; see `OutsideQueue.wait`."""
+        """Block the host until input comes or ``is_over``; ``deadline`` is of `time.monotonic`."""
         self._outside.wait(is_over, deadline)
 
     def wake(self) -> None:

@@ -31,11 +31,11 @@ class Behaviour(Protocol):
         ...
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
-        """The bytes that a job moves, of those that its operands have."""
+        """The bytes that a job moves, of the ``declared`` ones of its operands."""
         ...
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
-        """The time of a job with these numbers that moves so many bytes."""
+        """The time of a job with these numbers that moves ``nbytes``."""
         ...
 
 

@@ -13,7 +13,7 @@ class InterruptController(Protocol):
     """
 
     def set_line(self, number: int, level: bool) -> None:
-        """A peripheral's interrupt request line goes up or down."""
+        """Interrupt request line ``number``, from 0, goes up or down: ``level``."""
         ...
 
     def wakes(self) -> bool:

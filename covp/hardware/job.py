@@ -154,19 +154,42 @@ class Number:
 def tensor(
     name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
 ) -> Operand:
-    """An operand that comes at run time: an activation."""
+    """An operand that comes at run time: an activation.
+
+    Args:
+        name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
+        dtype: of an element, e.g. "int8".
+        elements: how many elements there are, from the job's numbers.
+        doc: one line for the register map.
+        optional: the address 0 means that there is none.
+    """
     return Operand(name, np.dtype(dtype), elements, "tensor", doc, optional)
 
 
 def table(
     name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
 ) -> Operand:
-    """A constant operand: weights, biases, multipliers."""
+    """A constant operand: weights, biases, multipliers.
+
+    Args:
+        name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
+        dtype: of an element, e.g. "int8".
+        elements: how many elements there are, from the job's numbers.
+        doc: one line for the register map.
+        optional: the address 0 means that there is none.
+    """
     return Operand(name, np.dtype(dtype), elements, "table", doc, optional)
 
 
 def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
-    """The operand that the job writes."""
+    """The operand that the job writes.
+
+    Args:
+        name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
+        dtype: of an element, e.g. "int8".
+        elements: how many elements there are, from the job's numbers.
+        doc: one line for the register map.
+    """
     return Operand(name, np.dtype(dtype), elements, "result", doc)
 
 
@@ -174,6 +197,12 @@ def number(
     name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "", *, varies: bool = False
 ) -> Number:
     """An integer register; one whose minimum is negative holds two's complement.
+
+    Args:
+        name: of the register; also how `Accelerator.compute` reads it, ``job.NAME``.
+        minimum, maximum: the range that the unit and the compiler accept, both included.
+        doc: one line for the register map.
+        varies: the driver writes it for each job; else it is part of the descriptor.
 
     Raises:
         ValueError: the range is empty, or has numbers that 32 bits cannot tell apart.
@@ -185,7 +214,12 @@ def number(
 
 
 def real(name: str, doc: str = "") -> Number:
-    """A float32 register; NaN is out of range."""
+    """A float32 register; NaN is out of range.
+
+    Args:
+        name: of the register; also how `Accelerator.compute` reads it, ``job.NAME``.
+        doc: one line for the register map.
+    """
     return Number(name, -np.inf, np.inf, real=True, doc=doc)
 
 

@@ -88,6 +88,6 @@ class UnitTiming:
         return MemoryPort(self.bytes_per_cycle, self.contention)
 
     def job(self, macs: int, nbytes: int) -> JobTiming:
-        """The time of a job of so many multiply-accumulates and bytes moved."""
+        """The time of a job of ``macs`` multiply-accumulates that moves ``nbytes``."""
         compute = ceil(macs / self.macs_per_cycle)
         return JobTiming(compute, self.port.cycles(nbytes), self.startup_cycles)

@@ -59,7 +59,10 @@ class Peripheral:
         return (inspect.getdoc(type(self)) or "").partition("\n")[0]
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:
-        """Called by the device; a model that needs more than that overrides it."""
+        """Called by the device with the model's name, its ``bus`` and the ``clock``.
+
+        A model that has more to set up overrides it.
+        """
         self.name = name
         self.bus = bus
         self.clock = clock
@@ -99,16 +102,24 @@ class Peripheral:
         return {id(value): value for value in (self, *values)}
 
     def get(self, register: str, field: str) -> int:
-        """The value of a field."""
+        """The value of a ``field`` of a ``register``, both by name."""
         return self.registers[register][field].get(self.values[register])
 
     def set(self, register: str, field: str, value: int) -> None:
-        """Change a field, whatever its access rule says to software."""
+        """Change a ``field`` of a ``register`` to ``value``, whatever software may do to it."""
         found = self.registers[register][field]
         self.values[register] = found.put(self.values[register], value)
 
     def read_register(self, offset: int, size: int) -> int:
-        """The value of a load of the core. Raises DeviceFault where the map forbids it."""
+        """The value of a load of the core.
+
+        Args:
+            offset: bytes from the base address.
+            size: of the access in bytes; only whole words are allowed.
+
+        Raises:
+            DeviceFault: the register map forbids it.
+        """
         register = self._find(offset, size, "read")
         if register.access == "wo":
             raise self.fault(f"read of {register.name}, which is write-only", offset, size)
@@ -121,7 +132,16 @@ class Peripheral:
         return value
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """A store of the core. Raises DeviceFault where the map forbids it."""
+        """A store of the core.
+
+        Args:
+            offset: bytes from the base address.
+            size: of the access in bytes; only whole words are allowed.
+            value: 0 to 2**32 - 1.
+
+        Raises:
+            DeviceFault: the register map forbids it.
+        """
         register = self._find(offset, size, "write")
         if register.access == "ro":
             raise self.fault(f"write to {register.name}, which is read-only", offset, size)
@@ -143,6 +163,10 @@ class Peripheral:
         """True where the model may read the clock in this access; the first one then costs more.
 
         A model that overrides `read_register` or `write_register` counts as one that does.
+
+        Args:
+            offset: bytes from the base address.
+            is_store: the access is a store, else a load.
         """
         kind = type(self)
         if is_store:
@@ -159,7 +183,13 @@ class Peripheral:
         )
 
     def fault(self, detail: str, offset: int | None = None, size: int | None = None) -> DeviceFault:
-        """A fault of kind "register access" that names the model; the device adds the pc."""
+        """A fault of kind "register access" that names the model; the device adds the pc.
+
+        Args:
+            detail: what is wrong.
+            offset: of the access, bytes from the base address; None where there was none.
+            size: of the access in bytes.
+        """
         return DeviceFault(
             "register access",
             address=offset,

@@ -30,7 +30,7 @@ class PeripheralMap:
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
 
     def check_free(self, name: str, base: int, size: int) -> None:
-        """Raises PlatformError: the name or the addresses are taken here."""
+        """Raises PlatformError: the name, or some of ``size`` bytes from ``base``, are taken."""
         end = base + size
         if name in self.peripherals:
             raise PlatformError(f"peripheral {name}: the name is used twice")
@@ -44,7 +44,11 @@ class PeripheralMap:
                 )
 
     def add(self, peripheral: Peripheral, base: int, name: str, line: InterruptLine) -> None:
-        """Put a peripheral on the bus. Raises PlatformError: its addresses or name are taken."""
+        """Put a peripheral on the bus at ``base``, its interrupt request on ``line``.
+
+        Raises:
+            PlatformError: its addresses or name are taken.
+        """
         self.check_free(name, base, peripheral.size)
         self.peripherals[name] = (base, peripheral)
         for page in pages(base, peripheral.size):
@@ -100,6 +104,9 @@ def pages(base: int, size: int) -> range:
 
 
 def nothing_at(is_store: bool, address: int, size: int) -> DeviceFault:
-    """The fault of an access to a page of peripherals where none is."""
+    """The fault of an access of ``size`` bytes at ``address`` where no peripheral is.
+
+    ``is_store``: the access is a store, else a load.
+    """
     kind: FaultKind = "unmapped write" if is_store else "unmapped read"
     return DeviceFault(kind, address=address, size=size, detail="no peripheral there")

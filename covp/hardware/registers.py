@@ -174,6 +174,10 @@ class RegisterMap:
     def c_header(self, prefix: str, base: int | None = None) -> str:
         """The C header that a driver includes.
 
+        Args:
+            prefix: PREFIX, an upper-case C identifier.
+            base: the bus address of the first register, if it is known.
+
         It defines ``PREFIX_BASE`` (with ``base``), for every register ``PREFIX_REG_OFFSET`` and,
         with ``base``, the lvalue ``PREFIX_REG``; for every field ``PREFIX_REG_FIELD_BIT``,
         ``_MASK`` and, wider than one bit, ``PREFIX_REG_FIELD(value)``.

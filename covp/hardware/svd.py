@@ -26,6 +26,7 @@ def svd(platform: Platform, peripherals: Mapping[str, tuple[int, Peripheral]]) -
     """The XML document.
 
     Args:
+        platform: for the name of the device and its description.
         peripherals: name to (base address, model), as `VirtualDevice.peripherals`.
 
     Raises:

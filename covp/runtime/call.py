@@ -48,7 +48,7 @@ class Call:
         return decode_result(self.signature.result, *self._words)
 
     def finish(self, low: int, high: int) -> None:
-        """Take the result registers, when the call has run."""
+        """Take the words of the result registers, ``low`` and ``high``, when the call has run."""
         self._words = (low, high)
         self._arguments = ()
 

@@ -148,5 +148,5 @@ class GraphModule(Module):
 
 
 def void_call(function: str, task: Task) -> Call:
-    """A call of a function without a result."""
+    """A call of a function without a result; ``task`` is its entry in the queue."""
     return Call(Signature(function, (), VOID), task)

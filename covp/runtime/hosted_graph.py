@@ -40,7 +40,11 @@ class HostedGraph(GraphModule):
         return self._read(tensors[name])
 
     def run_until(self, name: str, *inputs: ArrayLike) -> NDArray[Any]:
-        """Run up to and with the layer that writes a tensor, and give that tensor's content.
+        """Run up to and with the layer that writes a tensor, and return the tensor's content.
+
+        Args:
+            name: of the tensor in the model.
+            inputs: as for `run`.
 
         Raises:
             UsageError: no layer writes it, or the inputs do not fit.

@@ -74,7 +74,7 @@ class Offload:
 
     @staticmethod
     def of(records: Sequence[JobRecord], cycles: int) -> Offload:
-        """From the jobs that were started in a layer, in order, and the layer's cycles."""
+        """From the ``records`` of the jobs started in a layer, in order, and the layer's cycles."""
         starts = [record.start for record in records]
         ends = [0, *(record.end for record in records)]
         return Offload(

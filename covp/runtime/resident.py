@@ -183,7 +183,7 @@ class Resident:
         return placed
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes of the target's memory; queued calls run first.
+        """``size`` bytes of the target's memory from ``address``; queued calls run first.
 
         Raises:
             DeviceError: outside the memory.
@@ -193,7 +193,7 @@ class Resident:
             return self.io.read(address, size) if size else b""
 
     def write(self, address: int, data: bytes) -> None:
-        """Store bytes in the target's memory; queued calls run first.
+        """Store ``data`` in the target's memory from ``address`` on; queued calls run first.
 
         Raises:
             DeviceError: outside the memory.

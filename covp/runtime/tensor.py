@@ -79,7 +79,7 @@ class DeviceTensor:
             raise UsageError("the tensor was freed")
 
     def check_usable_in(self, session: Resident, where: str) -> None:
-        """Raises UsageError: it was freed, or lives on the device of another session."""
+        """Raises UsageError: it was freed, or is another session's; ``where`` names the call."""
         self._check_alive()
         if session is not self.session:
             raise UsageError(

@@ -141,7 +141,7 @@ def _slices(draw: st.DrawFn, shape: tensors.Shape) -> StridedSlice:
 
 
 def resizes(max_size: int = 15, **fields: Any) -> S[OperatorCase]:
-    """RESIZE_NEAREST_NEIGHBOR to a height and width of up to ``max_size``."""
+    """RESIZE_NEAREST_NEIGHBOR to a height and width of up to ``max_size``; ``fields`` are fixed."""
     sizes = st.integers(1, max_size)
     # TFLite rejects the two together
     rules = st.sampled_from([(False, False), (True, False), (False, True)])

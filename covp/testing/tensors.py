@@ -45,7 +45,7 @@ def int8(
 def plain(
     name: str, shape: Shape, dtype: DTypeLike = np.float32, data: NDArray[Any] | None = None
 ) -> Tensor:
-    """A tensor without quantization, a constant where ``data`` is given."""
+    """A tensor of a name, shape and dtype without quantization; with ``data`` a constant."""
     return Tensor(name, shape, np.dtype(dtype), None, data)
 
 

@@ -124,8 +124,17 @@ def tune(
 ) -> list[LayerResult]:
     """Search; every trial is on disk at once, so an interrupted search has lost nothing.
 
-    Trials that are known already, by ``records`` (default: all that are available), are not
-    repeated and count for nothing in the budget.
+    Args:
+        graph: the model.
+        platform: whose core runs the trials.
+        toolchain: "zig" or "gcc".
+        options: of the search; its budget, objective and device.
+        report: called with the progress after each trial.
+        records: trials that are known already and not repeated; by default all that are available.
+            They do not count in the budget.
+
+    Returns:
+        One result per distinct layer that has a choice of schedules.
 
     Raises:
         CovpError: the toolchain or device failed.
@@ -137,7 +146,7 @@ def tune(
 
 
 def trial_file(platform: Platform, compiler: str) -> Path:
-    """Where the trials of a core and compiler go."""
+    """The file of the trials of a platform's core and a compiler, e.g. "zig 0.17.0"."""
     return own_folder() / f"{platform.core.name}-{compiler.replace(' ', '-')}.jsonl"
 
 

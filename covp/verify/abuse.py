@@ -22,6 +22,7 @@ def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
     """Misuse the registers as a good job has left them.
 
     Args:
+        bench: with the accelerator.
         case: a layer that the accelerator accepts; its last job is the good one.
 
     Returns:

@@ -41,6 +41,10 @@ def check(spec: str, case: Case, platform: str = "riscv32", toolchain: str = "zi
 def run_case(bench: Bench, case: Case) -> bool:
     """Run one layer and compare.
 
+    Args:
+        bench: with the accelerator.
+        case: the layer with its inputs.
+
     Returns:
         Whether the accelerator accepted it.
 
@@ -73,6 +77,11 @@ def open_bench(
     backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
 ) -> Bench:
     """The bench that fits an accelerator: on the bus or in the core.
+
+    Args:
+        backend: the accelerator.
+        platform: a platform, its name or the path of its YAML file.
+        toolchain: "zig" or "gcc".
 
     Raises:
         UsageError: it is for another architecture than the platform's core.

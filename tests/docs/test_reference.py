@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -52,3 +55,32 @@ def homes(package: str, name: str) -> set[str]:
         return {value.__name__}
     home = getattr(value, "__module__", None) or f"{package}.declared"  # a tuple has none
     return {home, f"{package}.{name}"}
+
+
+def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
+    """The public functions that a module defines, and the methods of its classes."""
+    for value in vars(module).values():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        for member in vars(value).values() if inspect.isclass(value) else (value,):
+            found = inspect.unwrap(getattr(member, "__func__", member))
+            if inspect.isfunction(found) and not found.__name__.startswith("_"):
+                yield found
+
+
+def test_docstrings_name_the_parameters() -> None:
+    """Each of several parameters occurs in the text, which may leave them to another one's."""
+    checked, silent = 0, []
+    for name in described():
+        if not (ROOT / name.replace(".", "/")).with_suffix(".py").is_file():
+            continue  # a name: its module's
+        for function in functions(importlib.import_module(name)):
+            parameters = set(inspect.signature(function).parameters) - {"self", "cls"}
+            text = function.__doc__ or ""
+            if len(parameters) < 2 or text.startswith("See `"):
+                continue
+            checked += 1
+            missing = [p for p in sorted(parameters) if not re.search(rf"\b{p}\b", text)]
+            silent += [f"{name}: {function.__qualname__}: {p}" for p in missing]
+    assert checked > 100
+    assert silent == []
