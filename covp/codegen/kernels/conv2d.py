@@ -7,8 +7,6 @@ the block are gathered into scratch, with the input's zero point where the image
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.conv2d_schedules import (
     block_of,
@@ -17,11 +15,12 @@ from covp.codegen.kernels.conv2d_schedules import (
     is_valid,
 )
 from covp.codegen.kernels.gemm import Block, Gemm
+from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.patches import PatchGather, rows_in_place
 from covp.codegen.kernels.winograd import WinogradCode
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
@@ -34,19 +33,14 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     schedule = request.schedule or default_schedule(problem, request.core)
     if not is_valid(problem, request.core, schedule):
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
+    code: Conv2DCode | PackedWeightsCode | WinogradCode
     if schedule.tile == "packed_weights":
-        code = PackedWeightsCode(
-            request,
-            problem,
-            schedule["pairs"],
-            schedule["unroll"],
-            weight_bits=schedule["weights"],
-            peeled=bool(schedule["peeled"]),
-        )
-        return replace(code.layer(), schedule=str(schedule))
-    if schedule.tile == "winograd":
-        return replace(WinogradCode(request, problem, schedule).layer(), schedule=str(schedule))
-    return replace(Conv2DCode(request, problem, block_of(schedule)).layer(), schedule=str(schedule))
+        code = PackedWeightsCode(request, problem, schedule)
+    elif schedule.tile == "winograd":
+        code = WinogradCode(request, problem, schedule)
+    else:
+        code = Conv2DCode(request, problem, block_of(schedule))
+    return code.layer(str(schedule))
 
 
 class Conv2DCode:
@@ -78,26 +72,21 @@ class Conv2DCode:
         """Output pixels over all images."""
         return self.problem.batch * self.problem.out_height * self.problem.out_width
 
-    def layer(self) -> LayerCode:
-        """The whole layer."""
+    def layer(self, schedule: str) -> LayerCode:
+        """The whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         if self._scratch_bytes():
             arguments["scratch"] = Scratch(self._scratch_bytes())
-        parts = [
-            self.request.headline,
-            "#include <stdint.h>",
-            *dict.fromkeys([self._definitions, self.gemm.requantizer.includes]),
-            self.gemm.constants(),
+        functions = [
             self.gemm.requantizer.function(),
             self.gemm.function("tile"),
             "" if self.patches_in_input else self.patches.function(),
             self._pack() if self.packed else "",
-            prototype(self.request.function, op, arguments),
-            self._body(),
         ]
-        source = "\n".join(part for part in parts if part)
-        return LayerCode(op, self.request.function, source, arguments, schedule="")
+        includes = list(dict.fromkeys([self._definitions, self.gemm.requantizer.includes]))
+        operands = Operands(arguments, self.gemm.constants())
+        return operands.layer(self.request, self._body(), functions, includes, schedule=schedule)
 
     @property
     def _definitions(self) -> str:
@@ -116,7 +105,7 @@ class Conv2DCode:
             + self.patches.widen_after_gather * self.row_stride
         )
 
-    def _body(self) -> str:
+    def _body(self) -> list[str]:
         """Walk over the output in blocks; the last one starts early instead of being smaller."""
         p, block = self.problem, self.block.pixels
         last = self.pixels - block
@@ -142,7 +131,7 @@ class Conv2DCode:
                 "    }",
                 f"    tile({words}patches, {output});",
             ]
-        return "\n".join(["{", indent([*lines, "}"]), "}\n"])
+        return [*lines, "}"]
 
     def _pack_block(self) -> list[str]:
         """Two pixels at a time into words."""

@@ -12,15 +12,16 @@ filter's pairs (w0, w1), (w2, 0), odd ones (0, w0), (w1, w2), so that all loads 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
 from covp.errors import UsageError
@@ -72,7 +73,7 @@ def emit_depthwise(request: KernelRequest) -> LayerCode:
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
     widened = schedule.tile == "plane_smlad"
     code = DepthwiseCode(request, problem, widened, schedule["at_once"])
-    return replace(code.layer(), schedule=str(schedule))
+    return code.layer(str(schedule))
 
 
 @dataclass(frozen=True)
@@ -131,32 +132,22 @@ class DepthwiseCode:
         self.plane = Plane(problem, widened, self.at_once)
         self.bias, self.requantizer = Requantizer.of(request.core, problem)
 
-    def layer(self) -> LayerCode:
-        """The whole layer."""
+    def layer(self, schedule: str) -> LayerCode:
+        """The whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {
             "input": op.input(0),
             "output": op.output,
             "scratch": Scratch(self.plane.nbytes),
         }
-        acle = "#include <arm_acle.h>" if self.widened else self.requantizer.includes
-        parts = [
-            self.request.headline,
-            "#include <stdint.h>",
-            acle,
+        includes = [
+            "#include <arm_acle.h>" if self.widened else self.requantizer.includes,
             "" if self.widened else barrier_macros(range(self.at_once + 1)),
-            self._constants(),
-            self.requantizer.function(),
-            self._gather(),
-            self._convolve(),
-            prototype(self.request.function, op, arguments),
-            self._body(),
         ]
+        functions = [self.requantizer.function(), self._gather(), self._convolve()]
         in_place = (op.input(0),) if self._may_run_in_place else ()
-        kind = "plane smlad" if self.widened else "plane mac"
-        schedule = f"{kind}, {self.at_once} outputs at once"
-        source = "\n".join(part for part in parts if part)
-        return LayerCode(op, self.request.function, source, arguments, in_place, schedule)
+        operands = Operands(arguments, self._constants())
+        return operands.layer(self.request, self._body(), functions, includes, in_place, schedule)
 
     @property
     def _may_run_in_place(self) -> bool:
@@ -327,7 +318,7 @@ class DepthwiseCode:
                     lines.append(f"{{ {load} {' '.join(products)} }}")
         return lines
 
-    def _body(self) -> str:
+    def _body(self) -> list[str]:
         p, plane = self.problem, self.plane
         image = p.in_height * p.in_width * p.in_channels
         result = p.out_height * p.out_width * p.out_channels
@@ -357,4 +348,4 @@ class DepthwiseCode:
             f"for (int32_t i = 0; i < {plane.height * plane.width}; i++)",
             f"    plane[i] = {p.input_zero_point};",
         ]
-        return "\n".join(["{", indent([*fill, *inner]), "}\n"])
+        return [*fill, *inner]

@@ -1,4 +1,4 @@
-"""Inputs of a kernel: parameters of its function, or constants of its file."""
+"""The operands of a kernel, and the C file around its function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Operands:
 
     Attributes:
         arguments: of the layer's function, in C order.
-        constants: C text of the inputs that are known at compile time.
+        constants: C text of the inputs and tables that are known at compile time.
     """
 
     arguments: dict[str, Argument]
@@ -47,7 +47,16 @@ class Operands:
         in_place: Sequence[Tensor] = (),
         schedule: str = "",
     ) -> LayerCode:
-        """The whole file: headline, includes, constants, definitions and the function."""
+        """The layer with its whole file.
+
+        Args:
+            request: that is answered.
+            body: lines of the function.
+            definitions: C text after the constants: functions, tables.
+            includes: C text before the constants: headers, macros.
+            in_place: inputs whose memory the output may reuse; constants are left out.
+            schedule: for reports.
+        """
         parts = [
             request.headline,
             "#include <stdint.h>",

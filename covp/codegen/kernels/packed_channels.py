@@ -34,9 +34,11 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.packed_pixels import safe_runs
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
+from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
 
 _BIAS = 128
@@ -49,25 +51,22 @@ class PackedWeightsCode:
     """C text of one layer: ``pairs`` of channels at once, ``unroll`` times 2 k per iteration.
 
     Args:
-        weight_bits: 8 or 16, per weight in flash.
-        peeled: the first iteration of a run is written out before the loop.
+        schedule: with these two knobs, ``weights`` (8 or 16 bits, per weight in flash) and
+            ``peeled`` (the first iteration of a run is written out before the loop).
     """
 
     def __init__(
         self,
         request: KernelRequest,
         problem: QuantizedConv2D,
-        pairs: int,
-        unroll: int,
-        weight_bits: int,
-        peeled: bool,
+        schedule: Schedule,
     ) -> None:
         self.request = request
         self.problem = problem
-        self.pairs = min(pairs, -(-problem.out_channels // 2))
-        self.step = 2 * unroll
-        self.narrow = weight_bits == 8
-        self.peeled = peeled
+        self.pairs = min(schedule["pairs"], -(-problem.out_channels // 2))
+        self.step = 2 * schedule["unroll"]
+        self.narrow = schedule["weights"] == 8
+        self.peeled = bool(schedule["peeled"])
         self.by_high_word = request.core.architecture == "riscv"
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
@@ -82,8 +81,8 @@ class PackedWeightsCode:
             return False
         return safe_runs(weights, 2 * unroll) is not None
 
-    def layer(self) -> LayerCode:
-        """The whole layer."""
+    def layer(self, schedule: str) -> LayerCode:
+        """The whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         rounds = self.depth // self.step
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
@@ -99,22 +98,14 @@ class PackedWeightsCode:
             f"    output += {p.out_channels};",
             "}",
         ]
-        parts = [
-            self.request.headline,
-            "#include <stdint.h>",
-            self.requantizer.includes,
-            barrier_macros([1]),
-            self._constants(),
+        functions = [
             self.requantizer.function(),
             self._prefix(rounds) if self.narrow else "",
             self._multiply(),
-            prototype(self.request.function, op, arguments),
-            "{",
-            indent(body),
-            "}\n",
         ]
-        source = "\n".join(part for part in parts if part)
-        return LayerCode(op, self.request.function, source, arguments, schedule="")
+        includes = [self.requantizer.includes, barrier_macros([1])]
+        operands = Operands(arguments, self._constants())
+        return operands.layer(self.request, body, functions, includes, schedule=schedule)
 
     def _constants(self) -> str:
         words, runs = [], []

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, prototype
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
@@ -76,8 +77,8 @@ class WinogradCode:
         """Elements of a block's transformed input."""
         return _POINTS * self.tiles * self.problem.in_channels
 
-    def layer(self) -> LayerCode:
-        """The whole layer."""
+    def layer(self, schedule: str) -> LayerCode:
+        """The whole layer; ``schedule`` is for reports."""
         op = self.request.op
         sums = 4 * _POINTS * self.tiles * self.channels
         arguments: dict[str, Argument] = {
@@ -85,21 +86,16 @@ class WinogradCode:
             "output": op.output,
             "scratch": Scratch(sums + 2 * self._transformed + 4 * self._strip_width),
         }
-        parts = [
-            self.request.headline,
-            "#include <stdint.h>",
-            *dict.fromkeys([self.dot.definitions, self.requantizer.includes]),
-            self._constants(),
+        functions = [
             self.requantizer.function(),
             self._fill(),
             self._transform(),
             self._multiply(),
             self._finish(),
-            prototype(self.request.function, op, arguments),
-            self._body(),
         ]
-        source = "\n".join(part for part in parts if part)
-        return LayerCode(op, self.request.function, source, arguments, schedule="")
+        includes = list(dict.fromkeys([self.dot.definitions, self.requantizer.includes]))
+        operands = Operands(arguments, self._constants())
+        return operands.layer(self.request, self._body(), functions, includes, schedule=schedule)
 
     def _constants(self) -> str:
         bias = _SCALE * self.bias.astype(np.int64)
@@ -260,7 +256,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             ]
         )
 
-    def _body(self) -> str:
+    def _body(self) -> list[str]:
         p = self.problem
         blocks, columns = p.out_channels // self.channels, 1 + len(self.requantizer.columns())
         pointer = "const uint32_t *" if self.dot.lanes == 2 else "const int16_t *"
@@ -278,7 +274,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             f" to + b * {self.channels});",
             "}",
         ]
-        lines = [
+        return [
             "int32_t *sums = scratch;",
             f"int16_t *patch = (int16_t *)(sums + {_POINTS * self.tiles * self.channels});",
             f"int8_t *strip = (int8_t *)(patch + {self._transformed});",
@@ -293,7 +289,6 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             f"    output += {p.out_height * p.out_width * p.out_channels};",
             "}",
         ]
-        return "\n".join(["{", indent(lines), "}\n"])
 
 
 def _dot(core: Core) -> DotProduct:
