@@ -29,6 +29,8 @@ _PREFIX = f"{__name__}.file_"
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9]|_[0-9a-f]{2})+")
 _loaded: dict[str, str] = {}
 """Module name to the key of the content that was loaded."""
+_beside: dict[str, Path] = {}
+"""Name of a module that a user's file imported from beside itself, to its folder."""
 _T = TypeVar("_T")
 
 
@@ -118,12 +120,31 @@ class _FileLoader(SourceFileLoader):
         return self.source_to_code(data, self.path)
 
     def exec_module(self, module: ModuleType) -> None:
-        folder = str(Path(self.path).parent)
-        sys.path.insert(0, folder)
+        folder = Path(self.path).parent
+        _forget_namesakes(folder)
+        before = set(sys.modules)
+        sys.path.insert(0, str(folder))
         try:
             super().exec_module(module)
         finally:
-            sys.path.remove(folder)
+            sys.path.remove(str(folder))
+            for name in set(sys.modules) - before:
+                if "." not in name and _lies_in(folder, name):
+                    _beside[name] = folder
+
+
+def _lies_in(folder: Path, name: str) -> bool:
+    """True where a folder has a module or package of that name."""
+    return (folder / f"{name}.py").is_file() or (folder / name).is_dir()
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Modules beside files of other folders must not be taken for those of this folder."""
+    for name, home in list(_beside.items()):
+        if home != folder and _lies_in(folder, name):
+            del _beside[name]
+            for module in [m for m in sys.modules if m.partition(".")[0] == name]:
+                del sys.modules[module]
 
 
 class _FileFinder(MetaPathFinder):

@@ -61,6 +61,18 @@ def test_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
         assert pickle.loads(pickle.dumps(module.where))() == folder
 
 
+def test_files_beside_files_do_not_collide(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder / "parts").mkdir(parents=True)
+        (tmp_path / folder / "constants.py").write_text(f"NAME = {folder!r}\n")
+        (tmp_path / folder / "parts" / "inner.py").write_text(f"NAME = {folder!r}\n")
+        text = "import constants\nfrom parts import inner\nnames = constants.NAME, inner.NAME\n"
+        (tmp_path / folder / "unit.py").write_text(text)
+    for folder in ("one", "two", "one"):
+        found = load_file(tmp_path / folder / "unit.py", ModelError, again=True)
+        assert found.names == (folder, folder)
+
+
 def test_a_file_is_executed_again_when_its_content_changes(tmp_path: Path) -> None:
     path = tmp_path / "value.py"
     path.write_text("value = [1]\n")
