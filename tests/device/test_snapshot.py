@@ -260,21 +260,18 @@ def test_a_state_holds_a_job_under_way(platform: str) -> None:
         assert len(one.unit.jobs) == 8
 
 
-def test_code_that_was_overwritten_after_saving_runs_as_saved(
-    program: Callable[[str, str], Loaded],
-) -> None:
-    loaded = program("riscv32", "start:\n li a0, 1\nend:\n j end")
-    state = loaded.device.save_state()
-    code = loaded.device.read(loaded.labels["start"], 2)
-    other = load("riscv32", "start:\n li a0, 2\nend:\n j end")
-    loaded.device.write(loaded.labels["start"], other.device.read(other.labels["start"], 2))
-    other.device.close()
-    loaded.run()
-    assert loaded.device.read_register("a0") == 2
-    loaded.device.load_state(state)
-    assert loaded.device.read(loaded.labels["start"], 2) == code
-    loaded.run()
-    assert loaded.device.read_register("a0") == 1
+def test_code_that_was_overwritten_after_saving_runs_as_saved() -> None:
+    loaded = load("riscv32", "start:\n li a0, 1\nend:\n j end\nother:\n li a0, 2\n")
+    start, device = loaded.labels["start"], loaded.device
+    with device:  # a trace goes on after a load, so that it does not add up to the totals
+        state, code = device.save_state(), device.read(start, 2)
+        device.write(start, device.read(loaded.labels["other"], 2))
+        loaded.run()
+        assert device.read_register("a0") == 2
+        device.load_state(state)
+        assert device.read(start, 2) == code
+        loaded.run()
+        assert device.read_register("a0") == 1
 
 
 class Odd(Peripheral):
