@@ -145,7 +145,8 @@ def _add_drivers(
             if file in sources:
                 raise AcceleratorError(
                     f"accelerator {backend.name}: the program has a file {file} already, from "
-                    "another driver or the model; name it after the accelerator"
+                    "another driver or the model; begin its name with the instance's (self.name), or "
+                    "name the accelerator only once"
                 )
         sources |= driver
         instances.append(AcceleratorInstance(backend.name, backend, base, irq, tuple(driver)))
