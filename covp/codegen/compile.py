@@ -145,8 +145,8 @@ def _add_drivers(
             if file in sources:
                 raise AcceleratorError(
                     f"accelerator {backend.name}: the program has a file {file} already, from "
-                    "another driver or the model; begin its name with the instance's (self.name), or "
-                    "name the accelerator only once"
+                    "another driver or the model; begin its name with the instance's (self.name) "
+                    "or use the accelerator only once"
                 )
         sources |= driver
         instances.append(AcceleratorInstance(backend.name, backend, base, irq, tuple(driver)))
