@@ -40,6 +40,11 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     """A static constant array with its initializer, 4-byte aligned, row-major.
 
     The alignment lets kernels read small elements a word at a time.
+
+    Args:
+        name: of the array in C.
+        data: of a dtype that `c_type` knows; an empty one becomes an array of one element.
+        comment: written above it.
     """
     flat = np.ascontiguousarray(data).reshape(-1)
     if flat.dtype == np.float32:

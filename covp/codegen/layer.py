@@ -52,6 +52,11 @@ class LayerCode:
 def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:
     """The C declaration of a layer's function, without semicolon.
 
+    Args:
+        function: its name.
+        op: whose outputs it writes.
+        arguments: by parameter name, in C order.
+
     Inputs are pointers to const, outputs plain pointers, scratch ``void *``. No
     restrict here: an ``in_place`` layer gets the same pointer twice.
     """

@@ -61,7 +61,10 @@ def multiply_by_quantized_multiplier(
 ) -> NDArray[np.int64]:
     """x * multiplier / 2**31 * 2**shift with TFLM's two roundings.
 
-    The left shift wraps to 32 bits as the C code does on every target in use.
+    Args:
+        x: int32 values; a left shift wraps to 32 bits, as the C code does on every target in use.
+        multiplier: 0 or in [2**30, 2**31); broadcast with ``x``.
+        shift: -31 to 30, positive to the left; broadcast with ``x``.
     """
     shift = np.asarray(shift, np.int64)
     left = np.maximum(shift, 0)
@@ -73,7 +76,16 @@ def multiply_by_quantized_multiplier(
 def activation_range(
     activation: str, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> tuple[int, int]:
-    """The clamp in stored units of a fused activation: CalculateActivationRangeQuantized."""
+    """The clamp of a fused activation in stored units: CalculateActivationRangeQuantized.
+
+    Args:
+        activation: "none", "relu", "relu6" or "relu_n1_to_1".
+        scale, zero_point: of the output.
+        dtype: of the output, an integer type; bounds the clamp.
+
+    Returns:
+        The lowest and the highest stored value.
+    """
     info = np.iinfo(dtype)
 
     def stored(real: float) -> int:

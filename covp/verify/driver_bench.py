@@ -74,7 +74,7 @@ class DriverBench:
         self.unit.reset()
 
     def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
-        """One pass over a graph."""
+        """As `Bench.run`: only the driver is compiled, references compute the rest."""
         lowered, split = split_graph(run_passes(graph), [self.backend])
         values: dict[int, NDArray[Any]] = {
             id(t): value for t, value in zip(graph.inputs, inputs, strict=True)

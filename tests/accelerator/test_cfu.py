@@ -108,7 +108,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{case.seed}")
-def test_layers_have_the_bits_of_the_reference(case):
+def test_layers_match_the_reference(case):
     graph = case.graph()
     program = covp.compile(graph, "riscv32", accelerators=["cfu"])
     assert [layer.target for layer in program.layers] == ["cfu"]

@@ -73,7 +73,7 @@ def test_depthwise_conv2d(holds: Any, layer: ConvCase) -> None:
 def test_fully_connected(holds: Any, layer: ConvCase) -> None:
     """LiteRT rounds once where TFLM rounds twice: int8 results may be one apart.
 
-    `test_fully_connected_bits` compares with TFLM's own arithmetic.
+    `test_fully_connected_is_tflms` compares with TFLM's own arithmetic.
     """
     holds(layer.graph(), layer.seed, tolerance=1)
 

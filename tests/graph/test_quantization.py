@@ -104,7 +104,7 @@ def test_activation_range() -> None:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_fully_connected_bits(seed: int, per_channel: bool) -> None:
+def test_fully_connected_is_tflms(seed: int, per_channel: bool) -> None:
     """TFLM's reference loop in plain integers."""
     rng = np.random.default_rng(seed)
     depth, units = int(rng.integers(1, 60)), int(rng.integers(1, 9))

@@ -81,7 +81,7 @@ def test_float_is_composed(litert: Any) -> None:
     np.testing.assert_allclose(out, litert(data, [x])[0], rtol=1e-5, atol=1e-6)
 
 
-def test_without_it_the_model_is_refused_with_a_way_out() -> None:
+def test_without_it_the_model_is_rejected_with_a_way_out() -> None:
     with pytest.raises(ModelError, match=r"HARD_SWISH, which is not supported.*user_operators"):
         read_tflite(write_tflite(graph(np.int8, *SCALES[0])), "swish")
 

@@ -123,7 +123,7 @@ class DoesNotWait(Fc):
 
 
 class WritesTooMuch(Fc):
-    """The unit writes one byte behind its result."""
+    """The unit writes one byte past its result."""
 
     def make_peripheral(self) -> Any:
         """With a store unit that overshoots."""
@@ -140,7 +140,7 @@ class WritesTooMuch(Fc):
 
 
 class TakesOverlaps(Fc):
-    """The unit does not refuse a result on top of an operand."""
+    """The unit accepts a result on top of an operand."""
 
     def make_peripheral(self) -> Any:
         """With no overlap check."""
@@ -164,7 +164,7 @@ def _failure(make: Callable[[], Accelerator]) -> Verdict:
     return verdict
 
 
-def test_a_wrong_bit_is_found_and_shrunk_to_a_test_that_runs() -> None:
+def test_a_wrong_result_is_found_and_shrunk_to_a_test_that_runs() -> None:
     verdict = _failure(RoundsWrong)
     assert "elements differ from the reference" in str(verdict.failure)
     assert "FULLY_CONNECTED" in verdict.test
@@ -180,21 +180,21 @@ def test_a_driver_that_does_not_wait_is_a_wrong_result() -> None:
     assert "differ from the reference" in str(_failure(DoesNotWait).failure)
 
 
-def test_a_job_that_the_unit_refuses_is_a_fault_in_the_driver() -> None:
+def test_a_job_that_the_unit_rejects_is_a_fault_in_the_driver() -> None:
     failure = str(_failure(ForgetsARegister).failure)
     assert "covp_job_refused" in failure
     assert "rejected its job: address (INPUT: " in failure
 
 
-def test_a_write_behind_the_output_is_damage() -> None:
+def test_a_write_past_the_output_is_damage() -> None:
     verdict = _failure(WritesTooMuch)
     assert "bytes outside the output were written" in str(verdict.failure)
 
 
-def test_an_overlap_that_is_not_refused_is_reported_with_its_registers() -> None:
+def test_an_overlap_that_is_not_rejected_is_reported_with_its_registers() -> None:
     failure = str(_failure(TakesOverlaps).failure)
     assert "OUTPUT on top of" in failure
-    assert "not refused" in failure or "bytes of memory were written" in failure
+    assert "not rejected" in failure or "bytes of memory were written" in failure
 
 
 def test_a_driver_with_a_warning_is_the_compiler_s_message() -> None:
@@ -280,7 +280,7 @@ def test_a_hardware_model_that_cannot_be_made(make: Any) -> None:
         session.load(covp.compile(layer, "riscv32", [wrong]))
 
 
-def test_a_unit_for_another_core_is_refused_at_once() -> None:
+def test_a_unit_for_another_core_is_rejected_at_once() -> None:
     with pytest.raises(UsageError, match="cfu is for riscv cores; stm32f746 has a cortex-m7"):
         verify("cfu", "stm32f746")
 

@@ -11,7 +11,13 @@ def _saturates(core: Core, low: int, high: int) -> bool:
 
 
 def clamp(core: Core, name: str, low: int, high: int) -> str:
-    """C statements that bring the variable into [low, high]."""
+    """C statements that clamp a variable.
+
+    Args:
+        core: uses SSAT where that suffices.
+        name: of the int32_t variable.
+        low, high: the limits, both allowed; ``high`` wins where it is below ``low``.
+    """
     if _saturates(core, low, high):
         return f"{name} = __ssat({name}, 8);"
     return f"{name} = {name} < {low} ? {low} : {name}; {name} = {name} > {high} ? {high} : {name};"

@@ -47,7 +47,13 @@ def copy_loops(
 def fill_loops(
     extents: Sequence[int], target: tuple[str, Sequence[int], int], value: str
 ) -> list[str]:
-    """C text that writes one value to an index space."""
+    """C text that writes one value to an index space.
+
+    Args:
+        extents: of the index space.
+        target: C name, strides and start, in elements.
+        value: C expression.
+    """
     nest = LoopNest.over(extents, target=target[1])
 
     def step(ahead: int) -> list[str]:

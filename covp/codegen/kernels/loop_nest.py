@@ -68,7 +68,13 @@ class LoopNest:
         return replace(self, indices="pqrstu")
 
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
-        """C index of an operand, ``ahead`` iterations of the innermost loop further."""
+        """C index of an operand.
+
+        Args:
+            name: of the operand.
+            ahead: iterations of the innermost loop past the current one.
+            start: elements that are added.
+        """
         terms = []
         for index, stride in zip(self.indices, self.strides[name], strict=False):
             if stride:

@@ -45,9 +45,6 @@ class PackedBlock:
         """Output pixels of a block."""
         return 2 * self.pairs
 
-    def __str__(self) -> str:
-        return f"packed {self.pixels}px x {self.channels}ch, unroll {self.unroll}"
-
 
 class PackedGemm:
     """C text of the tile of one layer, on packed patches ``int32_t patch[k][pair]``."""

@@ -51,7 +51,13 @@ class Window:
         return f"(({row}) * {width} + {column}) * {channels}"
 
     def walk(self, element: str, channel: str, body: list[str]) -> list[str]:
-        """C loops over the taps of an undilated window; ``body`` reads at the pointer ``from``."""
+        """C loops over the taps of an undilated window.
+
+        Args:
+            element: C type of the image's elements.
+            channel: C expression of the first channel.
+            body: lines for each tap; the pointer ``from`` is at its first channel.
+        """
         _, _, width, channels = self.source
         if self.whole:
             rows, columns, row, column = str(self.size[0]), str(self.size[1]), "top", "left"

@@ -30,10 +30,15 @@ def conv2d_accumulate(
     Args:
         x: int8, NHWC.
         weights: int8, OHWI.
-        zero_point: of the input, subtracted from it; padding contributes nothing.
+        stride, dilation: (height, width), positive.
+        padding: rows and columns around each image; it contributes nothing.
+        zero_point: of the input, subtracted from it.
 
     Returns:
-        int32 (batch, out height, out width, O), wrapped as the hardware would.
+        int32 (batch, out height, out width, O), wrapped to 32 bits.
+
+    Raises:
+        ValueError: the weights are for another number of input channels.
     """
     batch, _, _, channels = x.shape
     outputs, kh, kw, depth = weights.shape

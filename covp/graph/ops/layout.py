@@ -98,7 +98,13 @@ def _split(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def nearest_indices(
     source: int, target: int, align_corners: bool, half_pixel_centers: bool
 ) -> list[int]:
-    """The source row (or column) of each target row: reference_ops::GetNearestNeighbor."""
+    """The source row (or column) of each target row: reference_ops::GetNearestNeighbor.
+
+    Args:
+        source, target: rows before and after, positive.
+        align_corners: the first and last rows of both coincide.
+        half_pixel_centers: rows are compared at their middle; not with ``align_corners``.
+    """
     if align_corners and target > 1:
         scale = np.float32(source - 1) / np.float32(target - 1)
     else:
