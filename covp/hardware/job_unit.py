@@ -95,7 +95,7 @@ class JobRecord:
 
 
 class JobUnit(Peripheral):
-    """The base of units with jobs. A model says what a job is in `accept`.
+    """The base of units with jobs. A model defines its jobs in `accept`.
 
     Its register map must have the registers of `covp.hardware.job.PROTOCOL`.
 
@@ -147,20 +147,26 @@ class JobUnit(Peripheral):
     def start(self, _: int) -> None:
         """CTRL.START. Raises AcceleratorError for a job of cycles outside of 0 to 2**48."""
         self.clock.run_due()
-        self.refusal = ""
         if self.get("STATUS", "BUSY"):
-            self.refusal = "busy"
-            self.set("STATUS", "ERROR", ERRORS["busy"])
+            self._reject("busy", "busy")
             return
+        self.refusal = ""
         self.set("STATUS", "ERROR", 0)
         self.set("STATUS", "DONE", 0)
         try:
             job = self.accept()
         except JobError as error:
-            self.refusal = str(error)
-            self.set("STATUS", "ERROR", ERRORS[error.code])
+            self._reject(error.code, str(error))
             self._over()
-            return
+        else:
+            self._begin(job)
+
+    def _reject(self, code: str, reason: str) -> None:
+        self.refusal = reason
+        self.set("STATUS", "ERROR", ERRORS[code])
+
+    def _begin(self, job: AcceptedJob) -> None:
+        """The unit is busy until the end of the job, when its result is stored."""
         if not 0 <= job.timing.cycles <= _LONGEST:
             raise AcceleratorError(f"{self.name}: a job of {job.timing.cycles} cycles; 0 to 2**48")
         self.latest = job
