@@ -57,7 +57,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class CounterState:
-    """What `Counter.save_state` keeps."""
+    """The state that `Counter.save_state` keeps; opaque."""
 
     progress: Progress
     buckets: ctypes.Array[CountPair]
@@ -142,7 +142,7 @@ class Counter:
             u64(1), u64(0),
         )  # fmt: skip
         if status:
-            raise DeviceError(f"Unicorn refused the hook {function}: error {status}")
+            raise DeviceError(f"Unicorn rejected the hook {function}: error {status}")
         return handle
 
     @contextlib.contextmanager
@@ -275,7 +275,7 @@ class Counter:
         self._library.machine_start(self._machine)
 
     def buckets(self) -> list[Totals]:
-        """What was counted to each bucket."""
+        """The counts of each bucket."""
         counts = (CountPair * max(1, self._bucket_count))()
         used = self._library.machine_buckets(self._machine, counts)
         return [Totals(count.instructions, count.cycles) for count in counts[:used]]

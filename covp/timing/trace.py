@@ -1,4 +1,4 @@
-"""`Trace`: what a core executed, block by block; and its cost by any timing model.
+"""`Trace`: counts of the code that a core executed, and their cost by any timing model.
 
 A program runs once; `cost` then gives its cycles on every microarchitecture of the same
 instruction set, without running it again.
@@ -80,7 +80,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a core executed.
+    """The execution of programs by a core, as counts of its blocks of code.
 
     Attributes:
         blocks: every block, those that never ran to their end included.
