@@ -93,39 +93,41 @@ def _run(arguments: list[str], debug: bool) -> int:
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.exceptions.Abort:
-        return _interrupted()
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        click.echo("covp: interrupted", err=True)
+        return 130
     except click.ClickException as error:
-        text = error.format_message().rstrip(".")
-        if isinstance(error, click.UsageError) and not text.endswith("?"):
-            text += "; see `covp --help`"
-        click.echo(f"covp: {text}", err=True)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return _interrupted()
+        return _wrong_call(error)
     except BrokenPipeError:
         # the reader has gone, as with `| head`; keep the interpreter from complaining at exit
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115
         return 0
-    except CovpError as error:
-        if debug:
-            raise
-        click.echo(f"covp: {error}", err=True)
-        return error.exit_status
     except Exception as error:
         if debug:
             raise
-        click.echo(
-            f"covp: internal error: {type(error).__name__}: {error}; run again with --debug and "
-            "report the traceback",
-            err=True,
-        )
-        return 1
+        return _failure(error)
 
 
-def _interrupted() -> int:
-    click.echo("covp: interrupted", err=True)
-    return 130
+def _wrong_call(error: click.ClickException) -> int:
+    """Print click's message as one line; the exit status."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    text = error.format_message().rstrip(".")
+    if isinstance(error, click.UsageError) and not text.endswith("?"):
+        text += "; see `covp --help`"
+    click.echo(f"covp: {text}", err=True)
+    return error.exit_code
+
+
+def _failure(error: Exception) -> int:
+    """Print an error as one line; the exit status."""
+    if isinstance(error, CovpError):
+        click.echo(f"covp: {error}", err=True)
+        return error.exit_status
+    click.echo(
+        f"covp: internal error: {type(error).__name__}: {error}; run again with --debug and "
+        "report the traceback",
+        err=True,
+    )
+    return 1
