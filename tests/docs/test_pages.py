@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from covp.cli.main import COMMANDS, main
 from covp.platform_file import load_platform
@@ -51,6 +52,15 @@ def test_the_python_of_getting_started(capsys: pytest.CaptureFixture[str]) -> No
     (code,) = blocks(START, "python")
     exec(code, {})
     assert "qconv2d" in capsys.readouterr().out
+
+
+def test_the_code_and_the_model_of_timing(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks("timing.md", "python")
+    exec(code, {})
+    assert " cycles" in capsys.readouterr().out
+    (model,) = blocks("timing.md", "yaml")
+    file = DOCS.parent / "covp" / "timing" / "models" / "rv32.yaml"
+    assert yaml.safe_load(model) == yaml.safe_load(file.read_text())
 
 
 def test_the_code_of_testing() -> None:
