@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from unicorn import unicorn_const as uc
 from unicorn.arm_const import UC_ARM_REG_XPSR
@@ -47,8 +47,7 @@ NOWHERE = 1
 """An odd address: no instruction lies there."""
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Retired instructions (exact) and core cycles (estimated)."""
 
     instructions: int
@@ -227,7 +226,7 @@ class Counter:
         return int(self._library.machine_patch(number, quiet))
 
     def custom_uses(self, number: int) -> int:
-        """How often a custom instruction was executed since `set_custom`."""
+        """Executions of a custom instruction since `set_custom`."""
         return int(self._library.machine_custom_uses(self._machine, number))
 
     def set_custom_uses(self, number: int, uses: int) -> None:
@@ -241,7 +240,7 @@ class Counter:
         return Totals(count.instructions, count.cycles)
 
     def block(self) -> int:
-        """Where the block that is running starts."""
+        """First address of the running block."""
         return int(self._library.machine_block(self._machine))
 
     def ran_last(self, address: int) -> bool:
@@ -276,7 +275,9 @@ class Counter:
 
     def buckets(self) -> list[Totals]:
         """The counts of each bucket."""
-        counts = (CountPair * max(1, self._bucket_count))()
+        if not self._bucket_count:
+            return []
+        counts = (CountPair * self._bucket_count)()
         used = self._library.machine_buckets(self._machine, counts)
         return [Totals(count.instructions, count.cycles) for count in counts[:used]]
 
