@@ -149,8 +149,8 @@ class GdbPackets:
         return UNKNOWN
 
     def _program(self, address: int, size: int, content: Callable[[], bytes]) -> bytes:
-        regions = [r for r in self._target.device.platform.memory if r.kind == "flash"]
-        if not any(r.start <= address and address + size <= r.end for r in regions):
+        region = self._target.device.platform.region_of(address, size)
+        if region is None or region.kind != "flash":
             return _NOT_FLASH
         self._target.write_memory(address, content())
         return OK

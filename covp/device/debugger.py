@@ -183,10 +183,10 @@ class DebuggerDevice(ABC):
     # -----------------------------------------------------------------------------------------
 
     def _region(self, address: int, size: int) -> Region:
-        for region in self.platform.memory:
-            if region.start <= address and address + size <= region.end:
-                return region
-        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+        region = self.platform.region_of(address, size)
+        if region is None:
+            raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+        return region
 
     def _check_written(self, address: int, data: bytes) -> None:
         found = self.read_memory(address, len(data))

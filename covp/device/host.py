@@ -207,7 +207,7 @@ class HostDevice:
             detail = "a privileged instruction, or an SSE operand that is not aligned"
             return "general protection", None, detail
         address, sp = report.address, report.registers["rsp"]
-        region = next((r for r in self.platform.memory if r.start <= address < r.end), None)
+        region = self.platform.region_of(address)
         if report.error & _FETCH:
             return "unmapped fetch", address, "a jump out of the memory"
         if region is not None:

@@ -53,7 +53,7 @@ class VirtualDevice(VirtualMachine):
 
     @property
     def sources(self) -> Sources:
-        """Instructions are counted, cycles estimated by the core's timing table."""
+        """Instructions are counted, cycles estimated by the core's timing model."""
         return core_sources(self.core.core)
 
     def execute(
