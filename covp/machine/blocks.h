@@ -22,7 +22,7 @@ static bool in_chunk(const Machine *m, const Block *b) {
 }
 
 static uint16_t common_key(const Block *b) {
-    return b->flags || b->after ? 0 : b->size;
+    return b->flags || b->after ? 0 : (uint16_t)(b->size + 1);
 }
 
 /* Whether b ends with a direct branch. */

@@ -123,6 +123,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
 /* A block whose predecessor has to be followed by something, or that has to be itself. */
 static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
     if (m->pending) execute_pending(m, uc, address);
+    if (!size) return; /* its first instruction faults when it is translated: nothing runs */
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     if (chunk) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
@@ -144,7 +145,7 @@ EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *use
     if (LIKELY(chunk != NULL && !m->pending)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
-        if (LIKELY(b->key == size && room)) {
+        if (LIKELY(b->key == size + 1 && room)) {
             count(m, b, address, size);
             return;
         }

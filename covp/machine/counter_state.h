@@ -66,7 +66,7 @@ typedef struct Block {
     uint64_t jumped;     /* how often the next block was not the one directly after it */
     Version *version;
     uint32_t address;
-    uint16_t key;        /* the size, or 0 where the common path must not take it */
+    uint16_t key;        /* 1 + size; 0 where the common path must not take it, or no block is */
     uint16_t size;
     uint16_t instructions, cycles;
     uint8_t taken, flags;

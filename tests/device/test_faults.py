@@ -307,3 +307,18 @@ def test_uart(program):
     assert loaded.device.read_register("a3") == ord("x")
     loaded.device.reset()
     assert uart.text == ""
+
+
+@pytest.mark.parametrize(
+    ("platform", "jump", "undefined"),
+    [("riscv32", "j", "unimp"), ("riscv32", "j", ".half 0"), ("stm32l4r5", "b", "udf #0")],
+)
+def test_runs_go_on_after_a_fault_at_the_start_of_a_block(program, platform, jump, undefined):
+    """The emulator reports a block of no bytes there: nothing to count, nothing to lead from."""
+    loaded = program(platform, f"start: {jump} bad\nbad: {undefined}\nend: nop\n")
+    counts = []
+    for _ in range(3):
+        before = loaded.device.instructions
+        assert fault_of(loaded).kind == "illegal instruction"
+        counts.append(loaded.device.instructions - before)
+    assert counts == [1, 1, 1]
