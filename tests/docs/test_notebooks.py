@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from covp import zoo
-
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
@@ -56,8 +54,6 @@ def test_outputs_are_not_stored(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs(path: Path) -> None:
-    if zoo.find("kws").source != "official":
-        pytest.skip("needs the official file of kws: set COVP_MODEL_DIR")
     code = ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "code"]
     done = subprocess.run(
         [sys.executable, "-", json.dumps(code)],

@@ -116,8 +116,6 @@ def test_files_that_are_named_exist() -> None:
     root = DOCS.parent
     text = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
     for name, content in text.items():
-        if name == "architecture.md":
-            continue  # it also names what is gone
         for path in re.findall(
             r"\b((?:covp|tests|benchmarks|platforms)/[\w/]+\.(?:py|yaml|c|h))\b", content
         ):
