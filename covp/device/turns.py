@@ -39,9 +39,10 @@ def run_in_turns(
     """Run the board's first cores until each has reached its stop.
 
     The core that is furthest behind runs next, for a turn of cycles or until the next event. So
-    cores are never further apart than a turn and a block of code. A store or signal of one reaches
-    another at most so much earlier or later than on hardware, and always at the same instruction:
-    the run is repeatable. An event fires when every core has reached its cycle. A
+    cores are never further apart than a turn and a block of code, but for one that is stalled in
+    a register access, which is ahead until the others have caught up. A store or signal of a core
+    reaches another at most so much earlier or later than on hardware, and always at the same
+    instruction: the run is repeatable. An event fires when every core has reached its cycle. A
     core that is done is halted, and the others go on without it.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pytest
 
 from covp.device.board import Board
@@ -12,6 +13,9 @@ from covp.device.turns import run_in_turns
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.job import PROTOCOL
+from covp.hardware.job_timing import JobTiming
+from covp.hardware.job_unit import AcceptedJob, JobUnit
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
 from covp.platform_file import load_platform
@@ -238,6 +242,52 @@ def test_an_event_fires_when_every_core_is_there_and_wakes_the_right_one(
     assert stops[1].instructions == 5
     assert stops[1].cycles is not None and due <= stops[1].cycles < due + turn + 50
     assert stops[0].instructions == 7 + 4 * 4000
+
+
+class Filler(JobUnit):
+    """Writes a word; takes 3000 cycles."""
+
+    registers = RegisterMap(*PROTOCOL, Register("OUTPUT", 0x10))
+
+    def accept(self) -> AcceptedJob:
+        return AcceptedJob(JobTiming(3000, 0), self.values["OUTPUT"], np.ones(1, "<u4"))
+
+
+JOBS = """
+start:
+poller:
+    lui s0, 0x50000
+    li a0, 0x80002000
+    sw a0, 16(s0)
+    li a0, 1
+    sw a0, 0(s0)
+1:  lw a0, 4(s0)
+    andi a0, a0, 2
+    beqz a0, 1b
+    li a0, 0x80002000
+    lw a1, 0(a0)
+end_poller:
+    j end_poller
+watcher:
+    li a0, 0x80002000
+2:  lw a1, 0(a0)
+    beqz a1, 2b
+    csrr a2, mcycle
+end_watcher:
+    j end_watcher
+"""
+
+
+@pytest.mark.parametrize("turn", [10, 1000])
+def test_a_polled_job_is_done_for_all_cores_at_its_cycle(two_cores: Make, turn: int) -> None:
+    loaded = two_cores("riscv32", JOBS)
+    board, unit = loaded.device.board, Filler()
+    board.attach(unit, BASE, "unit")
+    run_in_turns(board, programs(loaded, "poller", "watcher"), turn=turn)
+    assert board.cores[0].read_register("a1") == 1, "done before its result was there"
+    [job] = unit.jobs
+    assert 3000 <= job.end - job.start < 3000 + turn + 50
+    assert unit.done_at <= board.cores[1].read_register("a2") < unit.done_at + turn + 50
 
 
 def test_all_asleep_with_nothing_scheduled_is_a_fault(two_cores: Make) -> None:
