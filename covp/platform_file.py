@@ -23,7 +23,7 @@ _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 _SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
 
 
-class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A stretch of memory.
 
     ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
@@ -35,12 +35,13 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start: Address
     size: int | str
 
-    @property
+    # cached: every access to memory asks for them
+    @functools.cached_property
     def bytes(self) -> int:
         """The size in bytes."""
         return parse_size(self.size)
 
-    @property
+    @functools.cached_property
     def end(self) -> int:
         """First address past the end of the region."""
         return self.start + self.bytes
