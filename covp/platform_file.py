@@ -108,8 +108,9 @@ class Platform(
     Attributes:
         core_name: a name in `covp.cores.CORES` (key ``core``).
         clock_hz: core clock; turns cycles into seconds.
-        memory: regions that do not overlap; at least one flash and one ram. The first of each
-            kind is where programs go.
+        memory: regions that do not overlap; at least one flash and one ram. Programs go to the
+            first of each kind, and what does not fit there to the next. Regions of one kind
+            without a gap between them are one (`joined`).
         stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
             memory map and faults.
         accelerators: the bus addresses for accelerators; None where there can be none.
@@ -215,7 +216,25 @@ def read_platform(path: Path) -> Platform:
     problem = _first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem}")
-    return platform
+    return msgspec.structs.replace(platform, memory=joined(platform.memory))
+
+
+def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:
+    """Regions of one kind that lie next to each other as one, such as two banks of a flash.
+
+    It stands where its first part was listed; its name is those of the parts in the order of their
+    addresses, joined by "_".
+    """
+    rest = list(memory)
+    for left in sorted(memory, key=lambda region: region.start):
+        lower = next((r for r in rest if r.end == left.start and r.kind == left.kind), None)
+        if lower is None:
+            continue
+        one = Region(f"{lower.name}_{left.name}", left.kind, lower.start, lower.bytes + left.bytes)
+        first = min(rest.index(lower), rest.index(left))
+        rest[first] = one
+        rest = [region for region in rest if region not in (lower, left)]
+    return tuple(rest)
 
 
 def _readable(message: str) -> str:
@@ -289,11 +308,11 @@ def _missing_kind(memory: tuple[Region, ...]) -> str | None:
 
 def _unguarded_stack(platform: Platform) -> str | None:
     region = platform.region_of(platform.ram.start - 1)
-    if region is None:
+    if region is None or region.kind == "ram":  # which will be one with it
         return None
     return (
         f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
-        "overflow would not be seen; merge the two or list another ram first"
+        "overflow would not be seen; list another ram first"
     )
 
 

@@ -61,6 +61,13 @@ def test_bits_with_gcc(model: str, platform: str) -> None:
     assert wrong_outputs(model, platform, "gcc", (), 2) == 0
 
 
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+@pytest.mark.parametrize("platform", ["stm32h743", "nrf52840"])
+@pytest.mark.parametrize("model", ["resnet", "kws"])
+def test_bits_on_chips_with_several_memories(model: str, platform: str, toolchain: str) -> None:
+    assert wrong_outputs(model, platform, toolchain, (), 1) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("accelerators", ACCELERATORS, ids=["alone", "qconv2d", "sums"])
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
