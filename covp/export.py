@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -17,6 +16,7 @@ from covp.errors import UsageError
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.program import AcceleratorInstance, Program, ProgramTensor
 from covp.runtime.image import link_standalone, plain_loops, standalone_script, start_files
+from covp.temporary import temporary_folder
 from covp.toolchain import Toolchain, runtime_dir, split_sources
 
 Array = NDArray[Any]
@@ -51,7 +51,7 @@ def export_project(
         raise UsageError(f"{folder}: is there already; name a folder that does not exist")
     texts = _texts(program, toolchain, inputs, outputs)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".covp-export-", dir=folder.parent) as temporary:
+    with temporary_folder("export", folder.parent) as temporary:
         project = Path(temporary) / "project"
         for name, text in texts.items():
             path = project / name

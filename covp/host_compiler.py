@@ -6,14 +6,15 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from covp.cache import cache_dir, content_key, write_atomically
+from covp import cache
+from covp.cache import content_key
 from covp.errors import ToolchainError
+from covp.temporary import temporary_folder
 from covp.toolchain import Source, compiler_environment
 
 _CPP = (".cpp", ".cc", ".cxx")
@@ -75,13 +76,13 @@ def compile_for_host(
         *kind.link,
         *(sys.platform, platform.machine(), str(sys.maxsize)),
     )
-    path = cache_dir("native") / f"{name}-{key}{kind.suffix}"
-    if not path.is_file():
-        with tempfile.TemporaryDirectory(prefix="covp-host-") as folder:
-            build = _Build(Path(folder), what, options)
-            write_atomically(path, build.binary(read, kind.link))
-            path.chmod(0o700)
-    return path
+    file = f"{name}-{key}{kind.suffix}"
+    found = cache.find("native", file)
+    if found is not None:
+        return found
+    with temporary_folder("host") as folder:
+        build = _Build(Path(folder), what, options)
+        return cache.store("native", file, build.binary(read, kind.link), mode=0o700)
 
 
 class _Build:
@@ -114,7 +115,7 @@ class _Build:
     def _run(self, language: str, arguments: Sequence[str]) -> None:
         run = subprocess.run(
             [sys.executable, "-m", "ziglang", language, *arguments],
-            env=compiler_environment(),
+            env=compiler_environment(self.folder),
             capture_output=True,
             text=True,
             check=False,

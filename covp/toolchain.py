@@ -11,16 +11,17 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp import cache, cache_upkeep
 from covp.cache import cache_dir, content_key, write_atomically
 from covp.compiler_output import dependencies, first_error
 from covp.cores import Core
 from covp.errors import ToolchainError, UsageError, near_misses
+from covp.temporary import temporary_folder
 
 WORKERS = min(2, os.cpu_count() or 1)
 
@@ -48,11 +49,16 @@ def runtime_dir() -> Path:
     return Path(__file__).parent / "device_runtime"
 
 
-def compiler_environment() -> dict[str, str]:
-    """The variables compilers run with: messages in English, zig's caches beside covp's own."""
+def compiler_environment(folder: Path) -> dict[str, str]:
+    """The variables compilers run with: messages in English, zig's libraries in covp's cache.
+
+    Args:
+        folder: a temporary one for what zig keeps of a user's code.
+    """
     environment = {**os.environ, "LC_ALL": "C"}
-    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
-        environment.setdefault(name, str(cache_dir("zig")))
+    environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_dir("zig")))
+    # what zig keeps is not checked, so that nothing made from a user's code comes from there
+    environment["ZIG_LOCAL_CACHE_DIR"] = str(folder / "zig")
     return environment
 
 
@@ -160,27 +166,27 @@ class Toolchain:
             ToolchainError: the first undefined symbol or other error.
         """
         names = [path.name for path in objects]
-        out = cache_dir("images") / f"{content_key(self.version, script, *names)}.elf"
-        if out.is_file():
-            return out
-        with tempfile.TemporaryDirectory(prefix="covp-link-") as folder:
+        name = f"{content_key(self.version, script, *names)}.elf"
+        found = cache.find("images", name)
+        if found is not None:
+            return found
+        with temporary_folder("link") as folder:
             script_path = Path(folder) / "link.ld"
             script_path.write_text(script, encoding="utf-8")
             result = Path(folder) / "out.elf"
             self._link(script_path, objects, result)
-            write_atomically(out, result.read_bytes())
-        return out
+            return cache.store("images", name, result.read_bytes())
 
     def archive(self, objects: Sequence[Path]) -> Path:
         """A static library of cached objects: the linker takes only the members it needs."""
-        key = content_key(self.version, *(path.name for path in objects))
-        out = cache_dir("objects") / f"{key}.a"
-        if not out.is_file():
-            with tempfile.TemporaryDirectory(prefix="covp-ar-") as folder:
-                result = Path(folder) / "out.a"
-                self._run([*self._ar(), "rcs", str(result), *map(str, objects)])
-                write_atomically(out, result.read_bytes())
-        return out
+        name = f"{content_key(self.version, *(path.name for path in objects))}.a"
+        found = cache.find("objects", name)
+        if found is not None:
+            return found
+        with temporary_folder("ar") as folder:
+            result = Path(folder) / "out.a"
+            self._run([*self._ar(), "rcs", str(result), *map(str, objects)], Path(folder))
+            return cache.store("objects", name, result.read_bytes())
 
     def _key(
         self,
@@ -203,16 +209,13 @@ class Toolchain:
         flags: Sequence[str],
     ) -> Path | None:
         """The object, if it was made from exactly these texts and the same included files."""
-        folder = cache_dir("objects")
-        manifest = folder / f"{self._key(source, headers, include, flags)}.json"
-        try:
-            record = json.loads(manifest.read_bytes())
-        except (OSError, ValueError):
+        manifest = cache.load("objects", f"{self._key(source, headers, include, flags)}.json")
+        if manifest is None:
             return None
+        record = json.loads(manifest)
         if any(_file_key(Path(path)) != key for path, key in record["includes"].items()):
             return None
-        found = folder / str(record["object"])
-        return found if found.is_file() else None
+        return cache.find("objects", record["object"])
 
     def _compile_one(
         self,
@@ -222,37 +225,40 @@ class Toolchain:
         flags: Sequence[str],
     ) -> Path:
         key = self._key(source, headers, include, flags)
-        folder = cache_dir("objects")
-        # generated sources stay in the cache, where a debugger finds them by the line table
-        work = cache_dir("sources") / key
-        work.mkdir(exist_ok=True)
-        for name, text in headers.items():
-            write_atomically(work / name, text.encode())
-        path = source.path or work / source.name
-        if source.path is None:
-            write_atomically(path, source.text.encode())
-        with tempfile.TemporaryDirectory(prefix="covp-cc-") as temporary:
+        work = cache.writing(lambda: self._unpack(source, headers, key))
+        with temporary_folder("cc") as temporary:
             result, depend = Path(temporary) / "out.o", Path(temporary) / "out.d"
             command = self._compile_command(flags)
             command += [f"-I{f}" for f in (work, *include)]
             command += ["-MMD", "-MF", str(depend), "-c", str(source.path or source.name)]
-            self._run([*command, "-o", str(result)], cwd=work)
+            self._run([*command, "-o", str(result)], Path(temporary), cwd=work)
+            path = source.path or work / source.name
             inside = {path.resolve(), *((work / name).resolve() for name in headers)}
             found = (Path(name) for name in dependencies(depend.read_text(encoding="utf-8")))
             files = {(work / file).resolve() for file in found} - inside
             includes = {str(file): _file_key(file) for file in sorted(files)}
-            out = folder / f"{content_key(key, json.dumps(includes))}.o"
-            write_atomically(out, result.read_bytes())
-        record = {"object": out.name, "includes": includes}
-        write_atomically(folder / f"{key}.json", json.dumps(record).encode())
+            name = f"{content_key(key, json.dumps(includes))}.o"
+            out = cache.store("objects", name, result.read_bytes())
+        record = {"object": name, "includes": includes}
+        cache.store("objects", f"{key}.json", json.dumps(record).encode())
         return out
 
-    def _run(self, command: Sequence[str], cwd: Path | None = None) -> None:
+    def _unpack(self, source: Source, headers: Mapping[str, str], key: str) -> Path:
+        """The folder of generated files: in the cache, where a debugger finds them."""
+        work = cache_dir("sources") / key
+        work.mkdir(exist_ok=True)
+        for name, text in headers.items():
+            write_atomically(work / name, text.encode())
+        if source.path is None:
+            write_atomically(work / source.name, source.text.encode())
+        return work
+
+    def _run(self, command: Sequence[str], folder: Path, cwd: Path | None = None) -> None:
         try:
             done = subprocess.run(
                 command,
                 cwd=cwd,
-                env=compiler_environment(),
+                env=compiler_environment(folder),
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -329,27 +335,28 @@ class Zig(Toolchain):
         command = [self.binary, "ld.lld", "-m", emulation, "-T", str(script), "--gc-sections"]
         command += ["--no-check-sections", "-o", str(out), *map(str, objects)]
         try:
-            self._run(command)
+            self._run(command, out.parent)
         except ToolchainError as error:
             if "undefined symbol __" not in str(error):
                 raise
             # 2 s to build, so only for programs that divide 64-bit or use floats in software
-            self._run([*command, str(self._compiler_rt())])
+            self._run([*command, str(self._compiler_rt())], out.parent)
 
     def _compiler_rt(self) -> Path:
         core = self.core
         key = content_key(self.version, core.zig_target, core.zig_cpu, "compiler_rt")
-        out = cache_dir("objects") / f"{key}.a"
-        if not out.is_file():
-            source = Path(self.binary).resolve().parent / "lib" / "compiler_rt.zig"
-            with tempfile.TemporaryDirectory(prefix="covp-rt-") as folder:
-                result = Path(folder) / "rt.a"
-                command = [self.binary, "build-lib", "-target", core.zig_target]
-                command += [f"-mcpu={core.zig_cpu}", "-O", "ReleaseFast", "-ffunction-sections"]
-                command += ["-fstrip", "-fomit-frame-pointer", "--name", "covp_rt"]
-                self._run([*command, str(source), f"-femit-bin={result}"], cwd=Path(folder))
-                write_atomically(out, result.read_bytes())
-        return out
+        found = cache.find("objects", f"{key}.a")
+        if found is not None:
+            return found
+        source = Path(self.binary).resolve().parent / "lib" / "compiler_rt.zig"
+        with temporary_folder("rt") as name:
+            folder = Path(name)
+            result = folder / "rt.a"
+            command = [self.binary, "build-lib", "-target", core.zig_target]
+            command += [f"-mcpu={core.zig_cpu}", "-O", "ReleaseFast", "-ffunction-sections"]
+            command += ["-fstrip", "-fomit-frame-pointer", "--name", "covp_rt"]
+            self._run([*command, str(source), f"-femit-bin={result}"], folder, cwd=folder)
+            return cache.store("objects", f"{key}.a", result.read_bytes())
 
     def _ar(self) -> list[str]:
         return [self.binary, "ar"]
@@ -402,7 +409,7 @@ class Gcc(Toolchain):
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
         command = [self.binary, *self._link_target(), "-nostdlib", "-static"]
         command += ["-Wl,--no-check-sections", "-T", str(script), "-o", str(out)]
-        self._run([*command, *map(str, objects), "-lgcc"])
+        self._run([*command, *map(str, objects), "-lgcc"], out.parent)
 
     def _ar(self) -> list[str]:
         return [f"{self.core.gcc_prefix}ar"]
@@ -424,6 +431,7 @@ def get_toolchain(name: str, core: Core) -> Toolchain:
 
 
 _versions: dict[str, str] = {}
+cache.stored.append(cache_upkeep.Evictor())
 
 
 def _version_of(binary: str, arguments: Sequence[str]) -> str:
@@ -432,13 +440,14 @@ def _version_of(binary: str, arguments: Sequence[str]) -> str:
         return _versions[binary]
     state = os.stat(binary)
     key = content_key(str(Path(binary).resolve()), str(state.st_mtime_ns), str(state.st_size))
-    record = cache_dir("versions") / key
-    if not record.is_file():
+    record = cache.load("versions", key)
+    if record is None:
         done = subprocess.run([binary, *arguments], capture_output=True, text=True)
         if done.returncode:
             raise ToolchainError(f"{binary} does not run: {first_error(done.stderr, binary)}")
-        write_atomically(record, done.stdout.strip().encode())
-    _versions[binary] = record.read_text()
+        record = done.stdout.strip().encode()
+        cache.store("versions", key, record)
+    _versions[binary] = record.decode()
     return _versions[binary]
 
 

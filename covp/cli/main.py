@@ -12,6 +12,7 @@ from covp.errors import CovpError, near_misses
 
 COMMANDS = (
     "accelerators",
+    "cache",
     "compare",
     "debugport",
     "doctor",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import keyword
 import re
-import tempfile
 from pathlib import Path
 
 import click
 
 from covp.accelerator.registry import built_in_names
 from covp.errors import UsageError
+from covp.temporary import temporary_folder
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -57,7 +57,7 @@ def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".covp-new-") as folder:
+        with temporary_folder("new", target.parent) as folder:
             made = Path(folder) / "made"
             made.mkdir()
             for file in template.iterdir():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from covp.device.tcl_port import CommandFailed, TclPort
 from covp.errors import DeviceError
 from covp.machine.engine import register_ids
 from covp.platform_file import Platform, Region
+from covp.temporary import temporary_folder
 
 DEFAULT_PORT = 6666
 _CHUNK_ITEMS = 1 << 14  # read_memory takes at most 64K of them
@@ -105,7 +105,7 @@ class OpenOcdDevice(DebuggerDevice):
         return b"".join(parts)
 
     def _dump(self, address: int, size: int) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="covp-openocd-") as folder:
+        with temporary_folder("openocd") as folder:
             path = Path(folder) / "dump.bin"
             command = f"dump_image {{{path}}} 0x{address:x} {size}"
             self._port.output(command, _IMAGE_SECONDS)
@@ -131,7 +131,7 @@ class OpenOcdDevice(DebuggerDevice):
 
     def _with_file(self, data: bytes, command: str, seconds: float) -> None:
         """Run a command with "@" replaced by the path of a file that holds the data."""
-        with tempfile.TemporaryDirectory(prefix="covp-openocd-") as folder:
+        with temporary_folder("openocd") as folder:
             path = Path(folder) / "image.bin"
             path.write_bytes(data)
             self._port.output(command.replace("@", str(path)), seconds)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.gdb_remote import GdbDevice
 from covp.errors import DeviceError, PlatformError
 from covp.platform_file import Platform, Qemu
+from covp.temporary import temporary_folder
 
 _START_SECONDS = 20.0
 _PACKAGES = {"arm": "qemu-system-arm", "riscv": "qemu-system-misc"}
@@ -32,7 +32,7 @@ class QemuDevice(GdbDevice):
     def __init__(
         self, platform: Platform, timeout: float = DEFAULT_TIMEOUT, verify: bool = True
     ) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="covp-qemu-")
+        self._folder = temporary_folder("qemu")
         self._process: subprocess.Popen[bytes] | None = None
         command = qemu_command(platform)
         self._command = [*command, "-gdb", f"unix:{self._socket_path},server=on,wait=off"]

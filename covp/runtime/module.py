@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from covp.cache import cache_dir, content_key, write_atomically
+from covp import cache
+from covp.cache import content_key
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import make_task
 from covp.runtime.call import Call
@@ -79,14 +80,15 @@ class Module:
     def signatures(self) -> dict[str, Signature]:
         """The functions that can be called, by name."""
         elf = self._loaded().elf
-        record = cache_dir("signatures") / content_key("1", elf.content)
-        try:
-            data = json.loads(record.read_bytes())
-        except (OSError, ValueError):
+        name = content_key("1", elf.content)
+        record = cache.load("signatures", name)
+        if record is None:
             from covp.runtime.signature import read_signatures
 
-            data = [signature_to_data(s) for s in read_signatures(elf.content).values()]
-            write_atomically(record, json.dumps(data).encode())
+            found = [signature_to_data(s) for s in read_signatures(elf.content).values()]
+            record = json.dumps(found).encode()
+            cache.store("signatures", name, record)
+        data = json.loads(record)
         signatures = (signature_from_data(entry) for entry in data)
         return {signature.name: signature for signature in signatures}
 

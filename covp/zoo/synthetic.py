@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from covp.cache import cache_dir, content_key, write_atomically
+from covp import cache
+from covp.cache import content_key
 from covp.graph.graph import Graph
 from covp.zoo.builder import quantization
 
@@ -27,12 +28,13 @@ def synthetic_path(name: str) -> Path:
     """The cached file of a zoo name ("resnet", "resnet_float" ...), built when it is missing."""
     here = Path(__file__).parent
     key = content_key(*(path.read_bytes() for path in sorted(here.glob("*.py"))))
-    path = cache_dir("models") / f"{name}-synthetic-{key[:16]}.tflite"
-    if not path.is_file():
-        from covp.zoo.tflite_writer import write_tflite
+    file = f"{name}-synthetic-{key[:16]}.tflite"
+    found = cache.find("models", file)
+    if found is not None:
+        return found
+    from covp.zoo.tflite_writer import write_tflite
 
-        write_atomically(path, write_tflite(synthetic_graph(name)))
-    return path
+    return cache.store("models", file, write_tflite(synthetic_graph(name)))
 
 
 def synthetic_graph(name: str) -> Graph:

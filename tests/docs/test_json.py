@@ -88,6 +88,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.compare/1": [("compare", "kws", "-p", "riscv32", "-a", "qconv2d")],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [("verify", "gemm", "--examples", "2")],
+    "covp.cache/1": [("cache",)],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
 

@@ -1,0 +1,66 @@
+"""``covp cache``: where it is, its size, clearing and limiting it."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli import options
+from covp.cli.output import print_json, print_table
+from covp.errors import UsageError
+
+
+@click.group(invoke_without_command=True)
+@options.as_json
+@click.pass_context
+def cache(context: click.Context, as_json: bool) -> None:
+    """Show the cache folder: path, size, entries, and damaged ones that were made anew."""
+    if context.invoked_subcommand is not None:
+        return
+    from covp.cache_upkeep import state
+
+    now = state()
+    if as_json:
+        print_json(
+            {
+                "schema": "covp.cache/1",
+                "path": str(now.path),
+                "bytes": now.bytes,
+                "entries": now.entries,
+                "repaired": now.repaired,
+                "limit_bytes": now.limit,
+                "kinds": now.kinds,
+            }
+        )
+        return
+    click.echo(f"{now.path}")
+    print_table(["kind", "bytes"], [*now.kinds.items(), ["all", now.bytes]])
+    limit = "no limit" if now.limit is None else f"limit {now.limit:,} bytes"
+    click.echo(f"{now.entries:,} entries, {now.repaired:,} repaired, {limit}")
+
+
+@cache.command()
+@click.option("--all", "everything", is_flag=True, help="Tuner records and fetched models too.")
+def clear(everything: bool) -> None:
+    """Remove what can be made again: objects, images, native code, signatures."""
+    from covp import cache_upkeep
+
+    click.echo(f"{cache_upkeep.clear(everything):,} bytes freed")
+
+
+@cache.command()
+@click.argument("size", metavar="SIZE|none")
+def limit(size: str) -> None:
+    """Keep the cache below SIZE, such as 500M or 2G; what was used least recently goes first."""
+    from covp.cache_upkeep import set_limit
+
+    freed = set_limit(None if size == "none" else _bytes_of(size))
+    click.echo(f"limit {size}, {freed:,} bytes freed")
+
+
+def _bytes_of(size: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    text = size.upper().removesuffix("B").removesuffix("I")
+    digits, unit = (text[:-1], units[text[-1:]]) if text[-1:] in units else (text, 1)
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 16):
+        raise UsageError(f"{size!r} is not a size; write bytes or such as 500M, 2G, or none")
+    return int(digits) * unit

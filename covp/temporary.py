@@ -1,0 +1,104 @@
+"""Temporary folders that name their process, so that what a killed process left is found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from covp.errors import CovpError
+
+_NAME = re.compile(r"^\.?covp-[a-z]+-(?P<space>\d+)-(?P<pid>\d+)-")
+_FOREIGN_AGE = 7 * 24 * 3600.0  # seconds until a folder of another process namespace is stale
+_swept: set[Path] = set()
+
+
+def temporary_folder(purpose: str, beside: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """A folder that is removed at the end of its block, or after this process was killed.
+
+    Args:
+        purpose: one lower-case word; part of the folder's name.
+        beside: where it is made, hidden; the default is the machine's temporary folder.
+
+    Raises:
+        CovpError: it cannot be made, as the disk is full.
+    """
+    try:
+        parent = Path(tempfile.gettempdir()) if beside is None else beside
+        sweep(parent)
+        hidden = "" if beside is None else "."
+        return tempfile.TemporaryDirectory(prefix=f"{hidden}covp-{owner(purpose)}-", dir=parent)
+    except OSError as error:
+        if beside is not None:
+            raise
+        reason = error.strerror or error
+        raise CovpError(
+            f"no temporary folder can be made: {reason}; make room, or name a place with TMPDIR"
+        ) from None
+
+
+def owner(purpose: str) -> str:
+    """The middle of a temporary name: its purpose and whose it is."""
+    return f"{purpose}-{_process_space()}-{os.getpid()}"
+
+
+def sweep(parent: Path, again: bool = False) -> int:
+    """Remove covp's temporary files and folders whose process is gone; returns their number.
+
+    A folder is looked at once per process, or ``again``.
+    """
+    if parent in _swept and not again:
+        return 0
+    _swept.add(parent)
+    removed = 0
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if "covp-" in entry.name and _is_stale(entry):
+                _remove(Path(entry.path))
+                removed += 1
+    return removed
+
+
+def _is_stale(entry: os.DirEntry[str]) -> bool:
+    match = _NAME.match(entry.name)
+    if match is None:
+        return False
+    with contextlib.suppress(OSError):
+        state = entry.stat(follow_symlinks=False)
+        if state.st_uid != os.getuid():
+            return False
+        if int(match["space"]) == _process_space():
+            return not _is_running(int(match["pid"]))
+        # containers may share a folder and not see each other's processes
+        return time.time() - state.st_mtime > _FOREIGN_AGE
+    return False
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _process_space() -> int:
+    """The number of the process namespace; 0 where the system has none."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()

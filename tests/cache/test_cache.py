@@ -1,0 +1,223 @@
+"""The cache folder: damage, places that cannot be written, limits, what killed processes leave."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from covp import cache, cache_upkeep
+from covp.errors import CovpError
+from covp.temporary import owner, sweep, temporary_folder
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def damages(data: bytes) -> dict[str, bytes]:
+    middle = len(data) // 2
+    flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+    return {
+        "bit": flipped,
+        "cut": data[:-1],
+        "empty": b"",
+        "longer": data + b"\0",
+        "zeros": bytes(len(data)),
+    }
+
+
+def test_an_entry_is_what_was_stored() -> None:
+    path = cache.store("objects", "a.o", b"content", mode=0o700)
+    assert cache.load("objects", "a.o") == b"content" == path.read_bytes()
+    assert cache.find("objects", "a.o") == path and path.stat().st_mode & 0o777 == 0o700
+    assert cache.load("objects", "b.o") is None
+
+
+@pytest.mark.parametrize("how", damages(b"content"))
+def test_a_damaged_entry_is_not_there_and_counted(
+    how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = cache.store("objects", "a.o", b"content")
+    path.write_bytes(damages(b"content")[how])
+    assert cache.load("objects", "a.o") is None
+    assert cache_upkeep.state().repaired == 1
+    cache.store("objects", "a.o", b"content")
+    assert cache.load("objects", "a.o") == b"content"
+    assert cache_upkeep.state().repaired == 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_entry_without_checksum_is_made_anew() -> None:
+    path = cache.store("objects", "a.o", b"content")
+    Path(f"{path}.sum").unlink()
+    assert cache.find("objects", "a.o") is None
+
+
+def test_a_folder_in_an_entrys_place() -> None:
+    path = cache.store("objects", "a.o", b"content")
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+    assert cache.load("objects", "a.o") is None
+    cache.store("objects", "a.o", b"content")
+    assert cache.load("objects", "a.o") == b"content"
+
+
+@pytest.mark.parametrize("place", ["/proc/covp", "/dev/null/covp", "/dev/full"])
+def test_a_place_that_cannot_be_written(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, and work goes on."""
+    monkeypatch.setenv("COVP_CACHE_DIR", place)
+    for name in ("a.o", "b.o"):
+        cache.store("objects", name, name.encode())
+        assert cache.load("objects", name) == name.encode()
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith(f"covp: the cache folder {place} cannot be written: ")
+
+
+def full(*arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """What is there is still read, the rest goes to a temporary folder."""
+    cache.store("objects", "a.o", b"before")
+    replace = os.replace
+
+    def full_here(source: str, target: Path) -> None:
+        if root in Path(target).parents:
+            full()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full_here)
+    path = cache.store("objects", "b.o", b"after")
+    assert root not in path.parents
+    assert (cache.load("objects", "a.o"), cache.load("objects", "b.o")) == (b"before", b"after")
+    assert not list((root / "partial").iterdir())
+
+
+def test_no_room_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(CovpError, match=r"neither the cache folder .* nor a temporary one"):
+        cache.store("objects", "a.o", b"content")
+
+
+def test_writers_and_readers_at_once() -> None:
+    """Nobody ever reads anything but what one of the writers stored."""
+    contents = [bytes([value]) * 4096 for value in range(4)]
+    wrong: list[bytes] = []
+    end = time.monotonic() + 0.5
+
+    def write(content: bytes) -> None:
+        while time.monotonic() < end:
+            cache.store("objects", "a.o", content)
+            found = cache.load("objects", "a.o")
+            if found is not None and found not in contents:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    cache.store("objects", "a.o", contents[0])
+    assert cache.load("objects", "a.o") == contents[0]
+
+
+def test_the_least_recently_used_is_evicted() -> None:
+    for index in range(10):
+        path = cache.store("objects", f"{index}.o", bytes(1000))
+        os.utime(path, (index, index))
+    assert cache.load("objects", "0.o") is not None  # used now: the last to go
+    freed = cache_upkeep.set_limit(5000)
+    assert freed > 0 and cache_upkeep.state().bytes <= 5000
+    left = {name for name in map(str, range(10)) if cache.load("objects", f"{name}.o")}
+    assert left == {"0", "7", "8", "9"}
+    assert cache_upkeep.limit() == 5000
+    cache_upkeep.set_limit(None)
+    assert cache_upkeep.limit() is None
+
+
+def test_a_store_evicts_what_is_old() -> None:
+    os.utime(cache.store("objects", "old.o", bytes(3000)), (1, 1))
+    cache.store("objects", "young.o", bytes(3000))
+    cache_upkeep.set_limit(10_000)
+    (cache.cache_root() / "limit").write_text("4000")
+    cache_upkeep.Evictor()(1)
+    assert cache.load("objects", "old.o") is None
+    assert cache.load("objects", "young.o") is not None
+
+
+def test_what_another_process_uses_stays() -> None:
+    code = (
+        "import sys; from covp import cache; cache.store('objects', 'b.o', b'b');"
+        "print(flush=True); sys.stdin.read()"
+    )
+    os.utime(cache.store("objects", "old.o", b"old"), (1, 1))
+    other = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdin is not None and other.stdout is not None
+    with other:
+        other.stdout.readline()
+        cache_upkeep.clear()
+        assert cache.load("objects", "old.o") is None
+        assert cache.load("objects", "b.o") == b"b"
+        other.stdin.close()
+        other.wait()
+    cache_upkeep.clear()
+    assert cache.load("objects", "b.o") is None
+
+
+def test_records_and_fetched_models_outlive_clearing(root: Path) -> None:
+    (cache.cache_dir("records") / "trials.jsonl").write_text("{}")
+    (cache.cache_dir("models") / "kws.tflite").write_text("fetched")
+    cache.store("models", "made.tflite", b"made here")
+    cache_upkeep.clear()
+    kept = {path.name for path in root.rglob("*") if path.is_file()}
+    assert {"trials.jsonl", "kws.tflite"} <= kept and "made.tflite" not in kept
+    cache_upkeep.clear(everything=True)
+    assert "trials.jsonl" not in {path.name for path in root.rglob("*")}
+
+
+def gone() -> int:
+    """The id of a process that has ended."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_folders_of_killed_processes_are_swept(tmp_path: Path) -> None:
+    name = owner("link")
+    stale = tmp_path / f"covp-{name.replace(str(os.getpid()), str(gone()))}-abc"
+    foreign = tmp_path / f"covp-link-1-{gone()}-abc"
+    unknown = tmp_path / "covp-notes"
+    for folder in (stale, foreign, unknown):
+        (folder / "inside").mkdir(parents=True)
+    with temporary_folder("link", tmp_path) as mine:
+        assert not stale.exists()
+        assert foreign.exists() and unknown.exists() and Path(mine).exists()
+        assert sweep(tmp_path, again=True) == 0
+        os.utime(foreign, (1, 1))
+        assert sweep(tmp_path, again=True) == 1 and not foreign.exists()
+
+
+def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(tmp_path: Path) -> None:
+    code = (
+        "import os; from covp.temporary import temporary_folder; "
+        "folder = temporary_folder('cc'); os.kill(os.getpid(), 9)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    assert len(list(tmp_path.glob("covp-cc-*"))) == 1
+    sweep(tmp_path)
+    assert not list(tmp_path.iterdir())
