@@ -9,7 +9,9 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
-from covp.evaluation import Comparison, recorded_schedules
+from covp.cli.platform_table import compare_platforms
+from covp.errors import UsageError
+from covp.evaluation import Comparison, recorded_schedules, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.platform_file import load_platform
@@ -18,8 +20,8 @@ from covp.tune.records import Objective
 
 @click.command()
 @click.argument("models", nargs=-1, required=True)
-@options.platform
-@options.required_accelerators
+@options.platforms
+@options.accelerators
 @options.device
 @options.toolchain
 @options.operators
@@ -30,7 +32,7 @@ from covp.tune.records import Objective
 @options.as_json
 def compare(
     models: tuple[str, ...],
-    platform: str,
+    platforms: tuple[str, ...],
     accelerators: tuple[str, ...],
     device: str,
     toolchain: str,
@@ -40,11 +42,34 @@ def compare(
     tuned: bool,
     as_json: bool,
 ) -> int:
-    """Run each of MODELS on the core alone and with the accelerators; one row per model."""
-    board = load_platform(platform)
-    schedules = (
-        recorded_schedules(board, toolchain, optimize, device, max_scratch) if tuned else None
-    )
+    """Run each of MODELS on the core alone and with the accelerators; one row per model.
+
+    With several platforms, run each model on each of them, with the accelerators if any are
+    named: where it fits, what it costs there, and what memory is left.
+    """
+    boards = [load_platform(platform) for platform in platforms]
+    choices = {
+        board.name: recorded_schedules(board, toolchain, optimize, device, max_scratch)
+        for board in boards
+        if tuned
+    }
+    if len(boards) > 1:
+        tries = partial(
+            survey,
+            platforms=boards,
+            accelerators=accelerators,
+            toolchain=toolchain,
+            schedules=lambda board: choices.get(board.name),
+            device=device,
+            seed=seed,
+        )
+        return compare_platforms(tries, models, boards, accelerators, as_json)
+    if not accelerators:
+        raise UsageError(
+            "one platform is compared with accelerators on it: name one with --accel, "
+            "or several platforms with -p"
+        )
+    board, schedules = boards[0], choices.get(boards[0].name)
     found = []
     with progress("running", 2 * len(models)) as advance:
         for model in models:

@@ -13,6 +13,15 @@ platform = click.option(
     metavar="PLATFORM",
     help="A name from `covp platforms`, or the path of a YAML file.",
 )
+platforms = click.option(
+    "-p",
+    "--platform",
+    "platforms",
+    required=True,
+    multiple=True,
+    metavar="PLATFORM",
+    help="A name from `covp platforms`, or the path of a YAML file; once or several times.",
+)
 device = click.option(
     "--device",
     default="virtual",
@@ -31,7 +40,6 @@ _accelerators = partial(
     "NAME=ACCEL names the instance.",
 )
 accelerators = _accelerators()
-required_accelerators = _accelerators(required=True)
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )

@@ -1,7 +1,8 @@
 """From a model to checked figures, cut where people stop: `build`, `run`, `compare`.
 
 `build` compiles, a `Runner` loads what was built and runs it (`run`: once), `compare` sets the
-core alone beside core and accelerators. The command line, the benchmarks and tests share them.
+core alone beside core and accelerators, `survey` tries a model on several platforms. The command
+line, the benchmarks and tests share them.
 """
 
 from covp.evaluation.builder import Build, build
@@ -11,6 +12,7 @@ from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner, evaluate, run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import recorded_schedules
+from covp.evaluation.survey import Trial, survey
 
 __all__ = [
     "Build",
@@ -19,10 +21,12 @@ __all__ = [
     "RejectedLayer",
     "Runner",
     "Sample",
+    "Trial",
     "build",
     "compare",
     "evaluate",
     "recorded_schedules",
     "rejected_layers",
     "run",
+    "survey",
 ]

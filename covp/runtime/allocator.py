@@ -23,6 +23,28 @@ class Block:
         return self.address + self.size
 
 
+@dataclass(frozen=True)
+class RegionUse:
+    """How full a memory region is.
+
+    Attributes:
+        name: the region's.
+        kind: "flash" or "ram".
+        size_bytes: of the region.
+        used_bytes: of those, the bytes in use.
+    """
+
+    name: str
+    kind: str
+    size_bytes: int
+    used_bytes: int
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that are not in use; they may lie in several pieces."""
+        return self.size_bytes - self.used_bytes
+
+
 class LinearAllocator:
     """Hands out the lowest fitting gap of the regions; freed blocks merge with their neighbours.
 
@@ -75,6 +97,18 @@ class LinearAllocator:
             if start < region.end:
                 found.append(Block(start, region.end - start))
         return found
+
+    def use(self) -> tuple[RegionUse, ...]:
+        """How full each region is, in the platform's order."""
+        return tuple(
+            RegionUse(
+                region.name,
+                region.kind,
+                region.bytes,
+                sum(block.size for block in self._used if region.holds(block.address)),
+            )
+            for region in self.regions
+        )
 
     @property
     def used_bytes(self) -> int:

@@ -13,6 +13,7 @@ from covp.errors import ToolchainError, UsageError
 from covp.platform_file import Platform
 from covp.program import AcceleratorInstance, Program
 from covp.runtime.accelerators import attach_accelerator, detach_accelerator
+from covp.runtime.allocator import RegionUse
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
@@ -172,6 +173,10 @@ class Session(Resident):
             stack_bytes=stack,
             tensor_bytes=self.image_memory.ram.used_bytes - variables - stack,
         )
+
+    def regions(self) -> tuple[RegionUse, ...]:
+        """How full each memory region is, flash first: runtime, programs, tensors and stack."""
+        return self.image_memory.flash.use() + self.image_memory.ram.use()
 
     def _add_library(self, objects: Sequence[Path], name: str) -> Module:
         """All functions of some objects as a module."""

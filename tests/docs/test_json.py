@@ -86,6 +86,9 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("run", "toycar", "-p", "stm32l4r5"),
     ],
     "covp.compare/1": [("compare", "kws", "-p", "riscv32", "-a", "qconv2d")],
+    "covp.survey/1": [
+        ("compare", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840", "-a", "qconv2d")
+    ],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [("verify", "gemm", "--examples", "2")],
     "covp.cache/1": [("cache",)],

@@ -1,0 +1,93 @@
+"""``covp compare`` on several platforms: one row per model and platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+
+from covp.cli.output import print_json, print_table, progress
+from covp.evaluation import Evaluation, Trial
+from covp.graph.equality import FLOAT_TOLERANCE
+from covp.platform_file import Platform
+
+
+def compare_platforms(
+    tries: Callable[[str], Iterator[Trial]],
+    models: Sequence[str],
+    platforms: Sequence[Platform],
+    accelerators: Sequence[str],
+    as_json: bool,
+) -> int:
+    """Try each model on each platform and report.
+
+    Args:
+        tries: gives a model's trials, one per platform.
+        models: names or paths.
+        platforms, accelerators: as they were requested.
+        as_json: one JSON document instead of the table.
+
+    Returns:
+        The exit status: 1 where an output differs from the reference's.
+    """
+    found = []
+    with progress("running", len(models) * len(platforms)) as advance:
+        for model in models:
+            for trial in tries(model):
+                found.append(trial)
+                advance(f"{trial.model} on {trial.platform.name}")
+    if as_json:
+        print_json(
+            {
+                "schema": "covp.survey/1",
+                "platforms": [platform.name for platform in platforms],
+                "accelerators": list(accelerators),
+                "rows": [trial.record() for trial in found],
+            }
+        )
+    else:
+        _report(found, accelerators)
+    return 0 if all(trial.result.matches_reference for trial in found if trial.result) else 1
+
+
+def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
+    results = [trial.result for trial in found if trial.result]
+    if accelerators:
+        click.echo(f"with {' + '.join(accelerators)}")
+    columns = ["model", "platform", "fits", "instructions", "time", "flash", "RAM"]
+    offloaded = ["MACs offloaded"] if accelerators else []
+    print_table(
+        [*columns, *offloaded, "free", "bit-exact"],
+        [_row(trial, bool(accelerators)) for trial in found],
+        left=3,
+    )
+    for trial in found:
+        if trial.reason is not None:
+            click.echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
+    for text in sorted({f"{r.platform.name}: {r.profile.sources.cycles}" for r in results}):
+        click.echo(f"cycles on {text}")
+
+
+def _row(trial: Trial, offloads: bool) -> list[object]:
+    result = trial.result
+    start: list[object] = [trial.model, trial.platform.name, "yes" if trial.fits else "NO"]
+    if result is None:
+        return start + [None] * (7 if offloads else 6)
+    seconds = result.profile.seconds
+    return [
+        *start,
+        result.profile.instructions,
+        None if seconds is None else f"{seconds * 1e3:,.2f} ms",
+        result.memory.flash_bytes,
+        result.memory.ram_bytes,
+        *([f"{result.build.mac_coverage:.0%}"] if offloads else []),
+        ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
+        _equality(result),
+    ]
+
+
+def _equality(result: Evaluation) -> str:
+    if not result.matches_reference:
+        return "OUTPUTS DIFFER"
+    is_float = any(output.dtype.kind == "f" for output in result.outputs)
+    return f"within {FLOAT_TOLERANCE:g}" if is_float else "yes"

@@ -1,0 +1,81 @@
+"""`covp compare` with several platforms: one row per model and platform."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from covp.platform_file import load_platform
+
+from .conftest import Call
+from .documents import Run
+from .test_compare import cells
+
+BOARDS = ("-p", "hifive1", "-p", "stm32h743", "-p", "cortex-m0plus")
+
+
+def test_rows_are_those_of_single_runs_and_say_what_does_not_fit(call: Call, small: Path) -> None:
+    done = call("compare", small, "kws", *BOARDS, "--json")
+    assert (done.status, done.err) == (0, "")
+    rows = {(row["model"], row["platform"]): row for row in done.document["rows"]}
+    assert len(rows) == 6
+    assert [row["fits"] for row in rows.values()] == [True, True, True, False, True, True]
+    refused = rows.pop(("kws", "hifive1"))
+    assert "bytes too much" in refused["reason"] and refused["run"] is None
+    for (model, platform), row in rows.items():
+        alone = call("run", small if model == "small" else model, "-p", platform, "--json").document
+        for key in ("instructions", "cycles", "memory", "outputs", "seconds"):
+            assert row["run"][key] == alone[key], key
+        msgspec.convert(row["run"], Run).check()
+
+
+def test_free_and_used_bytes_are_the_regions(call: Call, small: Path) -> None:
+    for row in call("compare", small, *BOARDS, "--json").document["rows"]:
+        platform = load_platform(row["platform"])
+        sizes = {region.name: region.bytes for region in platform.memory}
+        assert {r["name"]: r["size_bytes"] for r in row["regions"]} == sizes
+        assert all(r["free_bytes"] + r["used_bytes"] == r["size_bytes"] for r in row["regions"])
+        memory = row["run"]["memory"]
+        used = {k: sum(r["used_bytes"] for r in row["regions"] if r["kind"] == k) for k in
+                ("flash", "ram")}  # fmt: skip
+        assert memory["ram_bytes"] <= used["ram"], "the loaded input lies there too"
+        assert 0.9 < used["flash"] / memory["flash_bytes"] <= 1
+
+
+def test_table(call: Call, small: Path) -> None:
+    done = call("compare", "kws", *BOARDS, "-a", "qconv2d")
+    assert (done.status, done.err) == (0, "")
+    lines = [line for line in done.out.splitlines() if line.startswith(" kws")]
+    assert [line.split()[:3] for line in lines] == [
+        ["kws", "hifive1", "NO"],
+        ["kws", "stm32h743", "yes"],
+        ["kws", "cortex-m0plus", "yes"],
+    ]
+    assert "kws on hifive1: " in done.out and "bytes too much" in done.out
+    assert "dtcm" in lines[1] and "100%" in lines[1]
+    assert cells(done.out, "kws     stm32h743")[-1] == "yes"
+
+
+def test_a_platform_without_a_place_for_accelerators_is_a_row(call: Call, small: Path) -> None:
+    done = call("compare", small, "-p", "mps3-an547", "-p", "riscv32", "-a", "qconv2d", "--json")
+    assert done.status == 0
+    first, second = done.document["rows"]
+    assert "has no place for accelerators" in first["reason"]
+    assert second["mac_coverage"] > 0.5
+
+
+def test_a_difference_is_status_1(call: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "covp.evaluation.sample.run_reference",
+        lambda graph, inputs: [np.full((1, 4), 77, np.int8)],
+    )
+    done = call("compare", small, "-p", "riscv32", "-p", "nrf52840")
+    assert done.status == 1
+    assert done.out.count("OUTPUTS DIFFER") == 2
+
+
+def test_a_wrong_call_is_one_line(call: Call, small: Path) -> None:
+    assert "nix" in call("compare", "nix", *BOARDS).refusal
+    assert "unknown platform 'nix'" in call("compare", small, *BOARDS, "-p", "nix").refusal
+    assert "--accel" in call("compare", small, "-p", "riscv32").refusal
