@@ -43,6 +43,16 @@ COMMON_FLAGS = (
     "-fno-math-errno",
 )
 
+UNDEFINED_BEHAVIOUR_FLAGS = (
+    "-fsanitize=undefined",
+    "-fsanitize=float-cast-overflow",
+    "-fsanitize-trap=all",
+    # one trap per operation, with its line: a fault names it
+    "-fno-sanitize-merge",
+    "-fno-sanitize-debug-trap-reasons",
+)
+"""Options of zig under which undefined behaviour is a fault; device host names the reason."""
+
 
 def runtime_dir() -> Path:
     """The folder of the C files that run on the target."""
@@ -288,6 +298,7 @@ class Toolchain:
         raise NotImplementedError
 
 
+_NO_SANITIZER = "-fno-sanitize=all"
 _LLD_EMULATION = {"arm": "armelf", "riscv": "elf32lriscv", "x86": "elf32_x86_64"}
 
 
@@ -325,10 +336,13 @@ class Zig(Toolchain):
         return ("-target", self.core.zig_target, f"-mcpu={self.core.zig_cpu}")
 
     def _compile_flags(self) -> tuple[str, ...]:
-        return (*self._target(), *COMMON_FLAGS, "-fno-sanitize=all", *self.core.zig_flags)
+        return (*self._target(), *COMMON_FLAGS, _NO_SANITIZER, *self.core.zig_flags)
 
     def _compile_command(self, flags: Sequence[str]) -> list[str]:
-        return [self.binary, "cc", *self._compile_flags(), *flags]
+        default = list(self._compile_flags())
+        if any(flag.startswith("-fsanitize=") for flag in flags):
+            default.remove(_NO_SANITIZER)  # zig lets it win over what follows
+        return [self.binary, "cc", *default, *flags]
 
     def _link(self, script: Path, objects: Sequence[Path], out: Path) -> None:
         emulation = _LLD_EMULATION[self.core.architecture]

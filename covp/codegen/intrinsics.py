@@ -40,6 +40,8 @@ class DotProduct:
             that adds to number {number} and has no {sum}. 0: sums are variables.
         initialize: C statement that puts {value} into accumulator {number}.
         read: C expression of accumulator {number}.
+        modular: as ``expression``, for sums that may leave int32: modulo 2**32, defined in C. ""
+            where ``expression`` is so itself.
     """
 
     name: str
@@ -53,6 +55,7 @@ class DotProduct:
     accumulators: int = 0
     initialize: str = ""
     read: str = ""
+    modular: str = ""
 
     def __post_init__(self) -> None:
         if (self.lanes, self.operand) not in ((1, "int8"), (4, "int8"), (2, "int16")):
@@ -81,11 +84,18 @@ class DotProduct:
         """Sums that a register block may have: beyond 16 they spill on every core."""
         return self.accumulators or 16
 
-    def add(self, total: str, x: str, w: str) -> str:
-        """C statement that adds to the variable ``total``, or to the accumulator of that number."""
+    def add(self, total: str, x: str, w: str, wraps: bool = False) -> str:
+        """C statement that adds a product.
+
+        Args:
+            total: the variable it is added to, or the number of the accumulator.
+            x, w: the factors.
+            wraps: the sum may leave int32.
+        """
         if self.accumulators:
             return f"{self.expression.format(x=x, w=w, number=total)};"
-        return f"{total} = {self.expression.format(x=x, w=w, sum=total)};"
+        expression = self.modular if wraps and self.modular else self.expression
+        return f"{total} = {expression.format(x=x, w=w, sum=total)};"
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,7 @@ MAC = register(
         lanes=1,
         operand="int8",
         expression="{sum} + {w} * {x}",
+        modular="(int32_t)((uint32_t){sum} + (uint32_t)({w} * {x}))",
         better=frozenset({"dsp"}),
     )
 )

@@ -15,6 +15,7 @@ from contextlib import suppress
 from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
+from covp.device.undefined_behaviour import TRAP_BYTES, undefined_behaviour
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.platform_file import Platform
@@ -195,11 +196,19 @@ class HostDevice:
             detail = f"{number.name}: {detail}"
         else:
             kind, more = _KINDS.get(number, ("unhandled signal", ""))
+            more = self._undefined_behaviour(pc) or more
             detail = f"{number.name}{more and f': {more}'}"
         fault = DeviceFault(kind, pc=pc, address=address, detail=detail, registers=report.registers)
         with suppress(OSError):  # an ELF file that is gone
             name_fault(fault, self)
         return fault
+
+    def _undefined_behaviour(self, pc: int) -> str | None:
+        """The reason, where a sanitizer's trap is at ``pc``."""
+        try:
+            return undefined_behaviour(self.read(pc, TRAP_BYTES))
+        except DeviceError:  # outside the memory, or near its end
+            return None
 
     def _access(self, report: Report) -> tuple[FaultKind, int | None, str]:
         """Kind, address and detail of a segmentation fault."""

@@ -196,7 +196,9 @@ def _pad(op: Op, table: Any) -> Pad:
     flat = _constant(op, 1, "the paddings")
     if len(flat) != 2 * len(source.shape) or min(flat, default=0) < 0:
         raise ModelError(f"paddings {flat} do not fit the shape {source.shape}")
-    value: float = source.zero_point if source.quantization is not None else 0.0
+    # bytes are copied: the real 0 is what the output's quantization says
+    out = op.output
+    value: float = out.zero_point if out.quantization is not None else 0.0
     if len(op.inputs) > 2 and op.inputs[2] is not None:
         constant = op.input(2)
         if constant.data is None:

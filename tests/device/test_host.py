@@ -23,6 +23,7 @@ from covp.evaluation import build, evaluate, run
 from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
+from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 NATIVE = sys.platform == "linux" and platform.machine() == "x86_64"
 on_host = pytest.mark.skipif(not NATIVE, reason="the host device needs Linux on x86-64")
@@ -384,3 +385,64 @@ def test_the_command_line_says_that_time_is_measured() -> None:
     assert done.returncode == 0, done.stderr
     assert "measured " in done.stdout and "estimated" not in done.stdout
     assert "outputs match the reference" in done.stdout
+
+
+UNDEFINED = """
+#include <stdint.h>
+
+int32_t add(int32_t a, int32_t b)
+{
+    return a + b;
+}
+int32_t subtract(int32_t a, int32_t b) { return a - b; }
+int32_t multiply(int32_t a, int32_t b) { return a * b; }
+int32_t negate(int32_t a) { return -a; }
+int32_t left(int32_t a, int32_t b) { return a << b; }
+int32_t right(int32_t a, int32_t b) { return a >> b; }
+int32_t load(uint32_t address) { return *(const int32_t *)(uintptr_t)address; }
+int32_t whole(float a) { return (int32_t)a; }
+int32_t quotient(int32_t a, int32_t b) { return a / b; }
+static const int32_t table[4] = {1, 2, 3, 4};
+int32_t element(int32_t i) { return table[i]; }
+"""
+
+
+@on_host
+@pytest.mark.parametrize(
+    ("function", "defined", "undefined", "reason"),
+    [
+        ("add", (2**31 - 2, 1), (2**31 - 1, 1), "addition overflows"),
+        ("subtract", (-(2**31), 0), (-(2**31), 1), "subtraction overflows"),
+        ("multiply", (2**15, 2**15), (2**16, 2**15), "multiplication overflows"),
+        ("negate", (5,), (-(2**31),), "negation overflows"),
+        ("left", (1, 30), (1, 32), "shift by a count out of range"),
+        ("left", (1, 30), (1 << 30, 2), "or of a value that does not fit"),
+        ("right", (-1, 31), (-1, 32), "shift by a count out of range"),
+        ("load", (0x30000100,), (0x30000101,), "misaligned address"),
+        ("whole", (2e9,), (3e9,), "a float that does not fit"),
+        ("quotient", (7, 2), (7, 0), "division by zero"),
+        ("element", (3,), (4,), "index outside the array"),
+    ],
+)
+def test_undefined_behaviour_is_a_fault_with_reason_and_line(
+    function: str, defined: tuple[float, ...], undefined: tuple[float, ...], reason: str
+) -> None:
+    with Session("host", device="host", timeout=20) as session:
+        module = session.load_c(UNDEFINED, flags=UNDEFINED_BEHAVIOUR_FLAGS)
+        module[function](*defined).result()
+        call = module[function]
+        with pytest.raises(DeviceFault, match=f"undefined behaviour: .*{reason}") as fault:
+            call(*undefined).result()
+        assert fault.value.symbol is not None
+        assert fault.value.symbol.startswith(function)
+        line = next(i for i, text in enumerate(UNDEFINED.split("\n"), 1) if f"{function}(" in text)
+        wanted = line + 2 if function == "add" else line
+        assert fault.value.source is not None
+        assert fault.value.source.endswith(f":{wanted}")
+
+
+@on_host
+def test_a_trap_of_another_kind_is_not_called_undefined(code: Module) -> None:
+    with pytest.raises(DeviceFault, match="illegal instruction") as fault:
+        code["illegal"]().result()
+    assert "undefined" not in str(fault.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import flatbuffers
 import numpy as np
@@ -26,7 +28,7 @@ from covp.graph.attributes import (
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder, single_op_graph
+from covp.zoo.builder import GraphBuilder, quantization, single_op_graph
 from covp.zoo.tflite_writer import write_tflite
 
 
@@ -235,3 +237,34 @@ def test_broadcast_that_does_not_fit() -> None:
     op = Op("ADD", "add_0", [a, b], [out], Elementwise())
     with pytest.raises(ModelError, match=r"operator 0 \(ADD\): .*do not broadcast"):
         read_tflite(write_tflite(Graph("m", [a, b], [out], [op])))
+
+
+def written(kind: str, *inputs: Tensor, **how: Any) -> bytes:
+    """A file of one operator, without the checks of the builder."""
+    out = replace(inputs[0], name="y")
+    graph = Graph("one", list(inputs), [out], [Op(kind, "op", list(inputs), [out], **how)])
+    return write_tflite(graph)
+
+
+@pytest.mark.parametrize("kind", ["RELU", "RELU6"])
+def test_a_rectifier_of_int32_is_refused(kind: str) -> None:
+    """After an ADD it would be fused, and its clamp lost."""
+    x = Tensor("x", (4,), np.dtype(np.int32))
+    with pytest.raises(ModelError, match=rf"\({kind}\): {kind} of int32; only int8 and float32"):
+        read_tflite(written(kind, x, attributes=None))
+
+
+@pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
+def test_a_clamp_of_int32_is_refused(kind: str) -> None:
+    a, b = (Tensor(name, (4,), np.dtype(np.int32)) for name in "ab")
+    with pytest.raises(ModelError, match=rf"{kind} of int32 with the fused activation relu"):
+        read_tflite(written(kind, a, b, attributes=Elementwise("relu")))
+    read_tflite(written(kind, a, b, attributes=Elementwise()))
+
+
+def test_a_softmax_over_too_many_values_is_refused() -> None:
+    x = Tensor("x", (1, 4096), np.dtype(np.int8), quantization(0.1))
+    y = Tensor("y", (1, 4096), np.dtype(np.int8), quantization(1 / 256, -128))
+    op = Op("SOFTMAX", "op", [x], [y], Softmax(1.0))
+    with pytest.raises(ModelError, match=r"operator 0 \(SOFTMAX\): .*4095 are the most"):
+        read_tflite(write_tflite(Graph("one", [x], [y], [op])))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covp.frontend.tflite import read_tflite
-from covp.graph.attributes import Conv2D, Padding
+from covp.graph.attributes import Conv2D, LeakyRelu, Pad, Padding
 from covp.graph.reference import run_reference
 from covp.testing import (
     ConcatenationCase,
@@ -20,7 +20,9 @@ from covp.testing import (
     PoolCase,
     SoftmaxCase,
     layers,
+    tensors,
 )
+from covp.testing.tensors import filled
 from covp.zoo.builder import GraphBuilder, single_op_graph
 from covp.zoo.tflite_writer import write_tflite
 
@@ -158,3 +160,33 @@ def test_resize_nearest_neighbor(holds: Any, layer: OperatorCase) -> None:
 def test_conversions(holds: Any, kind: str, data: st.DataObject) -> None:
     layer: OperatorCase = data.draw(layers.conversions(kind, shape=(2, 100)))
     holds(layer.graph(), layer.seed)
+
+
+@bounded
+@given(
+    layers.functions(
+        "LEAKY_RELU",
+        dtype="int8",
+        shape=(1, 256),
+        attributes=st.sampled_from([-0.25, -0.5, -0.75, -1.0, -2.0]).map(LeakyRelu),
+        scale=st.sampled_from([0.25, 0.5, 1.0]),
+        output_scale=st.sampled_from([0.25, 0.5, 1.0, 2.0]),
+    )
+)
+def test_ties_of_a_negative_slope(litert: Any, layer: OperatorCase) -> None:
+    """Every byte; with these scales every other product lies half way between two results."""
+    graph, x = layer.graph(), np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+    assert np.array_equal(run_reference(graph, [x])[0], litert(write_tflite(graph), [x])[0])
+
+
+@pytest.mark.parametrize("points", [(3, -20), (0, 127), (-128, 5)])
+def test_a_pad_into_another_zero_point(litert: Any, points: tuple[int, int]) -> None:
+    """The margin is the output's real zero."""
+    x = tensors.int8("x", (2, 2), 0.5, points[0])
+    graph = single_op_graph(
+        "PAD", x, attributes=Pad(((1, 0), (0, 2)), 0.0), scale=0.5, zero_point=points[1]
+    )
+    data, value = write_tflite(graph), filled(x, 1)
+    read = run_reference(read_tflite(data), [value])[0]
+    assert np.array_equal(read, litert(data, [value])[0])
+    assert read[0].tolist() == [points[1]] * 4

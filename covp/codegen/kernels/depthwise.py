@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
+from covp.codegen.intrinsics import MAC
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
@@ -291,7 +292,7 @@ class DepthwiseCode:
                     if odd == 0 and 0 <= tap < kw:
                         weight = y * kw + tap
                         name = f"w{weight}" if in_registers else f"w[{weight}]"
-                        products.append(f"s{o} += {name} * v;")
+                        products.append(MAC.add(f"s{o}", "v", name, self.requantizer.wraps))
                 if products:
                     at = y * dh * self.plane.width + column
                     barrier = compiler_barrier([product.split()[0] for product in products])

@@ -211,7 +211,11 @@ class Gemm:
 
     def _add(self, pixel: int, channels: int, weights: str, x: str) -> list[str]:
         dot = self.block.dot
-        return [dot.add(self._sum(pixel, c), x=x, w=f"{weights}{c}") for c in range(channels)]
+        wraps = self.requantizer.wraps
+        return [
+            dot.add(self._sum(pixel, c), x=x, w=f"{weights}{c}", wraps=wraps)
+            for c in range(channels)
+        ]
 
     def _step_words(self, pixels: int, channels: int, step: int) -> list[str]:
         """Four k: a word of each channel's weights and one of each pixel, in memory order."""

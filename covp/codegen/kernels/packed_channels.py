@@ -187,12 +187,10 @@ class PackedWeightsCode:
         lines += ["    rounds = *run++;", "} while (rounds);"]
         for channel in range(channels):
             i = channel // 2
-            low = f"(int32_t)(t{i} - ((uint32_t)h{i} << 16))"
-            value = f"h{i}" if channel % 2 else low
+            value = f"(uint32_t)h{i}" if channel % 2 else f"t{i} - ((uint32_t)h{i} << 16)"
             q = [f"q[{channel * columns + j}]" for j in range(columns)]
-            lines.append(
-                f"output[{channel}] = (int8_t)requantize({value} + {q[0]}, {', '.join(q[1:])});"
-            )
+            total = f"(int32_t)({value} + (uint32_t){q[0]})"
+            lines.append(f"output[{channel}] = (int8_t)requantize({total}, {', '.join(q[1:])});")
         return [*lines, f"output += {channels};", f"q += {channels * columns};"]
 
     def _start(self) -> list[str]:

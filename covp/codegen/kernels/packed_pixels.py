@@ -127,7 +127,9 @@ class PackedGemm:
             return ", ".join(f"{prefix}{p}{c} = {value}" for p, c in every)
 
         lines = [
-            "int32_t " + ", ".join(f"t{p}{c} = q[{c * columns}]" for p, c in every) + ";",
+            "uint32_t "
+            + ", ".join(f"t{p}{c} = (uint32_t)q[{c * columns}]" for p, c in every)
+            + ";",
             f"int32_t {names('h', '0')};",
             "const int32_t *x = patch;",
             "uint32_t rounds = *run++;",
@@ -142,13 +144,13 @@ class PackedGemm:
             f"        w += {self.block.unroll * channels};",
             "    } while (--rounds);",
         ]
-        lines += [f"    t{p}{c} += p{p}{c}; h{p}{c} += p{p}{c} >> 16;" for p, c in every]
+        lines += [f"    t{p}{c} += (uint32_t)p{p}{c}; h{p}{c} += p{p}{c} >> 16;" for p, c in every]
         lines += ["    rounds = *run++;", "} while (rounds);"]
         for c in range(channels):
             constants = ", ".join(f"q[{c * columns + i}]" for i in range(2, columns))
             for p in pairs:
-                low = f"t{p}{c} - (int32_t)((uint32_t)h{p}{c} << 16)"
-                high = f"h{p}{c} + q[{c * columns + 1}]"
+                low = f"(int32_t)(t{p}{c} - ((uint32_t)h{p}{c} << 16))"
+                high = f"(int32_t)((uint32_t)h{p}{c} + (uint32_t)q[{c * columns + 1}])"
                 for pixel, value in ((2 * p, low), (2 * p + 1, high)):
                     target = f"output[{pixel * self.channels + c}]"
                     lines.append(f"{target} = (int8_t)requantize({value}, {constants});")

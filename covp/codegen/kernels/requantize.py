@@ -39,6 +39,7 @@ from covp.graph.typed_convolution import QuantizedConv2D
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10
+_MAX_SHIFT = 31
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Requantizer:
             bound,
         )
         return bias.astype(np.int32), requantizer
+
+    @property
+    def wraps(self) -> bool:
+        """Whether a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
+        return self.bound >= 1 << 31
 
     @cached_property
     def form(self) -> str:
@@ -166,6 +172,8 @@ class Requantizer:
         surplus = shift - common
         rounded = (multiplier + ((np.int64(1) << surplus) >> 1)) >> surplus
         for m, s in ((rounded, common), (multiplier, shift)):
+            if (s > _MAX_SHIFT).any():  # undefined in C, whatever int64 makes of it here
+                continue
             offset = self._offset(steps, preshift, m, s)
             if offset is not None:
                 return _Proved(preshift, m, offset, s)

@@ -9,7 +9,7 @@ import numpy as np
 from covp.codegen.c_text import c_array
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space, valid_schedules
-from covp.graph.ops.softmax import SUM_BITS, exponentials
+from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
@@ -22,6 +22,7 @@ def softmax_schedules(request: KernelRequest) -> list[Schedule]:
 def emit_softmax(request: KernelRequest) -> LayerCode:
     """Row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
+    check_depth(op)  # else the sum may become 0 and its normalization endless
     depth = op.input(0).shape[-1]
     schedule = request.choose(softmax_schedules)
     arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
@@ -44,6 +45,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
                 second=second,
                 rows=op.output.size // depth,
                 depth=depth,
+                flat=_FLAT if depth > _MOST_IN_A_SHIFT else "",
                 half=1 << (SUM_BITS - 1),
                 bits=SUM_BITS,
                 # RoundingDivideByPOT's exponent without the leading zeros
@@ -80,6 +82,10 @@ static int32_t reciprocal(uint32_t fraction)
     return saturated_shift(x, 1);
 }
 """
+# rows of more equal values than this are divided by 2**32 and more, which TFLM leaves undefined:
+# each result is less than half a step
+_MOST_IN_A_SHIFT = 511
+_FLAT = "if (exponent > 31) { scale = 0; exponent = 31; }"
 _BODY = Template("""\
 {
     $kept
@@ -97,6 +103,7 @@ _BODY = Template("""\
         }
         int32_t scale = reciprocal(sum - 0x80000000u);
         int32_t exponent = $exponent - zeros;
+        $flat
         for (int32_t i = 0; i < $depth; i++) {
             int32_t high = high_multiply(scale, $second);
             int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - 128;

@@ -34,6 +34,8 @@ from covp.graph.typed_convolution import QuantizedConv2D
 _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 _POINTS = 16
 _SCALE = 4
+_LARGEST_INPUT = 4 * 128
+"""Of a transformed input, in magnitude."""
 
 
 class WinogradCode:
@@ -52,7 +54,7 @@ class WinogradCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether the layer has that shape, whole blocks, and sums with two bits of headroom."""
+        """Whether the layer has that shape, whole blocks, and sums with enough headroom."""
         p, lanes = problem, _dot(core).lanes
         if p.kernel != (3, 3) or p.stride != (1, 1) or p.dilation != (1, 1):
             return False
@@ -60,7 +62,11 @@ class WinogradCode:
             return False
         if p.in_channels % (lanes * schedule["unroll"]) or p.out_channels % schedule["channels"]:
             return False
-        return _SCALE * Requantizer.of(core, p)[1].bound < 1 << 31
+        bias, requantizer = Requantizer.of(core, p)
+        # neither the result nor a partial sum of the last transformation leaves int32
+        points = np.abs(_transformed_weights(p)).sum(axis=(1, 2, 3))
+        partial = _LARGEST_INPUT * points + _SCALE * np.abs(bias.astype(np.int64))
+        return _SCALE * requantizer.bound < 1 << 31 and bool((partial < 1 << 31).all())
 
     @property
     def _steps(self) -> int:
@@ -110,8 +116,7 @@ class WinogradCode:
     def _weights(self) -> NDArray[np.int16]:
         """``2G g (2G)^T`` of every filter in the order in which it is read."""
         p, lanes = self.problem, self.dot.lanes
-        filters = p.weights.astype(np.int64)
-        points = np.einsum("iy,oyxc,jx->oijc", _G, filters, _G)
+        points = _transformed_weights(p)
         # (block, channel, point, step, lane) to (block, point, step, channel, lane)
         split = points.reshape(-1, self.channels, _POINTS, self._steps, lanes)
         return np.ravel(split.transpose(0, 2, 3, 1, 4)).astype(np.int16)
@@ -289,6 +294,14 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             f"    output += {p.out_height * p.out_width * p.out_channels};",
             "}",
         ]
+
+
+def _transformed_weights(problem: QuantizedConv2D) -> NDArray[np.int64]:
+    """``2G g (2G)^T`` of every filter: (output channel, row, column, input channel)."""
+    points: NDArray[np.int64] = np.einsum(
+        "iy,oyxc,jx->oijc", _G, problem.weights.astype(np.int64), _G
+    )
+    return points
 
 
 def _dot(core: Core) -> DotProduct:

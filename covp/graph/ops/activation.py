@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.errors import ModelError
 from covp.graph.fixed_point import input_radius, logistic, tanh
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
@@ -48,11 +49,16 @@ def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
 
 
 def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
-    """QuantizeLeakyRelu; the factors are computed in single precision."""
+    """QuantizeLeakyRelu; the factors are computed in single precision.
+
+    A negative slope's product is that of the positive one, negated: ties round the other way.
+    """
     source, out = np.float32(op.input(0).scale), np.float32(op.output.scale)
     slope = np.float32(source * np.float32(op.attributes.alpha))
     positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(float(source / out)))
-    negative = multiply_by_quantized_multiplier(centred, *quantize_multiplier(float(slope / out)))
+    factor = quantize_multiplier(abs(float(slope / out)))
+    scaled = multiply_by_quantized_multiplier(centred, *factor)
+    negative = -scaled if slope < 0 else scaled
     result = np.where(centred >= 0, positive, negative) + op.output.zero_point
     return np.asarray(np.clip(result, -128, 127).astype(np.int8))
 
@@ -84,6 +90,8 @@ def _float(op: Op, x: Array) -> Array:
 
 
 def _shape(op: Op) -> list[Shape]:
+    if op.input(0).dtype not in (np.int8, np.float32):
+        raise ModelError(f"{op.kind} of {op.input(0).dtype}; only int8 and float32 are supported")
     return [op.input(0).shape]
 
 

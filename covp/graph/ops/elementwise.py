@@ -21,6 +21,11 @@ _FLOAT = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
 
 def _shape(op: Op) -> list[Shape]:
+    if op.output.dtype == np.int32 and op.attributes.activation != "none":
+        raise ModelError(
+            f"{op.kind} of int32 with the fused activation {op.attributes.activation}, which is "
+            "not supported; quantize the model to int8"
+        )
     shapes = op.input(0).shape, op.input(1).shape
     try:
         return [tuple(np.broadcast_shapes(*shapes))]

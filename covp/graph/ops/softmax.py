@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from covp.errors import ModelError
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
@@ -55,7 +56,22 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _shape(op: Op) -> list[Shape]:
+    check_depth(op)
     return [op.input(0).shape]
+
+
+def check_depth(op: Op) -> None:
+    """Raise ModelError where TFLM's sum of exponentials would leave int32.
+
+    Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows.
+    """
+    source = op.input(0)
+    most = (1 << SUM_BITS) - 1
+    if source.dtype == np.int8 and source.shape[-1] > most:
+        raise ModelError(
+            f"SOFTMAX of int8 over {source.shape[-1]} values, {most} are the most: TFLM's sum of "
+            "their exponentials overflows; use a float32 SOFTMAX"
+        )
 
 
 OPS["SOFTMAX"] = OpDefinition(_shape, _reference)

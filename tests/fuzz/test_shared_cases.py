@@ -1,0 +1,40 @@
+"""The model files that once gave wrong numbers, where the folder with them is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from covp.codegen.compile import compile as compile_model
+from covp.frontend.tflite import load_tflite
+from covp.graph.random_inputs import random_inputs
+from covp.graph.reference import run_reference
+from covp.runtime.session import Session
+
+ROOT = Path(__file__).parents[2]
+CASES = Path(os.environ.get("COVP_CASES_DIR", ROOT.parent / "shared" / "cases"))
+# the output for the input beside the file, or for any input
+WANTED = {
+    "requantize_shift_fc": [0],
+    "requantize_shift_mul": [0] * 16,
+    "bias_overflow_conv": [127, 127],
+    "bias_overflow_fc": [-128],
+}
+
+
+@pytest.mark.parametrize("platform", ["cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32"])
+@pytest.mark.parametrize("name", WANTED)
+def test_numbers_at_their_limits(name: str, platform: str) -> None:
+    path = CASES / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing")
+    graph = load_tflite(path)
+    beside = path.with_suffix(".npy")
+    inputs = [np.load(beside)] if beside.is_file() else random_inputs(graph.inputs, 1)
+    assert run_reference(graph, inputs)[0].ravel().tolist() == WANTED[name]
+    program = compile_model(graph, platform)
+    with Session(platform) as session:
+        assert session.load(program).run(*inputs).ravel().tolist() == WANTED[name]
