@@ -14,21 +14,20 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from covp.tune.records import Records, Trial, append_trials, own_folder, pareto_front
-
-SHIPPED = Path(__file__).parent.parent / "covp" / "tune" / "shipped"
+from covp.tune.records import Records, Trial, own_folder, pareto_front
+from covp.tune.shipped import FOLDER, file_name, read_shipped, write_shipped
 
 
 def fronts(shipped: Path, own: Path) -> dict[str, list[Trial]]:
     """What each file is to hold, for those that have a local trial."""
     local = sorted(own.glob("*.jsonl"))
     touched = {(core, compiler) for _, core, compiler in Records(local).layers()}
-    records = Records([*sorted(shipped.glob("*.jsonl")), *local])
+    records = Records(local, sorted(shipped.glob("*.jsonl")))
     files: dict[str, list[Trial]] = defaultdict(list)
     for layer, core, compiler in dict.fromkeys(records.layers()):
         if (core, compiler) in touched:
             trials = pareto_front(records.trials(layer, core, compiler))
-            files[f"{core}-{compiler.replace(' ', '-')}.jsonl"] += trials
+            files[file_name(core, compiler)] += trials
     return {name: trials for name, trials in sorted(files.items()) if trials}
 
 
@@ -38,12 +37,11 @@ def main() -> int:
         "--dry-run", action="store_true", help="say what would change, write nothing"
     )
     options = parser.parse_args()
-    for name, trials in fronts(SHIPPED, own_folder()).items():
-        path = SHIPPED / name
-        before = len(path.read_text().splitlines()) if path.exists() else 0
+    for name, trials in fronts(FOLDER, own_folder()).items():
+        path = FOLDER / name
+        before = len(read_shipped(path)) if path.exists() else 0
         if not options.dry_run:
-            path.unlink(missing_ok=True)
-            append_trials(path, trials)
+            write_shipped(path, trials)
         print(
             f"{name}: {len(trials)} trials of {len({t.layer for t in trials})} layers, was {before}"
         )

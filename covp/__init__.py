@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from covp.codegen.compile import compile
     from covp.errors import (
         AcceleratorError,
         CapacityError,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         ToolchainError,
         UsageError,
     )
+    from covp.evaluation.builder import compile
     from covp.models import load_model
     from covp.platform_file import Platform, load_platform
     from covp.program import Program
@@ -51,7 +51,7 @@ _HOMES = {
     "Profile": "covp.runtime.profile",
     "Program": "covp.program",
     "Session": "covp.runtime.session",
-    "compile": "covp.codegen.compile",
+    "compile": "covp.evaluation.builder",
     "load_model": "covp.models",
     "load_platform": "covp.platform_file",
 }

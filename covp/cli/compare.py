@@ -11,7 +11,7 @@ from covp.cli import options
 from covp.cli.output import print_json, print_table, progress
 from covp.cli.platform_table import compare_platforms
 from covp.errors import UsageError
-from covp.evaluation import Comparison, recorded_schedules, survey
+from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.platform_file import load_platform
@@ -108,6 +108,8 @@ def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
     source = first.profile.sources.cycles
     names = " + ".join(accelerators)
     click.echo(f"{first.platform.name} alone and with {names}, {first.toolchain}")
+    schedules = (comparison.alone.build.schedules for comparison in found)
+    click.echo(f"{sum(schedules, ScheduleSource())}")
     columns = [
         "model",
         "instructions alone",

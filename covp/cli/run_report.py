@@ -55,6 +55,7 @@ def _print_headline(result: Evaluation) -> None:
         f"{result.model} on {result.platform.name}{device}, {result.toolchain}"
         + (f"  {note}" if note else "")
     )
+    click.echo(f"{result.build.schedules}")
 
 
 def _print_layers(result: Evaluation, profile: bool) -> None:

@@ -23,9 +23,9 @@ from covp.graph.graph import Graph
 from covp.models import load_model
 from covp.platform_file import Platform, load_platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Cost, Objective
+from covp.tune.records import Cost, Objective, trial_file
 from covp.tune.search import Strategy
-from covp.tune.tuner import LayerResult, Options, Progress, trial_file
+from covp.tune.tuner import LayerResult, Options, Progress
 from covp.tune.tuner import tune as search
 
 
@@ -87,7 +87,7 @@ def tune(
         device=device,
     )
     found = _search(graph, board, toolchain, wanted)
-    records = trial_file(board, get_toolchain(toolchain, board.core).version)
+    records = trial_file(board.core, get_toolchain(toolchain, board.core).version)
     if as_json:
         print_json(
             {

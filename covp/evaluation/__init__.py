@@ -11,16 +11,18 @@ from covp.evaluation.rejected import RejectedLayer, rejected_layers
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner, evaluate, run
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import recorded_schedules
+from covp.evaluation.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
 from covp.evaluation.survey import Trial, survey
 
 __all__ = [
     "Build",
     "Comparison",
     "Evaluation",
+    "RecordedSchedules",
     "RejectedLayer",
     "Runner",
     "Sample",
+    "ScheduleSource",
     "Trial",
     "build",
     "compare",

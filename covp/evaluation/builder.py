@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.codegen.compile import ScheduleChoice, compile
+from covp.codegen.compile import compile as generate
+from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
-from covp.graph.graph import Graph
-from covp.platform_file import Platform
+from covp.evaluation.schedules import (
+    UNTUNED,
+    RecordedSchedules,
+    Schedules,
+    ScheduleSource,
+    recorded_schedules,
+)
+from covp.graph.graph import Graph, Op
+from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
+from covp.tune.records import Trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +33,13 @@ class Build:
         program: what was compiled.
         accelerators: as they were requested.
         toolchain: that compiles its C, "zig" or "gcc".
+        schedules: where the layers' schedules come from.
     """
 
     program: Program
     accelerators: tuple[str, ...]
     toolchain: str
+    schedules: ScheduleSource = UNTUNED
 
     @property
     def graph(self) -> Graph:
@@ -72,13 +83,68 @@ class Build:
             return session.memory()
 
 
+@dataclass(frozen=True)
+class _Noted:
+    """Recorded schedules; each that is taken is noted in ``used``."""
+
+    schedules: RecordedSchedules
+    used: list[tuple[Op, Trial]]
+
+    def __call__(self, op: Op) -> Schedule | None:
+        trial = self.schedules.trial(op)
+        if trial is None:
+            return None
+        self.used.append((op, trial))
+        return Schedule.parse(trial.schedule)
+
+
+def compile(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    allow_unused: bool = False,
+    schedules: Schedules = "recorded",
+    toolchain: str = "zig",
+) -> Program:
+    """Compile a model ahead of time for a platform, as the command line does.
+
+    Args:
+        model: a graph, a zoo name or the path of a model file.
+        platform: a platform, its name or the path of its YAML file.
+        accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
+            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. A layer
+            that several accept goes to the one with the smallest estimate of its cycles, or to the
+            first of them where one does not estimate.
+        allow_unused: whether an accelerator may end up without any layer; else that is an error.
+        schedules: of the layers on the core. "recorded": the fastest of the tuner's records, those
+            that come with covp and those of this machine, see
+            `covp.evaluation.recorded_schedules` for other choices. None: the kernels' own choice.
+            A function: gives the schedule of an operator, or None for the kernel's own choice.
+        toolchain: "zig" or "gcc", whose records count first. It compiles nothing here: that is the
+            session's.
+
+    Raises:
+        ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
+    """
+    made = build(
+        model,
+        platform,
+        accelerators,
+        toolchain=toolchain,
+        schedules=schedules,
+        allow_unused=allow_unused,
+    )
+    return made.program
+
+
 def build(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
     *,
     toolchain: str = "zig",
-    schedules: ScheduleChoice | None = None,
+    schedules: Schedules = "recorded",
     allow_unused: bool = False,
     require_offload: Sequence[str] = (),
 ) -> Build:
@@ -94,11 +160,16 @@ def build(
         AcceleratorError: a layer of ``require_offload`` runs on the core.
         ModelError, PlatformError, UsageError: with one line each.
     """
-    program = compile(model, platform, accelerators, allow_unused=allow_unused, schedules=schedules)
+    platform = load_platform(platform)
+    if schedules == "recorded":
+        schedules = recorded_schedules(platform, toolchain)
+    used: list[tuple[Op, Trial]] = []
+    choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
+    program = generate(model, platform, accelerators, allow_unused=allow_unused, schedules=choice)
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
-    return Build(program, names, toolchain)
+    return Build(program, names, toolchain, ScheduleSource.of(used))
 
 
 def _demand_offload(program: Program, kind: str) -> None:

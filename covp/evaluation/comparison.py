@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.codegen.compile import ScheduleChoice
 from covp.evaluation.builder import build
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import Schedules, recorded_schedules
 from covp.graph.graph import Graph
 from covp.html_table import html_table
-from covp.platform_file import Platform
+from covp.platform_file import Platform, load_platform
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def compare(
     accelerators: Sequence[str | AcceleratorBackend],
     *,
     toolchain: str = "zig",
-    schedules: ScheduleChoice | None = None,
+    schedules: Schedules = "recorded",
     device: str = "virtual",
     seed: int = 0,
     starts: Callable[[str], None] = lambda what: None,
@@ -104,6 +104,9 @@ def compare(
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
+    platform = load_platform(platform)
+    if schedules == "recorded":
+        schedules = recorded_schedules(platform, toolchain, device=device)
     offloading = build(
         model, platform, accelerators, toolchain=toolchain, schedules=schedules, allow_unused=True
     )

@@ -2,10 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from covp.codegen.compile import ScheduleChoice
+from covp.codegen.schedule import Schedule
+from covp.errors import ToolchainError
+from covp.graph.graph import Op
 from covp.platform_file import Platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Objective, Records
+from covp.tune.records import Objective, Records, Trial, layer_key
+
+Schedules = ScheduleChoice | Literal["recorded"] | None
+"""Where schedules come from: a function of one's own, the tuner's records, or the kernels alone."""
+
+
+@dataclass(frozen=True)
+class RecordedSchedules:
+    """Gives the best recorded schedule of each operator, see `covp.tune.records.Records.groups`.
+
+    Attributes:
+        records: opened once; what is tuned meanwhile in another process changes nothing.
+        platform: whose core the schedules are for.
+        compiler: name and version; records of others stand in where there are none of it.
+        optimize, device, max_scratch: as for `recorded_schedules`.
+    """
+
+    records: Records
+    platform: Platform
+    compiler: str
+    optimize: Objective = "speed"
+    device: str = "virtual"
+    max_scratch: int | None = None
+
+    def __call__(self, op: Op) -> Schedule | None:
+        """The schedule of `trial`."""
+        trial = self.trial(op)
+        return None if trial is None else Schedule.parse(trial.schedule)
+
+    def trial(self, op: Op) -> Trial | None:
+        """The record that an operator's schedule comes from."""
+        return self.records.find(
+            op, self.platform.core, self.compiler, self.optimize, self.device, self.max_scratch
+        )
 
 
 def recorded_schedules(
@@ -14,22 +54,74 @@ def recorded_schedules(
     optimize: Objective = "speed",
     device: str = "virtual",
     max_scratch: int | None = None,
-) -> ScheduleChoice:
-    """The best recorded schedule of each operator. The records are read once, here.
+) -> RecordedSchedules:
+    """The best recorded schedule of each operator. The records are read once per process.
 
     Args:
         platform: whose core the schedules are for.
-        toolchain: "zig" or "gcc"; records are of one compiler.
+        toolchain: "zig" or "gcc"; its records count before those of the other, the nearest version
+            first.
         optimize: which of the tuned schedules to take.
         device: as for `Session`; trials on that kind of device count first.
         max_scratch: bytes of working memory that a layer's schedule may take; None for no limit.
             A layer without such a record gets the kernel's own choice, whatever that takes.
 
     Raises:
-        ToolchainError: the toolchain is not installed.
         CovpError: a file of records is damaged.
     """
-    kind = device.partition(":")[0]
+    try:
+        compiler = get_toolchain(toolchain, platform.core).version
+    except ToolchainError:
+        # C can be generated where no compiler is installed
+        compiler = toolchain
     records = Records.available()
-    compiler = get_toolchain(toolchain, platform.core).version
-    return lambda op: records.schedule(op, platform.core, compiler, optimize, kind, max_scratch)
+    records.open(platform.core.name, platform.core.like)
+    kind = device.partition(":")[0]
+    return RecordedSchedules(records, platform, compiler, optimize, kind, max_scratch)
+
+
+@dataclass(frozen=True)
+class ScheduleSource:
+    """Where the schedules of a build come from.
+
+    Attributes:
+        layers: number of layers whose schedule was tuned.
+        compilers: with which they were tuned, such as "zig 0.17.0".
+        cores: on which they were tuned.
+        other_weights: number of layers whose schedule was tuned for other weights.
+    """
+
+    layers: int = 0
+    compilers: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
+    other_weights: int = 0
+
+    @staticmethod
+    def of(used: Sequence[tuple[Op, Trial]]) -> ScheduleSource:
+        """Of the operators of a build and the records that their schedules come from."""
+        trials = [trial for _, trial in used]
+        return ScheduleSource(
+            len(trials),
+            tuple(sorted({trial.compiler for trial in trials})),
+            tuple(sorted({trial.core for trial in trials})),
+            sum(layer_key(op) != trial.layer for op, trial in used),
+        )
+
+    def __add__(self, other: ScheduleSource) -> ScheduleSource:
+        return ScheduleSource(
+            self.layers + other.layers,
+            tuple(sorted({*self.compilers, *other.compilers})),
+            tuple(sorted({*self.cores, *other.cores})),
+            self.other_weights + other.other_weights,
+        )
+
+    def __str__(self) -> str:
+        if not self.layers:
+            return "no tuned schedules"
+        text = f"schedules tuned with {', '.join(self.compilers)}"
+        if self.other_weights:
+            text += f" (for other weights: {self.other_weights} of {self.layers})"
+        return text
+
+
+UNTUNED = ScheduleSource()

@@ -22,7 +22,7 @@ from covp.runtime.module import Function
 from covp.runtime.profile import Cost
 from covp.runtime.session import Session
 from covp.runtime.tensor import DeviceTensor
-from covp.tune.records import VERSION, Trial, layer_key
+from covp.tune.records import VERSION, Trial, layer_key, structure_key
 
 _FUNCTION = "layer"
 _FLAGS = ("-fno-strict-aliasing",)
@@ -96,6 +96,7 @@ class ScheduleBench:
             exact=exact,
             device=self.device_kind,
             nanoseconds=None if cost.seconds is None else round(cost.seconds * 1e9),
+            structure=structure_key(code.op),
         )
 
     def _cost(self, layer: Function, tensors: Sequence[DeviceTensor]) -> Cost:

@@ -1,113 +1,103 @@
 """Trials on disk: what each schedule of a layer costs, on a core, with a compiler.
 
 One JSON object per line, only ever appended: a search that is interrupted keeps what it has, and
-continues where it stopped. Files can be shared; those in ``covp/tune/shipped`` come with covp.
+continues where it stopped. Files can be shared; `covp.tune.shipped` has those that come with covp.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from importlib.resources import files
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import msgspec
-import numpy as np
 
-from covp.cache import cache_dir, content_key
+import covp.codegen.kernels  # noqa: F401  (they register their schedules)
+from covp.cache import cache_dir
+from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
+from covp.cores import CORES, Core
 from covp.errors import CovpError
-from covp.graph.graph import Op, Tensor
+from covp.graph.graph import Op
+from covp.tune.compilers import by_distance
+from covp.tune.keys import layer_key, structure_key
+from covp.tune.shipped import FOLDER, file_name, read_shipped
+from covp.tune.trial import VERSION, Cost, Objective, Trial, best_of, pareto_front
 
-Objective = Literal["speed", "balanced", "size"]
-Cost = Literal["instructions", "cycles", "time"]
-VERSION = 3
-"""Of the kernels: a change of what a schedule means makes old trials invalid."""
+__all__ = [
+    "VERSION",
+    "Cost",
+    "Objective",
+    "Records",
+    "Trial",
+    "append_trials",
+    "best_of",
+    "layer_key",
+    "own_folder",
+    "pareto_front",
+    "read_trials",
+    "structure_key",
+    "trial_file",
+]
 
-_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One schedule, measured.
-
-    Attributes:
-        layer: `layer_key` of the operator.
-        core: name of the core.
-        compiler: name and version.
-        version: `VERSION` when it was measured.
-        schedule: as text.
-        instructions: retired, exact, including the few that call the layer; None on devices that do
-            not count.
-        cycles: estimated, or measured on hardware; None where neither is possible.
-        flash_bytes: code and constants of the layer.
-        scratch_bytes: working memory in the arena.
-        exact: whether the output matches the reference; a trial where it does not never wins.
-        device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
-        nanoseconds: run time, measured; None where the device cannot tell.
-    """
-
-    layer: str
-    core: str
-    compiler: str
-    version: int
-    schedule: str
-    instructions: int | None
-    cycles: int | None
-    flash_bytes: int
-    scratch_bytes: int
-    exact: bool
-    device: str = "virtual"
-    nanoseconds: int | None = None
-
-    def score(self, objective: Objective, cost: Cost = "instructions") -> float:
-        """What a search makes small: cost times flash to the power of the objective's weight.
-
-        Where that cost is not known, another one is; all trials of a device know the same.
-        """
-        costs = {
-            "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
-        }  # fmt: skip
-        known = [value for value in (costs[cost], *costs.values()) if value is not None]
-        if not known:
-            return float("inf")
-        return float(known[0] * self.flash_bytes ** _SIZE_WEIGHT[objective])
-
-
-_decoder = msgspec.json.Decoder(Trial)
+_Group = dict[str, dict[tuple[str, str], Trial]]
+"""By compiler, then by layer and schedule."""
 
 
 class Records:
-    """The trials of some files, found by layer, core, compiler and kind of device."""
+    """The trials of some files, found by layer, core, compiler and kind of device.
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._trials: dict[tuple[str, str, str, str], dict[str, Trial]] = {}
-        for path in paths:
-            for trial in read_trials(path):
-                self.add(trial)
+    A file whose name begins with a core's, as those of covp do, is read when trials of that core
+    are first looked for, and never again.
+
+    Args:
+        paths: files with one trial per line.
+        shipped: files of `covp.tune.shipped`, which count less than trials of the same schedule in
+            ``paths``.
+    """
+
+    def __init__(self, paths: Iterable[Path], shipped: Iterable[Path] = ()) -> None:
+        self._unread = [(path, read_shipped) for path in shipped]
+        self._unread += [(path, read_trials) for path in paths]
+        # by core, device and layer_key or structure_key
+        self._groups: dict[tuple[str, str, str], _Group] = {}
 
     @staticmethod
     def available() -> Records:
-        """What comes with covp and what `covp tune` found on this machine."""
-        shipped = Path(str(files("covp.tune") / "shipped"))
-        return Records([*sorted(shipped.glob("*.jsonl")), *sorted(own_folder().glob("*.jsonl"))])
+        """What comes with covp and what `covp tune` found on this machine.
+
+        Opened once per process, so that a search elsewhere does not change figures half-way.
+        """
+        return _opened(own_folder())
+
+    def open(self, *cores: str) -> None:
+        """Read the files of these cores now; without arguments, all."""
+        wanted = [e for e in self._unread if not cores or _core_of(e[0]) in {*cores, ""}]
+        self._unread = [entry for entry in self._unread if entry not in wanted]
+        for path, read in wanted:
+            for trial in read(path):
+                self.add(trial)
 
     def add(self, trial: Trial) -> None:
         """Keep a trial; a later one of the same schedule replaces it."""
-        if trial.version == VERSION:
-            key = trial.layer, trial.core, trial.compiler, trial.device
-            self._trials.setdefault(key, {})[trial.schedule] = trial
+        if trial.version != VERSION:
+            return
+        for key in filter(None, (trial.layer, trial.structure)):
+            group = self._groups.setdefault((trial.core, trial.device, key), {})
+            group.setdefault(trial.compiler, {})[trial.layer, trial.schedule] = trial
 
     def layers(self) -> list[tuple[str, str, str]]:
         """(layer, core, compiler) of all that is known."""
-        return list(dict.fromkeys(key[:3] for key in self._trials))
+        self.open()
+        found = (t for group in self._groups.values() for of in group.values() for t in of.values())
+        return list(dict.fromkeys((t.layer, t.core, t.compiler) for t in found))
 
     def trials(self, layer: str, core: str, compiler: str, device: str = "virtual") -> list[Trial]:
         """All trials of a layer."""
-        return list(self._trials.get((layer, core, compiler, device), {}).values())
+        self.open(core)
+        return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
 
     def best(
         self,
@@ -123,6 +113,56 @@ class Records:
         trials = self.trials(layer, core, compiler, device)
         return best_of(trials, objective, cost, max_scratch)
 
+    def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
+        """The trials that an operator's layer can use, the most telling group first.
+
+        A schedule is a choice that stays valid; only its cost ages. What was measured on that kind
+        of device counts first, then what the virtual one says, then what is known of the core that
+        this one is like; of each, trials of this compiler, then of its nearest version, then of
+        another compiler. Layers with other weights follow in the same order, as far as this layer
+        can take their schedules.
+        """
+        self.open(core.name, core.like)
+        places = list(dict.fromkeys(_places(core, device)))
+        for name, kind in places:
+            yield from self._by_compiler(name, kind, layer_key(op), compiler)
+        known = structure_key(op)
+        if any((*place, known) in self._groups for place in places):
+            valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+            for name, kind in places:
+                for trials in self._by_compiler(name, kind, known, compiler):
+                    yield [trial for trial in trials if trial.schedule in valid]
+
+    def _by_compiler(self, core: str, kind: str, key: str, compiler: str) -> Iterator[list[Trial]]:
+        group = self._groups.get((core, kind, key), {})
+        for known in by_distance(compiler, group):
+            yield list(group[known].values())
+
+    def find(
+        self,
+        op: Op,
+        core: Core,
+        compiler: str,
+        objective: Objective = "speed",
+        device: str = "virtual",
+        max_scratch: int | None = None,
+    ) -> Trial | None:
+        """The best trial of the first of an operator's `groups` that has a usable one.
+
+        Args:
+            compiler: name and version, e.g. "zig 0.17.0".
+            device: the kind, such as "virtual" or "host".
+            max_scratch: bytes of working memory at most; None for no limit.
+
+        Returns:
+            The trial, whose schedule fits the layer; None where nothing is known of it.
+        """
+        for trials in self.groups(op, core, compiler, device):
+            best = best_of(trials, objective, max_scratch=max_scratch)
+            if best is not None:
+                return best
+        return None
+
     def schedule(
         self,
         op: Op,
@@ -132,52 +172,34 @@ class Records:
         device: str = "virtual",
         max_scratch: int | None = None,
     ) -> Schedule | None:
-        """The best schedule of an operator, None where nothing is known of it.
-
-        What was measured on that kind of device counts first, then what the virtual one says, then
-        what is known of the core that this one is like.
-        """
-        if not self._trials:
-            return None
-        key = layer_key(op)
-        for name, kind in ((core.name, device), (core.name, "virtual"), (core.like, "virtual")):
-            found = self.best(key, name, compiler, objective, device=kind, max_scratch=max_scratch)
-            if found is not None:
-                return Schedule.parse(found.schedule)
-        return None
+        """The schedule of the trial that `find` finds, None where it finds none."""
+        trial = self.find(op, core, compiler, objective, device, max_scratch)
+        return None if trial is None else Schedule.parse(trial.schedule)
 
 
-def best_of(
-    trials: Iterable[Trial],
-    objective: Objective = "speed",
-    cost: Cost = "instructions",
-    max_scratch: int | None = None,
-) -> Trial | None:
-    """The exact trial with the smallest score, then flash, of those with no more scratch memory.
-
-    None where there is none.
-    """
-    fitting = [
-        trial
-        for trial in trials
-        if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
-    ]
-    return min(fitting, key=lambda t: (t.score(objective, cost), t.flash_bytes), default=None)
+def _places(core: Core, device: str) -> list[tuple[str, str]]:
+    """Core and kind of device of the trials that count, the most telling first."""
+    return [(core.name, device), (core.name, "virtual"), (core.like, "virtual")]
 
 
-def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
-    """The exact trials that no other beats in speed and flash, fastest first."""
-    best: list[Trial] = []
-    exact = [trial for trial in trials if trial.exact]
-    for trial in sorted(exact, key=lambda t: (t.score("speed"), t.flash_bytes)):
-        if not best or trial.flash_bytes < best[-1].flash_bytes:
-            best.append(trial)
-    return best
+def _core_of(path: Path) -> str:
+    """The core whose trials a file's name promises, "" where it promises nothing."""
+    return max((name for name in CORES if path.name.startswith(f"{name}-")), key=len, default="")
+
+
+@lru_cache
+def _opened(own: Path) -> Records:
+    return Records(sorted(own.glob("*.jsonl")), sorted(FOLDER.glob("*.jsonl")))
 
 
 def own_folder() -> Path:
     """Where `covp tune` keeps its trials."""
     return cache_dir("records")
+
+
+def trial_file(core: Core, compiler: str) -> Path:
+    """The file of this machine's trials of a core and a compiler, e.g. "zig 0.17.0"."""
+    return own_folder() / file_name(core.name, compiler)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -217,21 +239,4 @@ def append_trials(path: Path, trials: Iterable[Trial]) -> None:
         stream.write(text.encode())
 
 
-def layer_key(op: Op) -> str:
-    """A hash of all that a kernel is generated from: kind, shapes, constants, quantization."""
-    parts: list[str | bytes] = [op.kind, repr(op.attributes)]
-    for tensor in (*op.inputs, *op.outputs):
-        parts += _tensor_parts(tensor)
-    return content_key(*parts)
-
-
-def _tensor_parts(tensor: Tensor | None) -> list[str | bytes]:
-    if tensor is None:
-        return ["none"]
-    parts: list[str | bytes] = [str(tensor.shape), tensor.dtype.name]
-    if tensor.quantization is not None:
-        parts.append(np.asarray(tensor.quantization.scale).tobytes())
-        parts.append(np.asarray(tensor.quantization.zero_point).tobytes())
-    if tensor.data is not None:
-        parts.append(np.ascontiguousarray(tensor.data).tobytes())
-    return parts
+_decoder = msgspec.json.Decoder(Trial)

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
+from typing import get_args
 
 from covp.codegen.intrinsics import DotProduct, dot_products, register
 from covp.codegen.layer import KernelRequest, schedules
@@ -26,7 +26,7 @@ from covp.tune.records import (
     append_trials,
     best_of,
     layer_key,
-    own_folder,
+    trial_file,
 )
 from covp.tune.search import Search, Strategy, make_search
 
@@ -145,11 +145,6 @@ def tune(
         return tuner.layers(list(_distinct(run_passes(graph), platform)))
 
 
-def trial_file(platform: Platform, compiler: str) -> Path:
-    """The file of the trials of a platform's core and a compiler, e.g. "zig 0.17.0"."""
-    return own_folder() / f"{platform.core.name}-{compiler.replace(' ', '-')}.jsonl"
-
-
 def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:
     seen = set()
     for op in graph.ops:
@@ -174,7 +169,7 @@ class _Tuner:
         self.options = options
         self.report = report
         self.compiler = get_toolchain(toolchain, platform.core).version
-        self.file = trial_file(platform, self.compiler)
+        self.file = trial_file(platform.core, self.compiler)
         self.records = records
         self.end = None if options.seconds is None else monotonic() + options.seconds
         self.layer_end: float | None = None
@@ -231,12 +226,13 @@ class _Tuner:
     def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
         running: dict[Future[Trial | None], Schedule] = {}
         started = tried = 0
+        first = self._taken_over(op)
         while True:
             while started < planned and len(running) < self.jobs and not self._late():
-                proposed = search.propose(1)
+                proposed, first = first[:1] or search.propose(1), first[1:]
                 if not proposed:
                     started = planned
-                elif str(proposed[0]) not in known:
+                elif str(proposed[0]) not in known and proposed[0] not in running.values():
                     running[self.pool.submit(_measure, op, proposed[0])] = proposed[0]
                     started += 1
             if not running:
@@ -250,6 +246,27 @@ class _Tuner:
                     append_trials(self.file, [trial])
                 search.learn(schedule, self._score(trial))
                 self.report(Progress(op.name, tried, planned, self.total, self._best(op)))
+
+    def _taken_over(self, op: Op) -> list[Schedule]:
+        """What builds take from other compilers, cores and weights: measured before all others.
+
+        The default comes second, to compare with. Without such trials the list is empty.
+        """
+        core, wanted = self.platform.core, self.options
+        points = self._points(op)
+        for trials in self.records.groups(op, core, self.compiler, wanted.device_kind):
+            objectives = dict.fromkeys([wanted.objective, *get_args(Objective)])
+            best = [best_of(trials, each, max_scratch=wanted.max_scratch) for each in objectives]
+            found = dict.fromkeys(Schedule.parse(t.schedule) for t in best if t is not None)
+            fitting = [schedule for schedule in found if schedule in points]
+            if fitting and not self._is_own(trials[0], op):
+                return list(dict.fromkeys([fitting[0], points[0], *fitting[1:]]))
+        return []
+
+    def _is_own(self, trial: Trial, op: Op) -> bool:
+        """Whether a trial is of this layer, core, compiler and kind of device."""
+        own = layer_key(op), self.platform.core.name, self.compiler, self.options.device_kind
+        return (trial.layer, trial.core, trial.compiler, trial.device) == own
 
     def _best(self, op: Op) -> Trial | None:
         wanted = self.options

@@ -37,6 +37,13 @@ class Output(msgspec.Struct):
     data: list[int | float]
 
 
+class Schedules(msgspec.Struct):
+    layers: Count
+    compilers: list[str]
+    cores: list[str]
+    other_weights: Count
+
+
 class Run(msgspec.Struct):
     schema: Literal["covp.run/1"]
     model: str
@@ -44,6 +51,7 @@ class Run(msgspec.Struct):
     device: str
     toolchain: str
     accelerators: list[str]
+    schedules: Schedules
     instructions: Count
     cycles: Count | None
     seconds: Seconds | None

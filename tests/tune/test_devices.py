@@ -20,8 +20,7 @@ from .test_single_operators import convolution
 @pytest.fixture(autouse=True)
 def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a whole cache: zig would build its C library for the host anew."""
-    for module in ("records", "tuner"):
-        monkeypatch.setattr(f"covp.tune.{module}.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
 
 
 def test_host_by_its_run_time() -> None:

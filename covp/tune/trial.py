@@ -1,0 +1,91 @@
+"""`Trial`: one schedule of a layer, measured, and which of several is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Objective = Literal["speed", "balanced", "size"]
+Cost = Literal["instructions", "cycles", "time"]
+VERSION = 3
+"""Of the kernels: a change of what a schedule means makes old trials invalid."""
+
+_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One schedule, measured.
+
+    Attributes:
+        layer: `layer_key` of the operator.
+        core: name of the core.
+        compiler: name and version.
+        version: `VERSION` when it was measured.
+        schedule: as text.
+        instructions: retired, exact, including the few that call the layer; None on devices that do
+            not count.
+        cycles: estimated, or measured on hardware; None where neither is possible.
+        flash_bytes: code and constants of the layer.
+        scratch_bytes: working memory in the arena.
+        exact: whether the output matches the reference; a trial where it does not never wins.
+        device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
+        nanoseconds: run time, measured; None where the device cannot tell.
+        structure: `structure_key` of the operator; "" in trials of older files.
+    """
+
+    layer: str
+    core: str
+    compiler: str
+    version: int
+    schedule: str
+    instructions: int | None
+    cycles: int | None
+    flash_bytes: int
+    scratch_bytes: int
+    exact: bool
+    device: str = "virtual"
+    nanoseconds: int | None = None
+    structure: str = ""
+
+    def score(self, objective: Objective, cost: Cost = "instructions") -> float:
+        """What a search makes small: cost times flash to the power of the objective's weight.
+
+        Where that cost is not known, another one is; all trials of a device know the same.
+        """
+        costs = {
+            "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
+        }  # fmt: skip
+        known = [value for value in (costs[cost], *costs.values()) if value is not None]
+        if not known:
+            return float("inf")
+        return float(known[0] * self.flash_bytes ** _SIZE_WEIGHT[objective])
+
+
+def best_of(
+    trials: Iterable[Trial],
+    objective: Objective = "speed",
+    cost: Cost = "instructions",
+    max_scratch: int | None = None,
+) -> Trial | None:
+    """The exact trial with the smallest score, then flash, of those with no more scratch memory.
+
+    None where there is none.
+    """
+    fitting = [
+        trial
+        for trial in trials
+        if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
+    ]
+    return min(fitting, key=lambda t: (t.score(objective, cost), t.flash_bytes), default=None)
+
+
+def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
+    """The exact trials that no other beats in speed and flash, fastest first."""
+    best: list[Trial] = []
+    exact = [trial for trial in trials if trial.exact]
+    for trial in sorted(exact, key=lambda t: (t.score("speed"), t.flash_bytes)):
+        if not best or trial.flash_bytes < best[-1].flash_bytes:
+            best.append(trial)
+    return best
