@@ -46,12 +46,28 @@ class ToolchainError(CovpError):
 
 
 class CapacityError(CovpError):
-    """Something does not fit; ``needed`` and ``available`` are bytes."""
+    """Something does not fit.
 
-    def __init__(self, message: str, needed: int, available: int) -> None:
+    Attributes:
+        needed: bytes in one piece.
+        available: bytes of the largest free piece.
+        kind: of the memory that is too small, "flash" or "ram"; None where it is no region.
+        sections: of an image, name to bytes; empty for anything else.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        needed: int,
+        available: int,
+        kind: Literal["flash", "ram"] | None = None,
+        sections: Mapping[str, int] | None = None,
+    ) -> None:
         super().__init__(message)
         self.needed = needed
         self.available = available
+        self.kind = kind
+        self.sections = dict(sections or {})
 
 
 class AcceleratorError(CovpError):

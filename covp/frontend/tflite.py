@@ -105,6 +105,7 @@ class _Reader:
     def __init__(self, data: bytes, name: str) -> None:
         self.size = len(data)
         self.name = name
+        self.expanded_bytes = 0
         self.model = tflite.Model.GetRootAsModel(data, 0)
         count = self.model.SubgraphsLength()
         if count != 1:
@@ -124,7 +125,7 @@ class _Reader:
         outputs = [self.tensors[i] for i in self._indices(self.subgraph.OutputsAsNumpy())]
         if not inputs or not outputs:
             raise ModelError("has no input or no output")
-        graph = Graph(self.name, inputs, outputs, ops)
+        graph = Graph(self.name, inputs, outputs, ops, expanded_bytes=self.expanded_bytes)
         _check_order(graph)
         return graph
 
@@ -194,7 +195,7 @@ class _Reader:
             inputs.append(None if at == -1 else self.tensors[next(self._indices(np.array([at])))])
         outputs = [self.tensors[i] for i in self._indices(raw.OutputsAsNumpy())]
         op = Op(kind, f"{kind.lower()}_{index}", inputs, outputs, None, index)
-        _widen_weights(op)
+        self.expanded_bytes += _widen_weights(op)
         try:
             options = self._options(raw)
             op.attributes = convert(op, options)
@@ -233,15 +234,19 @@ class _Reader:
         return str(kind)
 
 
-def _widen_weights(op: Op) -> None:
+def _widen_weights(op: Op) -> int:
     """Dynamic-range models: int8 weights under float activations become float32 constants.
 
     TFLM refuses such models; LiteRT quantizes the activations on the fly instead, so that its
     results differ by about 1 % of the range.
+
+    Returns:
+        The bytes by which the constants grew.
     """
+    grown = 0
     source = op.inputs[0] if op.inputs else None
     if source is None or source.dtype != np.float32:
-        return
+        return grown
     for position, tensor in enumerate(op.inputs):
         if tensor is None or tensor.data is None or tensor.dtype != np.int8:
             continue
@@ -253,6 +258,8 @@ def _widen_weights(op: Op) -> None:
         centred = tensor.data.astype(np.float32) - scales.zero_point.reshape(shape)
         data = (centred * scales.scale.reshape(shape)).astype(np.float32)
         op.inputs[position] = Tensor(tensor.name, tensor.shape, np.dtype(np.float32), None, data)
+        grown += data.nbytes - tensor.nbytes
+    return grown
 
 
 def _check(op: Op) -> None:

@@ -121,6 +121,8 @@ class Graph:
         ops: each after the ones whose outputs it reads.
         source: "official", "custom" or "synthetic" for models of the zoo, "file" for those of
             a path, "memory" for a graph that was built in this process.
+        expanded_bytes: by which the constants grew when int8 weights under float activations (a
+            dynamic-range model) became float32.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Graph:
     outputs: list[Tensor]
     ops: list[Op] = field(default_factory=list)
     source: str = "memory"
+    expanded_bytes: int = 0
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor once: inputs first, then in the order of the operators."""

@@ -77,6 +77,7 @@ class LinearAllocator:
             f"{pieces}: {size - largest} bytes too much",
             needed=size,
             available=largest,
+            kind=self.regions[0].kind,
         )
 
     def free(self, block: Block) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.device.base import LowLevelDevice
-from covp.errors import ToolchainError
+from covp.errors import CapacityError, ToolchainError
 from covp.platform_file import Platform
 from covp.runtime.allocator import Block, LinearAllocator
 from covp.runtime.elf import ElfImage
@@ -134,6 +134,9 @@ class ImageMemory:
                 demand = f"{what}: section {name}"
                 blocks[name] = self.of(name).allocate(size, max(alignment, ALIGNMENT), demand)
             yield blocks
+        except CapacityError as error:
+            error.sections = {name: size for name, (size, _) in sizes.items()}
+            raise
         finally:
             for name, block in blocks.items():
                 self.of(name).free(block)

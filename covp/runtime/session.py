@@ -9,11 +9,12 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from covp.device.base import LowLevelDevice
-from covp.errors import ToolchainError, UsageError
+from covp.errors import CapacityError, ToolchainError, UsageError
 from covp.platform_file import Platform
 from covp.program import AcceleratorInstance, Program
 from covp.runtime.accelerators import attach_accelerator, detach_accelerator
 from covp.runtime.allocator import RegionUse
+from covp.runtime.capacity import advised
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
@@ -123,7 +124,8 @@ class Session(Resident):
 
         Raises:
             ToolchainError: its C does not compile or link.
-            CapacityError: a section does not fit; nothing was written then.
+            CapacityError: a section does not fit; nothing was written then. The text says which
+                region is too small, by how much, and what may help.
             UsageError: it was compiled for another platform, or an address of its accelerators is
                 taken by another.
         """
@@ -142,7 +144,10 @@ class Session(Resident):
         if hosted:
             keep += [layer.function for layer in program.layers]
             keep += filter(None, [program.startup_function])
-        image = self._link(objects, program.name, keep)
+        try:
+            image = self._link(objects, program.name, keep)
+        except CapacityError as error:
+            raise advised(error, program) from None
         try:
             for accelerator in program.accelerators:
                 self._attach(accelerator)
