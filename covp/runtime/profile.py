@@ -177,10 +177,15 @@ class Profile:
 
 
 def _record(entry: LayerProfile) -> dict[str, Any]:
-    names = ("index", "name", "op", "target", "macs", "schedule")
+    layer = entry.layer
     parts = asdict(entry.offload) if entry.offload else dict.fromkeys(_OFFLOAD)
     return {
-        **{name: getattr(entry.layer, name) for name in names},
+        "index": layer.index,
+        "name": layer.name,
+        "op": layer.op,
+        "target": layer.target,
+        "macs": layer.macs,
+        "schedule": layer.schedule,
         "instructions": entry.instructions,
         "cycles": entry.cycles,
         **{f"offload_{name}": value for name, value in parts.items()},
@@ -214,5 +219,5 @@ class MemoryUse:
     tensor_bytes: int
 
     def _repr_html_(self) -> str:
-        rows = [(f.name.removesuffix("_bytes"), f"{getattr(self, f.name):,}") for f in fields(self)]
+        rows = [(name.removesuffix("_bytes"), f"{size:,}") for name, size in asdict(self).items()]
         return html_table(("memory", "bytes"), rows)

@@ -77,11 +77,12 @@ LETTERS = {
 
 
 def misa_of(device: VirtualDevice) -> int:
-    module = DebugModule(DebugTarget(device))
-    module.write(0x10, 1)  # dmcontrol.dmactive
-    module.write(0x10, 1 << 31 | 1)  # haltreq
-    module.write(0x17, 2 << 20 | 1 << 17 | 0x301)  # read a 32-bit register to data0
-    return module.read(0x04)
+    with DebugTarget(device) as target:
+        module = DebugModule(target)
+        module.write(0x10, 1)  # dmcontrol.dmactive
+        module.write(0x10, 1 << 31 | 1)  # haltreq
+        module.write(0x17, 2 << 20 | 1 << 17 | 0x301)  # read a 32-bit register to data0
+        return module.read(0x04)
 
 
 def test_misa() -> None:
