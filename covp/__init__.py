@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import covp.renamed  # noqa: F401  (finds modules by their old names)
+
 if TYPE_CHECKING:
     from covp.errors import (
         AcceleratorError,

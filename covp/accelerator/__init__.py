@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from covp.renamed import new_name
+
 if TYPE_CHECKING:
     from covp.accelerator.backend import AcceleratorBackend
     from covp.accelerator.call import (
@@ -73,6 +75,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    name = new_name(name, "covp.accelerator") or name
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

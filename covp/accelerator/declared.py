@@ -77,6 +77,8 @@ class Accelerator(AcceleratorBackend):
             raise TypeError(f"operators must be a tuple: ({cls.operators!r},)")
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
+        if "work" in vars(cls):  # the hook's name and form in version 0.1
+            cls.timing = _timing_by_work  # type: ignore[assignment]
 
     def registers(self, layer: Any) -> Mapping[str, Any]:
         """The values of the job's numbers and tables for a layer; tables as arrays, None for none.
@@ -302,3 +304,9 @@ class Accelerator(AcceleratorBackend):
 
 def _table_word(operand: Operand, table: NDArray[Any] | None) -> int | Constant:
     return 0 if table is None else Constant(operand.name.lower(), table)
+
+
+def _timing_by_work(unit: Any, job: Any, nbytes: int) -> JobTiming:
+    """`Accelerator.timing` of a class that overrides ``work(job, nbytes, port)`` instead."""
+    timing: JobTiming = unit.work(job, nbytes, unit.unit_timing().port)
+    return timing

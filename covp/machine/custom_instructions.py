@@ -14,6 +14,7 @@ from covp.cores import Core
 from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.bus import Memory
 from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.custom_instruction import InstructionUnit as InstructionUnit  # its old place
 from covp.machine.counter import Counter
 from covp.machine.custom_unit import CustomUnit
 from covp.machine.register_file import find_registers

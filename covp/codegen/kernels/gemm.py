@@ -166,7 +166,7 @@ class Gemm:
         if dot.accumulators and instruction is not None and instruction.of_accumulator:
             multiplier, packed_scale = constants
             return instruction.of_accumulator.format(
-                number=total, multiplier=multiplier, packed_scale=packed_scale
+                number=total, multiplier=multiplier, packed_scale=packed_scale, how=packed_scale
             )
         value = dot.read.format(number=total) if dot.accumulators else total
         return f"requantize({', '.join([value, *constants])})"

@@ -229,7 +229,10 @@ class Requantizer:
     def _unit_function(self) -> str:
         assert self.instruction is not None
         result = self.instruction.expression.format(
-            acc="acc", multiplier="multiplier", packed_scale="packed_scale"
+            acc="acc",
+            multiplier="multiplier",
+            packed_scale="packed_scale",
+            how="packed_scale",  # its name in version 0.1
         )
         # not used where the sums lie in the unit's accumulators
         return (
