@@ -33,6 +33,9 @@ _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v,
 # what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
 _FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
 _CONVERTING = frozenset({"DEQUANTIZE", "QUANTIZE"})
+_TYPES = frozenset(map(np.dtype, (np.int8, np.float32, np.int32)))
+# of a model's inputs and outputs, where they are not int8
+_OF_UINT8 = _CONVERTING | {"RESHAPE"}
 # all inputs are data of one type, none says how to move it
 _ALL_ALIKE = frozenset({"ADD", "CONCATENATION", "MUL", "SUB"})
 # what reading a damaged flatbuffer may raise: the accessors trust every offset
@@ -179,7 +182,8 @@ class _Reader:
         zero = parameters.ZeroPointAsNumpy()
         zero_point = np.zeros_like(scale, np.int64) if isinstance(zero, int) else np.array(zero)
         zero_points = np.broadcast_to(zero_point, scale.shape).astype(np.int32)
-        axis = int(parameters.QuantizedDimension()) if scale.size > 1 else 0
+        # biases of old converters state the axis of their weights
+        axis = int(parameters.QuantizedDimension()) if scale.size > 1 and len(shape) > 1 else 0
         if not np.isfinite(scale).all() or (scale <= 0).any():
             raise ModelError(f"tensor {name} has a scale that is not a positive number")
         if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
@@ -265,18 +269,21 @@ def _widen_weights(op: Op) -> int:
 def _check(op: Op) -> None:
     """All that kernels rely on: scales, types, shapes. Raises ModelError where it does not hold."""
     source = op.input(1) if op.kind == "SPLIT" else op.input(0)
+    types = _TYPES | {np.dtype(np.uint8)} if op.kind in _OF_UINT8 else _TYPES
+    for tensor in (source, *op.outputs):
+        _check_supported(tensor, types)
     _check_scales(op)
     _check_same_type(op, source)
-    for tensor in (source, *op.outputs):
-        _check_supported(tensor)
     _check_fixed_output(op)
     _check_shapes(op)
 
 
 def _check_scales(op: Op) -> None:
     for tensor in (*filter(None, op.inputs), *op.outputs):
-        if tensor.dtype == np.int8 and tensor.quantization is None:
-            raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
+        if tensor.dtype in (np.int8, np.uint8) and tensor.quantization is None:
+            raise ModelError(
+                f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model"
+            )
 
 
 def _check_same_type(op: Op, source: Tensor) -> None:
@@ -291,12 +298,12 @@ def _check_same_type(op: Op, source: Tensor) -> None:
             )
 
 
-def _check_supported(tensor: Tensor) -> None:
+def _check_supported(tensor: Tensor, types: frozenset[np.dtype[Any]]) -> None:
     """An activation has one scale, a known type and at least one element."""
     quantization = tensor.quantization
-    if tensor.dtype == np.int8 and quantization is not None and quantization.per_channel:
+    if quantization is not None and quantization.per_channel and tensor.dtype.kind in "iu":
         raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
-    if tensor.dtype not in (np.int8, np.float32, np.int32):
+    if tensor.dtype not in types:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and float32 are supported")
     if 0 in tensor.shape:
         raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")

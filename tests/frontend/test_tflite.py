@@ -268,3 +268,22 @@ def test_a_softmax_over_too_many_values_is_refused() -> None:
     op = Op("SOFTMAX", "op", [x], [y], Softmax(1.0))
     with pytest.raises(ModelError, match=r"operator 0 \(SOFTMAX\): .*4095 are the most"):
         read_tflite(write_tflite(Graph("one", [x], [y], [op])))
+
+
+def test_a_bias_with_the_axis_of_its_weights_is_read() -> None:
+    """As in TFLM's person_detect: quantized_dimension 3 of a tensor of one dimension."""
+    builder = convolution()
+    bias = builder.ops[0].input(2)
+    assert bias.quantization is not None
+    bias.quantization = replace(bias.quantization, axis=3)
+    read = read_tflite(write_tflite(builder.graph(builder.ops[0].output)))
+    found = read.ops[0].input(2).quantization
+    assert found is not None
+    assert found.axis == 0
+    assert found.scale.tolist() == bias.quantization.scale.tolist()
+
+
+def test_uint8_without_a_scale_is_refused() -> None:
+    x = Tensor("x", (4,), np.dtype(np.uint8))
+    with pytest.raises(ModelError, match="tensor x is uint8 without a scale; quantize the model"):
+        read_tflite(written("RESHAPE", x, attributes=None))

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.codegen.compile import compile as compile_model
 from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Conv2D, LeakyRelu, Pad, Padding
+from covp.graph.graph import Tensor
 from covp.graph.reference import run_reference
+from covp.runtime.session import Session
 from covp.testing import (
     ConcatenationCase,
     ConvCase,
@@ -22,6 +25,7 @@ from covp.testing import (
     layers,
     tensors,
 )
+from covp.testing.quantizations import affine
 from covp.testing.tensors import filled
 from covp.zoo.builder import GraphBuilder, single_op_graph
 from covp.zoo.tflite_writer import write_tflite
@@ -190,3 +194,21 @@ def test_a_pad_into_another_zero_point(litert: Any, points: tuple[int, int]) -> 
     read = run_reference(read_tflite(data), [value])[0]
     assert np.array_equal(read, litert(data, [value])[0])
     assert read[0].tolist() == [points[1]] * 4
+
+
+def test_uint8_at_the_ends_of_a_model(litert: Any) -> None:
+    """Two conversions, and a RELU between them."""
+    builder = GraphBuilder("bytes")
+    x = Tensor("x", (1, 256), np.dtype(np.uint8), affine(0.5, 120))
+    builder.inputs.append(x)
+    inside = builder.add("QUANTIZE", x, dtype=np.int8, scale=0.5, zero_point=-8)
+    positive = builder.add("RELU", inside)
+    out = builder.add("QUANTIZE", positive, dtype=np.uint8, scale=0.25, zero_point=3)
+    data = write_tflite(builder.graph(out))
+    value = np.arange(256, dtype=np.uint8).reshape(1, 256)
+    graph = read_tflite(data)
+    wanted = litert(data, [value])[0]
+    assert wanted.dtype == np.uint8
+    assert np.array_equal(run_reference(graph, [value])[0], wanted)
+    with Session("riscv32") as session:
+        assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)

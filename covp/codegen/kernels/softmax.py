@@ -95,7 +95,7 @@ _BODY = Template("""\
             most = input[i] > most ? input[i] : most;
         uint32_t sum = 0;
         for (int32_t i = 0; i < $depth; i++)
-            sum += (uint32_t)($first + $half) >> $bits;
+            sum += ((uint32_t)$first + ${half}u) >> $bits;
         int32_t zeros = 0;
         while (!(sum & 0x80000000u)) {
             sum <<= 1;

@@ -1,0 +1,22 @@
+/* Arm's intrinsics as kernels use them, in portable C: their meaning from the ACLE, for the host. */
+#pragma once
+#include <stdint.h>
+
+static inline int32_t __ssat(int32_t value, unsigned bits)
+{
+    int32_t most = (int32_t)((1u << (bits - 1)) - 1);
+    return value > most ? most : value < -most - 1 ? -most - 1 : value;
+}
+
+/* modulo 2**32, as the instruction */
+static inline int32_t __smlad(int32_t a, int32_t b, int32_t sum)
+{
+    int32_t low = (int16_t)a * (int16_t)b, high = (a >> 16) * (b >> 16);
+    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+}
+
+static inline int32_t __sxtb16(uint32_t word)
+{
+    uint32_t low = (uint16_t)(int8_t)word, high = (uint16_t)(int8_t)(word >> 16);
+    return (int32_t)(low | (high << 16));
+}

@@ -1,0 +1,101 @@
+"""Random layers of every kind, their numbers at extremes, with random schedules.
+
+The generated C of four kinds of cores runs natively under the undefined-behaviour sanitizer, and on
+the emulated cores themselves; results are those of the specification (oracle.py) where that file
+knows the operator, and of covp's reference, which is compared with it and with LiteRT, elsewhere.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import strategies as st
+
+from covp.cores import find_core
+from covp.graph.equality import differences
+from covp.graph.reference import run_reference
+from covp.runtime.session import Session
+from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
+
+from .batch import Ran, run_batch
+from .oracle import oracle
+from .unusual import Unusual, unusual
+
+on_host = pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="the host device needs Linux on x86-64",
+)
+CORES = [find_core(name) for name in ("cortex-m0plus", "cortex-m4f", "cortex-m7f", "rv32imc")]
+PLATFORMS = ["cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32"]
+LAYERS = 25
+
+
+def batches(count: int) -> settings:
+    """So many batches; a failure names its layer, so nothing is shrunk."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate),
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+several = st.lists(unusual(), min_size=LAYERS, max_size=LAYERS)
+
+
+def is_right(ran: Ran) -> None:
+    """The outputs are the specification's and the reference's."""
+    graph, inputs = ran.case.graph(), ran.case.inputs()
+    wanted = run_reference(graph, inputs)
+    specified = oracle(graph.ops[0], inputs)
+    if specified is not None:
+        assert np.array_equal(wanted[0], specified), "the reference is wrong"
+    for got, value in zip(ran.outputs, wanted, strict=True):
+        assert differences(got, value.reshape(got.shape)).size == 0, "wrong outputs"
+
+
+def under_the_sanitizer(cases: list[Unusual]) -> None:
+    with Session("host", device="host", timeout=60) as session:
+        failures = run_batch(session, cases, CORES, UNDEFINED_BEHAVIOUR_FLAGS, is_right)
+    assert not failures, "\n".join(failures)
+
+
+def on_cores(name: str, cases: list[Unusual]) -> None:
+    with Session(name, timeout=60) as session:
+        failures = run_batch(session, cases, [session.platform.core], check=is_right)
+    assert not failures, "\n".join(failures)
+
+
+@on_host
+@batches(6)
+@given(several)
+def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None:
+    under_the_sanitizer(cases)
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+@batches(2)
+@given(several)
+def test_every_core_computes_what_is_specified(name: str, cases: list[Unusual]) -> None:
+    on_cores(name, cases)
+
+
+@pytest.mark.slow
+@on_host
+@batches(80)
+@given(several)
+def test_two_thousand_layers_without_undefined_behaviour(cases: list[Unusual]) -> None:
+    under_the_sanitizer(cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLATFORMS)
+@batches(20)
+@given(several)
+def test_five_hundred_layers_on_every_core(name: str, cases: list[Unusual]) -> None:
+    on_cores(name, cases)
