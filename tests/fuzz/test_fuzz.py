@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import platform
 import sys
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+import covp
 from covp.cores import find_core
 from covp.graph.equality import differences
+from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
+from covp.program import Program
 from covp.runtime.session import Session
+from covp.testing.tensors import Content, filled
 from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 from .batch import Ran, run_batch
@@ -83,6 +90,30 @@ def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None
 @given(several)
 def test_every_core_computes_what_is_specified(name: str, cases: list[Unusual]) -> None:
     on_cores(name, cases)
+
+
+@on_host
+@pytest.mark.parametrize(
+    "name",
+    [
+        "toycar",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("resnet", "kws", "vww", "sww")),
+    ],
+)
+def test_whole_programs_have_no_undefined_behaviour(name: str) -> None:
+    """With the glue between the layers; the extremes of the inputs too."""
+    program = covp.compile(covp.load_model(name), "host")
+    flags = (*program.flags, *UNDEFINED_BEHAVIOUR_FLAGS)
+    with Session("host", device="host", timeout=60) as session:
+        module = session.load(replace(program, flags=flags))
+        for inputs in (random_inputs(program.inputs, 1), *_extremes(program)):
+            got = module.run(*inputs)
+            assert differences(np.asarray(got), program.reference(inputs)[0]).size == 0
+
+
+def _extremes(program: Program) -> list[list[NDArray[Any]]]:
+    contents: tuple[Content, ...] = ("lowest", "highest")
+    return [[filled(tensor, 0, content) for tensor in program.graph.inputs] for content in contents]
 
 
 @pytest.mark.slow
