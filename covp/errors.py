@@ -6,6 +6,7 @@
     ├── UsageError            the call itself is wrong (command line exit status 2)
     ├── ModelError            a model file cannot be read or uses something unsupported
     ├── PlatformError         a platform file is wrong or names what does not exist
+    │   └── UnknownPlatform   no platform of that name; a UsageError too
     ├── ToolchainError        a C compiler failed or is missing
     ├── CapacityError         a program, tensor or stack does not fit the memory
     ├── AcceleratorError      a backend or peripheral broke its contract
@@ -39,6 +40,10 @@ class ModelError(CovpError):
 
 class PlatformError(CovpError):
     """A platform file is wrong; the text names the key and the reason."""
+
+
+class UnknownPlatform(UsageError, PlatformError):
+    """No platform has that name."""
 
 
 class ToolchainError(CovpError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -45,11 +45,24 @@ def export_project(
         The files, relative to the folder.
 
     Raises:
-        UsageError: there is something in the folder.
+        UsageError: there is something in the folder, or it cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror}") from None
+    if taken:
         raise UsageError(f"{folder}: is there already; name a folder that does not exist")
     texts = _texts(program, toolchain, inputs, outputs)
+    try:
+        _write(texts, folder)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None
+    return sorted(map(Path, texts))
+
+
+def _write(texts: Mapping[str, str], folder: Path) -> None:
+    """All files or none."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder("export", folder.parent) as temporary:
         project = Path(temporary) / "project"
@@ -60,7 +73,6 @@ def export_project(
         if folder.exists():
             folder.rmdir()
         shutil.move(project, folder)
-    return sorted(map(Path, texts))
 
 
 def link_project(

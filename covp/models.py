@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp import zoo
+from covp.errors import UsageError
 from covp.frontend import read_model
 from covp.graph.graph import Graph
 from covp.zoo.catalog import CATALOG
@@ -49,7 +50,16 @@ def find_model(spec: str | Path) -> ModelFile:
     Raises:
         UsageError: neither a file nor a name of the zoo; the text suggests near misses.
     """
+    if not isinstance(spec, str | Path):
+        raise UsageError(f"a model is its name in the zoo or a path, not {spec!r:.80}")
     path = Path(spec)
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{spec}: cannot be read as a model: {reason}") from None
     if path.is_file() or path.suffix or len(path.parts) > 1:
         return ModelFile(path.stem, path, "file")
     if path.is_dir() and str(spec) not in CATALOG:

@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from covp.cores import Core, find_core
-from covp.errors import PlatformError, near_misses
+from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
 Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
@@ -181,16 +181,22 @@ def load_platform(name: str | Path | Platform) -> Platform:
     """A platform by name or by the path of its YAML file.
 
     Raises:
-        PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
+        PlatformError: unknown name (an UnknownPlatform), unreadable file, or a wrong key; the text
+            says which.
+        UsageError: not a name, a path or a platform.
     """
     if isinstance(name, Platform):
         return name
+    if not isinstance(name, str | Path):
+        raise UsageError(
+            f"a platform is its name, the path of its file or a Platform, not {name!r:.80}"
+        )
     text = str(name)
     if text.endswith((".yaml", ".yml")) or "/" in text:
         return read_platform(Path(text))
     path = platforms_dir() / f"{text}.yaml"
-    if not path.is_file():
-        raise PlatformError(f"unknown platform {text!r}: {near_misses(text, platform_names())}")
+    if text not in platform_names():
+        raise UnknownPlatform(f"unknown platform {text!r}: {near_misses(text, platform_names())}")
     return read_platform(path)
 
 
@@ -202,7 +208,10 @@ def read_platform(path: Path) -> Platform:
         raise PlatformError(f"{path}: no such platform file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlatformError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise PlatformError(f"{path}: not valid YAML: nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
+        # PyYAML's constructors raise what Python's own do, for "!!float x" or 5000 digits
         reason = " ".join(str(error).split())
         raise PlatformError(f"{path}: not valid YAML: {reason}") from None
     if not isinstance(content, dict):

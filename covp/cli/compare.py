@@ -8,8 +8,9 @@ from functools import partial
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json, print_table, progress
+from covp.cli.output import print_json, progress
 from covp.cli.platform_table import compare_platforms
+from covp.cli.tables import print_table
 from covp.errors import UsageError
 from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
 from covp.evaluation import compare as core_and_accelerators
@@ -120,7 +121,7 @@ def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
         "simulation",
         "bit-exact",
     ]
-    print_table(columns, map(_row, found))
+    print_table(columns, map(_row, found), drop=("simulation", "MACs offloaded"))
     if source is not None:
         click.echo(f"cycles: {source}")
     if any(comparison.alone.source == "synthetic" for comparison in found):

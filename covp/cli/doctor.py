@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json, print_table
+from covp.cli.output import print_json
+from covp.cli.tables import print_table
 
 
 @dataclass(frozen=True)

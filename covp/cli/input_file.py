@@ -21,7 +21,7 @@ def read_input(path: str | Path) -> NDArray[Any]:
         value = np.load(path, allow_pickle=False)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError):
+    except Exception:  # numpy's parser of the header has no errors of its own
         raise UsageError(f"{path}: holds no plain array; write it with numpy.save") from None
     if not isinstance(value, np.ndarray):
         raise UsageError(f"{path}: holds several arrays; save one with numpy.save")

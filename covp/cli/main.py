@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from covp.errors import CovpError, near_misses
+from covp.cli.failures import report
+from covp.cli.streams import drop_output, occupy_closed_streams
+from covp.errors import near_misses
+from covp.temporary import sweep
 
 COMMANDS = (
     "accelerators",
@@ -78,11 +83,14 @@ def covp(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 the work failed, 2 the call is wrong."""
+    occupy_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     # accepted after a subcommand too
     given = [argument for argument in given if argument != "--debug"]
-    sys.exit(_run(given, debug))
+    status = _run(given, debug)
+    sweep(Path(tempfile.gettempdir()))
+    sys.exit(status)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -94,41 +102,27 @@ def _run(arguments: list[str], debug: bool) -> int:
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        click.echo("covp: interrupted", err=True)
-        return 130
-    except click.ClickException as error:
-        return _wrong_call(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
     except BrokenPipeError:
-        # the reader has gone, as with `| head`; keep the interpreter from complaining at exit
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115
+        # the reader has gone, as with `| head`
+        drop_output()
         return 0
+    except (KeyboardInterrupt, click.ClickException, click.exceptions.Abort) as error:
+        return _report(error, arguments)
     except Exception as error:
         if debug:
             raise
-        return _failure(error)
+        return _report(error, arguments)
 
 
-def _wrong_call(error: click.ClickException) -> int:
-    """Print click's message as one line; the exit status."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()
-        return error.exit_code
-    text = error.format_message().rstrip(".")
-    if isinstance(error, click.UsageError) and not text.endswith("?"):
-        text += "; see `covp --help`"
-    click.echo(f"covp: {text}", err=True)
-    return error.exit_code
-
-
-def _failure(error: Exception) -> int:
-    """Print an error as one line; the exit status."""
-    if isinstance(error, CovpError):
-        click.echo(f"covp: {error}", err=True)
-        return error.exit_status
-    click.echo(
-        f"covp: internal error: {type(error).__name__}: {error}; run again with --debug and "
-        "report the traceback",
-        err=True,
-    )
-    return 1
+def _report(error: BaseException, arguments: list[str]) -> int:
+    """Print an error; the exit status, whether or not there is anywhere to print to."""
+    status = 1
+    try:
+        status = report(error, arguments)
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+    return status

@@ -8,7 +8,8 @@ import click
 
 from covp import zoo
 from covp.cli import options
-from covp.cli.output import print_json, print_table
+from covp.cli.output import print_json
+from covp.cli.tables import print_table
 
 
 @click.group(invoke_without_command=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import Any
 
 import click
 
@@ -29,6 +31,26 @@ device = click.option(
     metavar="DEVICE",
     help="What the platform runs on: virtual, host, gdb:HOST:PORT, gdb:qemu, openocd:HOST:PORT.",
 )
+
+
+class Seconds(click.FloatRange):
+    """A time: a number above 0 and finite."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> float:
+        """As click does, but NaN and infinity are rejected."""
+        number = float(super().convert(value, param, context))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number of seconds.", param, context)
+        return number
+
+
 _accelerators = partial(
     click.option,
     "-a",
@@ -43,7 +65,9 @@ accelerators = _accelerators()
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )
-seed = click.option("--seed", type=int, default=0, show_default=True, help="Of random inputs.")
+seed = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random inputs."
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 optimize = click.option(
     "--optimize",

@@ -1,10 +1,10 @@
-"""Printing: tables for people, JSON for programs, progress on terminals only."""
+"""Printing: JSON for programs, progress on terminals only; tables are in `covp.cli.tables`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,38 +14,6 @@ import click
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, title: str = ""
-) -> None:
-    """A table; the first ``left`` columns are text, the others numbers to the right."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(
-            column,
-            justify="left" if index < left else "right",
-            no_wrap=index < left,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(cell(value) for value in row))
-    # in a pipe lines stay whole instead of being folded at 80 columns
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False, markup=False).print(table)
-
-
-def cell(value: object) -> str:
-    """Numbers with thousands separators, what is not known as a dash."""
-    if value is None:
-        return "-"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
 
 
 @contextmanager

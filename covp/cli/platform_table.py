@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
-from covp.cli.output import print_json, print_table, progress
+from covp.cli.output import print_json, progress
+from covp.cli.tables import print_table
 from covp.evaluation import Evaluation, Trial
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.platform_file import Platform

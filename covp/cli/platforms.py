@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json, print_table
+from covp.cli.output import print_json
+from covp.cli.tables import print_table
 from covp.platform_file import Platform, load_platform, platform_names
 
 

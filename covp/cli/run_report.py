@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from covp.cli.output import print_table
 from covp.cli.provenance import cycles_column, model_note, run_time
+from covp.cli.tables import print_table
 from covp.evaluation import Evaluation, rejected_layers
 
 Row = list[object]

@@ -36,7 +36,7 @@ from covp.tune.tuner import tune as search
 @options.toolchain
 @options.operators
 @click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
-@click.option("--seconds", type=click.FloatRange(0), help="Time for all layers together.")
+@click.option("--seconds", type=options.Seconds(), help="Time for all layers together.")
 @click.option(
     "--search",
     "strategy",

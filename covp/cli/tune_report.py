@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import click
 
-from covp.cli.output import print_table
+from covp.cli.tables import print_table
 from covp.tune.records import Objective, Trial, pareto_front
 from covp.tune.tuner import LayerResult
 

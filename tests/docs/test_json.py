@@ -119,6 +119,13 @@ def test_the_lists_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert seen == set(described("Lists"))
 
 
+def test_an_error_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "none.tflite", "-p", "riscv32", "--json"])
+    seen = check("covp.error/1", json.loads(capsys.readouterr().out))
+    assert seen == set(described("covp.error/1"))
+
+
 def test_what_is_not_described_is_noticed() -> None:
     with pytest.raises(AssertionError, match="is not described"):
         check("covp.export/1", {"schema": "covp.export/1", "colour": "red"})

@@ -1,0 +1,100 @@
+"""What a failure prints: one line on standard error, with --json a document on standard output.
+
+Exit status: 0 done, 1 the work failed or a check did not hold, 2 the call itself is wrong,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from covp.cli.output import print_json
+from covp.errors import CovpError, DeviceFault
+
+INTERRUPTED = 130
+_WHERE = re.compile(r"^(?P<where>[^\s:]*[./][^\s:]*(?::\d+)?|[a-z_]+(?:\[\d+\])?(?:\.\w+)*): ")
+_ENDLESS = re.compile(r"(\S{60})\S{180,}(\S{60})")
+_HINT = re.compile(r"(?:; |: )(?=did you mean |known are |see )|; ")
+
+
+def report(error: BaseException, arguments: Sequence[str]) -> int:
+    """Print an error in one line, and as JSON where that is wanted; the exit status."""
+    status, kind, message = _classified(error)
+    click.echo(f"covp: {message}", err=True)
+    if wants_json(arguments):
+        print_json({"schema": "covp.error/1", "error": _record(error, kind, message)})
+    return status
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether the call asks for JSON, by option or environment variable."""
+    options = list(arguments)
+    if "--" in options:
+        options = options[: options.index("--")]
+    command = next((word for word in options if not word.startswith("-")), "")
+    variable = os.environ.get(f"COVP_{command}_JSON".upper(), "")
+    return "--json" in options or variable.lower() in ("1", "true", "t", "yes", "y", "on")
+
+
+def _classified(error: BaseException) -> tuple[int, str, str]:
+    """Exit status, kind and the line of an error."""
+    if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+        return INTERRUPTED, "Interrupted", "interrupted"
+    if isinstance(error, click.ClickException):
+        return error.exit_code, "UsageError", _wrong_call(error)
+    if isinstance(error, CovpError):
+        return error.exit_status, type(error).__name__, _one_line(str(error))
+    if isinstance(error, OSError):
+        return 1, "OSError", _os_error(error)
+    if isinstance(error, MemoryError):
+        return 1, "MemoryError", f"not enough memory on this machine: {_one_line(str(error))}"
+    text = f"internal error: {type(error).__name__}: {_one_line(str(error))}"
+    return 1, "InternalError", f"{text}; run again with --debug and report the traceback"
+
+
+def _wrong_call(error: click.ClickException) -> str:
+    """click's message as one line."""
+    text = _one_line(error.format_message()).rstrip(".")
+    if isinstance(error, click.UsageError) and not text.endswith("?"):
+        text += "; see `covp --help`"
+    return text
+
+
+def _os_error(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    where = error.filename2 or error.filename
+    if where is None:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            where = "standard output"
+    if isinstance(where, bytes):
+        where = os.fsdecode(where)
+    return _one_line(f"{where}: {reason}" if isinstance(where, str) else reason)
+
+
+def _one_line(text: str) -> str:
+    """The text on one line; of names too long for it, the ends."""
+    words = _ENDLESS.sub(r"\1...\2", " ".join(text.split()))
+    return words.encode(errors="backslashreplace").decode()
+
+
+def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
+    """The ``error`` of ``covp.error/1``."""
+    hint = _HINT.split(message)[-1] if _HINT.search(message) else None
+    where: str | None
+    if isinstance(error, DeviceFault):
+        pc = None if error.pc is None else f"0x{error.pc:08x}"
+        where = error.source or error.symbol or pc
+    elif isinstance(error, OSError) and isinstance(error.filename, str):
+        where = error.filename
+    else:
+        match = _WHERE.match(message)
+        where = match["where"] if match else None
+    return {"kind": kind, "message": message, "where": where, "hint": hint}
