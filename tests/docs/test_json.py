@@ -92,6 +92,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [("verify", "gemm", "--examples", "2")],
     "covp.cache/1": [("cache",)],
+    "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
 
@@ -106,6 +107,9 @@ def test_a_schema_is_what_is_printed(
     monkeypatch.chdir(tmp_path)
     if section == "covp.tune/1":
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    if section == "covp.check/1":
+        run = call(capsys, "run", "toycar", "-p", "riscv32")
+        Path("results.json").write_text(json.dumps(run))
     documents = [call(capsys, *arguments) for arguments in CALLS[section]]
     assert {document["schema"] for document in documents} == {section}
     seen = {key for document in documents for key in check(section, document)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from covp import zoo
 from covp.cli.main import COMMANDS, main
 from covp.platform_file import load_platform
 
@@ -79,6 +83,33 @@ def test_the_platform_of_the_text_is_one(tmp_path: Path) -> None:
     file = tmp_path / "board.yaml"
     file.write_text(text)
     assert load_platform(file).flash.bytes == 512 * 1024
+
+
+def test_the_job_of_ci_runs(tmp_path: Path) -> None:
+    """Its shell lines but pip, twice: the first run's results are the baseline."""
+    (text,) = blocks("ci.md", "yaml")
+    steps = yaml.safe_load(text)["jobs"]["figures"]["steps"]
+    (install,) = (step["run"] for step in steps if "pip install" in step.get("run", ""))
+    assert re.search(r"ziglang==\d", install), "the compiler is pinned"
+    script = "\n".join(step["run"] for step in steps if step.get("run", "").startswith("covp"))
+    (tmp_path / "covp").write_text(f"#!{sys.executable}\nfrom covp.cli.main import main\nmain()\n")
+    (tmp_path / "covp").chmod(0o755)
+    (tmp_path / "model.tflite").symlink_to(zoo.find("kws").path)
+    (make,) = blocks("ci.md", "sh")
+    summary = tmp_path / "summary.md"
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(DOCS.parent),
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }
+    for lines in (make.partition("git add")[0], script):
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", lines],
+            cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "## covp check: passed" in summary.read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

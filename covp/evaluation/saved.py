@@ -1,0 +1,135 @@
+"""`read_results`: the figures of runs from JSON files that the commands wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from covp.errors import UsageError
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Memory(msgspec.Struct):
+    flash_bytes: Count
+    ram_bytes: Count
+
+
+class _Layer(msgspec.Struct):
+    target: str
+    macs: Count
+
+
+class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
+    model: str
+    platform: str
+    device: str
+    toolchain: str
+    accelerators: list[str]
+    instructions: Count | None
+    cycles: Count | None
+    seconds: Seconds | None
+    matches_reference: bool
+    memory: _Memory
+    layers: list[_Layer]
+
+
+class _Row(msgspec.Struct):
+    cpu: _Run
+    accelerated: _Run
+
+
+class _Compare(msgspec.Struct, tag_field="schema", tag="covp.compare/1"):
+    rows: list[_Row]
+
+
+class _Trial(msgspec.Struct):
+    run: _Run | None
+
+
+class _Survey(msgspec.Struct, tag_field="schema", tag="covp.survey/1"):
+    rows: list[_Trial]
+
+
+_Document = _Run | _Compare | _Survey
+_DECODER = msgspec.json.Decoder(_Document | list[_Document])
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """The figures of one inference, as a JSON document has them.
+
+    Attributes:
+        key: model, platform, device and accelerators: what is compared with its like.
+        toolchain: name and version.
+        matches_reference: whether the outputs were right.
+        figures: by the names of `covp.evaluation.regression.FIGURES`; None where not known.
+    """
+
+    key: tuple[str, str, str, tuple[str, ...]]
+    toolchain: str
+    matches_reference: bool
+    figures: dict[str, float | None]
+
+    @property
+    def title(self) -> str:
+        """The key in words."""
+        model, platform, device, accelerators = self.key
+        text = f"{model} on {platform}"
+        text += f" with {' + '.join(accelerators)}" if accelerators else ""
+        return text if device == "virtual" else f"{text} ({device})"
+
+
+def read_results(path: Path) -> list[SavedRun]:
+    """The runs of a file: a document of ``covp run`` or ``compare``, or a list of such documents.
+
+    Raises:
+        UsageError: the file cannot be read, is no such document, or has two runs of one kind.
+    """
+    try:
+        document = _DECODER.decode(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path}: not the JSON of covp run or covp compare, or a list of such: {error}"
+        ) from None
+    found: dict[object, SavedRun] = {}
+    for one in document if isinstance(document, list) else [document]:
+        for run in map(_saved, _runs(one)):
+            if found.setdefault(run.key, run) != run:
+                raise UsageError(f"{path}: two different results of {run.title}")
+    return list(found.values())
+
+
+def _runs(document: _Document) -> Iterator[_Run]:
+    if isinstance(document, _Run):
+        yield document
+    elif isinstance(document, _Compare):
+        for row in document.rows:
+            yield from (row.cpu, row.accelerated)
+    else:
+        yield from (trial.run for trial in document.rows if trial.run is not None)
+
+
+def _saved(run: _Run) -> SavedRun:
+    macs = sum(layer.macs for layer in run.layers)
+    offloaded = sum(layer.macs for layer in run.layers if layer.target != "cpu")
+    return SavedRun(
+        (run.model, run.platform, run.device.partition(":")[0], tuple(run.accelerators)),
+        run.toolchain,
+        run.matches_reference,
+        {
+            "instructions": run.instructions,
+            "cycles": run.cycles,
+            "ms": None if run.seconds is None else run.seconds * 1e3,
+            "flash": run.memory.flash_bytes,
+            "ram": run.memory.ram_bytes,
+            "offload": offloaded / macs if macs else None,
+        },
+    )
