@@ -34,6 +34,7 @@ from covp.graph.quantization import (
 )
 from covp.graph.typed import QuantizedElementwise, QuantizedPool2D, QuantizedSoftmax
 from covp.hardware.job import JobValues
+from covp.hardware.job_unit import JobError
 
 OPERATIONS = ("ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SOFTMAX")
 """By the number in the register OPERATION."""
@@ -177,6 +178,9 @@ class Vector(Accelerator):
 
     def compute(self, job: Any) -> NDArray[Any]:
         """By OPERATION."""
+        needed = {SOFTMAX: job.TABLE}.get(job.OPERATION, job.SECOND)
+        if needed is None and job.OPERATION not in (AVERAGE, MAXIMUM):
+            raise JobError("address", "the operation needs an operand whose address is 0")
         if job.OPERATION <= MUL:
             return _elementwise(job)
         return _softmax(job) if job.OPERATION == SOFTMAX else _pool(job)

@@ -14,11 +14,32 @@ from covp.cli.output import print_json
 @click.option(
     "--examples", type=click.IntRange(1), default=200, show_default=True, help="Of each operator."
 )
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=20.0,
+    show_default=True,
+    help="After about that time no further layer is tried.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    help="Try this model's layers instead of those of the zoo's models; repeatable.",
+)
 @options.seed
 @options.toolchain
 @options.as_json
 def verify(
-    accelerator: str, platform: str, examples: int, seed: int, toolchain: str, as_json: bool
+    accelerator: str,
+    platform: str,
+    examples: int,
+    seconds: float,
+    models: tuple[str, ...],
+    seed: int,
+    toolchain: str,
+    as_json: bool,
 ) -> int:
     """Try random layers on ACCEL, bit-exact against the reference, then misuse its registers.
 
@@ -31,7 +52,9 @@ def verify(
         if not as_json:
             click.echo(f"trying {what}", err=True)
 
-    verdict = search(accelerator, platform, examples, seed, toolchain, progress)
+    verdict = search(
+        accelerator, platform, examples, seed, toolchain, progress, models or None, seconds
+    )
     if as_json:
         print_json(
             {
@@ -42,12 +65,23 @@ def verify(
                 "abuses": verdict.abuses,
                 "failure": verdict.failure,
                 "test": verdict.test,
+                "rejected": verdict.rejected,
+                "too_large": verdict.too_large,
+                "models": verdict.models,
+                "seconds": verdict.seconds,
             }
         )
         return 1 if verdict.failure else 0
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
-        click.echo(f"{kind}: {count} layers drawn, {took} taken by {verdict.accelerator}")
+        large = verdict.too_large.get(kind, 0)
+        note = f"; {large} more did not fit the memory" if large else ""
+        click.echo(f"{kind}: {count} layers drawn, {took} taken by {verdict.accelerator}{note}")
+    for reason, count in list(verdict.rejected.items())[:6]:
+        click.echo(f"  {count} rejected: {reason}")
+    if verdict.models:
+        each = ", ".join(f"{name} {count}" for name, count in verdict.models.items())
+        click.echo(f"layers of models: {each}")
     if verdict.failure:
         click.echo(f"FAILED: {verdict.failure}")
         if verdict.test:

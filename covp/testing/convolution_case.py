@@ -41,6 +41,10 @@ class ConvCase(Layer):
         weight_limit: the largest magnitude of int8 weights, 1 to 127.
         zeros: part of the weights that is 0, from 0 to 1.
         extreme: int8 inputs and weights are at their ranges' ends only.
+        largest: the weights of an int8 layer's channel are all the lowest or all the highest, and
+            so are the inputs: sums are as large as they can be, and fill the output.
+        wide: output channels of an int8 layer have multipliers from 2**-31 to 6, each with a bias
+            (where there is one) that reaches as far as the output, at most 2**30.
     """
 
     kind: str = "CONV_2D"
@@ -63,6 +67,8 @@ class ConvCase(Layer):
     weight_limit: int = 127
     zeros: float = 0.0
     extreme: bool = False
+    largest: bool = False
+    wide: bool = False
 
     def graph(self) -> Graph:
         """The layer alone."""
@@ -101,29 +107,45 @@ class ConvCase(Layer):
             axis = 3 if self.kind == "DEPTHWISE_CONV_2D" else 0
             weights = int8("w", filters, scales, 0, self._weights(rng, filters), axis)
             data = rng.integers(-5000, 5000, channels).astype(np.int32)
+            result_scale = self._result_scale(filters)
+            if self.wide:
+                factors = 2.0 ** rng.uniform(-31, 2.5, scales.size)
+                scales = (factors * (result_scale / 0.05)).astype(np.float32)
+                weights.quantization = affine(scales, 0, axis)
+                reach = np.minimum(150 / np.broadcast_to(factors, channels), 2.0**30)
+                data = (rng.uniform(-1, 1, channels) * reach).astype(np.int32)
             product = affine(scales * np.float32(0.05))
             bias = Tensor("b", (channels,), data.dtype, product, data)
             x = int8("x", source, 0.05, self.zero_points[0])
-            y = int8("y", result, self._result_scale(filters), self.zero_points[1])
+            y = int8("y", result, result_scale, self.zero_points[1])
         return self._alone([x, weights, bias if self.bias else None], y, attributes)
 
     def _weights(self, rng: np.random.Generator, shape: Shape) -> NDArray[np.int8]:
         limit = self.weight_limit
-        if self.extreme:
+        if self.largest:
+            axis = 3 if self.kind == "DEPTHWISE_CONV_2D" else 0
+            ends = rng.choice(np.array([-limit - (limit == 127), limit]), shape[axis])
+            each = [1] * len(shape)
+            each[axis] = shape[axis]
+            weights = np.broadcast_to(ends.reshape(each), shape).copy()
+        elif self.extreme:
             weights = rng.choice(np.array([-limit, limit]), shape)
         else:
             weights = rng.integers(-limit, limit + 1, shape)
         if self.zeros:
             weights[rng.random(shape) < self.zeros] = 0
-        return weights.astype(np.int8)
+        return np.asarray(weights, np.int8)
 
     def _result_scale(self, filters: Shape) -> float:
         """Sums of random products grow with the root of their number."""
         channels = filters[-1] if self.kind == "DEPTHWISE_CONV_2D" else filters[0]
         depth = int(np.prod(filters)) // channels
-        typical = 0.05 * 0.02 * 50 * 80 * depth**0.5 / 128
+        sums = 255 * 128 * depth if self.largest else 50 * 80 * depth**0.5
+        typical = 0.05 * 0.02 * sums / 128
         return float(typical * self.output_scale * self.weight_limit / 127)
 
     def inputs(self) -> list[NDArray[Any]]:
         """Values for the graph's inputs."""
+        if self.largest:
+            return self._inputs(self.seed + 1, "lowest" if self.zero_points[0] >= 0 else "highest")
         return self._inputs(self.seed + 1, "extreme" if self.extreme else "random")

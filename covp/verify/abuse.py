@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.errors import CovpError
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
+from covp.plugins import describe
 from covp.testing import Case
 from covp.verify.driver_bench import DriverBench
 
@@ -30,11 +32,17 @@ def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
     """
     unit = bench.unit
     assert isinstance(unit, JobUnit)
+    bench.begin()
     bench.run(case.graph(), case.inputs(), case.gap)
     tried = 0
     for use, wrong in _wrong_uses(bench, unit, dict(unit.values)):
         tried += 1
-        failure = wrong()
+        try:
+            failure = wrong()
+        except CovpError:
+            raise
+        except Exception as error:
+            failure = f"the hardware model raised {describe(error)}"
         if failure is not None:
             return tried, f"{bench.backend.name}: {use}: {failure}"
     return tried, None

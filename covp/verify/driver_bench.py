@@ -14,19 +14,24 @@ from covp.accelerator.call import CCall, Constant, RegisterImage, Requantize, Te
 from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.offload import accelerator_places, checked_driver, split_graph
 from covp.device.virtual import VirtualDevice
-from covp.errors import AcceleratorError, CapacityError, UsageError
+from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.hardware.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
+from covp.plugins import describe
+from covp.runtime.linking import ALIGNMENT
+from covp.runtime.resident import Placed
 from covp.runtime.session import Session
-from covp.verify.bench import FLAGS, Outcome
+from covp.verify.bench import FLAGS, Outcome, roomy
+from covp.verify.watch import Watch
 
 _GUARD = 0xA5
-_ARENA = 64 * 1024
-"""Bytes for a layer; half the RAM where that is less."""
+_ARENA = 512 * 1024
+"""Bytes for a layer; half the RAM where that is less. They are the last ones of the RAM."""
+_CALLS = 1024
+"""Bytes that the session needs for calls."""
 
 
 class DriverBench:
@@ -42,7 +47,7 @@ class DriverBench:
         self, backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
     ) -> None:
         self.backend = backend
-        self.platform = load_platform(platform)
+        self.platform = roomy(load_platform(platform))
         ((self.base, irq),) = accelerator_places(self.platform, 1)
         self.session = Session(self.platform, toolchain=toolchain)
         assert isinstance(self.session.device, VirtualDevice)
@@ -51,8 +56,11 @@ class DriverBench:
             self.unit: Any = new_peripheral(backend)
             self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)
-            size = min(_ARENA, self.platform.ram.bytes // 2)
-            self._arena = self.session.tensor(np.full(size, _GUARD, np.uint8))
+            self._arena = self._place_arena()
+            self.memory = self.device.bus.view(*self.arena())
+            self._unused: dict[int, int] = {}
+            self.watch = Watch(self.unit, *self.arena())
+            self._fresh = self.session.snapshot()
         except BaseException:
             self.session.close()
             raise
@@ -68,37 +76,71 @@ class DriverBench:
         files = checked_driver(self.backend, self.base, irq)
         self.driver = self.session.load_sources(files, f"driver of {name}", flags=("-g1", *FLAGS))
 
-    def reset(self) -> None:
-        """Forget a job that went wrong."""
-        assert isinstance(self.unit, Peripheral)
-        self.unit.reset()
+    def _place_arena(self) -> Placed:
+        """The end of the RAM."""
+        ram = self.platform.ram
+        rest = self.session.image_memory.ram.gaps()
+        gap = next(gap for gap in reversed(rest) if gap.end == ram.end)
+        free = gap.end - -(-gap.address // ALIGNMENT) * ALIGNMENT
+        size = min(_ARENA, ram.bytes // 2, free - _CALLS) & -ALIGNMENT
+        filler = self.session.place(free - size, what="the memory before the layers'")
+        try:
+            return self.session.place(size, what="the layers' memory")
+        finally:
+            filler.free()  # calls need some
 
-    def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+    def begin(self) -> None:
+        """A device that has run nothing yet."""
+        self.session.restore(self._fresh)
+        self.watch.forget()
+
+    def run(
+        self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+    ) -> Outcome:
         """As `Bench.run`: only the driver is compiled, references compute the rest."""
+        self.watch.pace = pace
         lowered, split = split_graph(run_passes(graph), [self.backend])
         values: dict[int, NDArray[Any]] = {
             id(t): value for t, value in zip(graph.inputs, inputs, strict=True)
         }
         values |= {id(t): t.data for t in lowered.tensors() if t.data is not None}
-        offloaded = False
         damage: list[int] = []
         buffers: list[tuple[int, int]] = []
+        offloaded = 0
+        wrong = ""
         for placement in split.placements:
             op = placement.ops[-1]
             if placement.match is None:
                 given = [None if t is None else values[id(t)] for t in op.inputs]
                 results = definition(op.kind).reference(op, given)
             else:
-                memory = _LayerMemory(self, gap, values)
                 first = () if offloaded else startup_calls(self.backend)
+                memory = _LayerMemory(self, gap, values, self._offset(offloaded, pace))
                 for step in (*first, *lower_placement(placement)):
                     memory.step(step)
-                offloaded = True
+                self._unused[offloaded] = memory.unused
+                offloaded += 1
+                wrong = wrong or self._watched()
                 results, more, buffers = memory.finish(op.outputs)
                 damage += more
             values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
+        reasons = tuple(refusal.reason for refusal in split.refusals if refusal.matched)
         outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
-        return Outcome(outputs, damage, buffers)
+        return Outcome(outputs, damage, buffers, wrong, reasons)
+
+    def _offset(self, index: int, pace: float) -> int:
+        """Of a layer in the arena: its start, or so that the last buffer is at its end."""
+        return 0 if pace == 1.0 else self._unused.get(index, 0) & ~15
+
+    def _watched(self) -> str:
+        """A rule that driver or unit have broken so far."""
+        if self.watch.is_busy:
+            return "the driver returned while the unit was busy"
+        if self.watch.wrong:
+            return self.watch.wrong
+        if self.unit.interrupt.level:
+            return "the driver returned without acknowledging the interrupt: its line is still up"
+        return ""
 
     def arena(self) -> tuple[int, int]:
         """Address and bytes of the memory that layers are placed in."""
@@ -115,17 +157,25 @@ class DriverBench:
             self.session.call(image.symbols[function].value, *arguments, name=function)
         except UsageError as error:
             raise AcceleratorError(f"accelerator {self.backend.name}: {error}") from None
+        except CovpError:
+            raise
+        except Exception as error:
+            raise AcceleratorError(
+                f"accelerator {self.backend.name}: its hardware model raised {describe(error)}"
+            ) from error
 
 
 class _LayerMemory(ArgumentVisitor[int | float]):
     """The memory of one layer: every buffer between guard bytes."""
 
-    def __init__(self, bench: DriverBench, gap: int, values: dict[int, NDArray[Any]]) -> None:
+    def __init__(
+        self, bench: DriverBench, gap: int, values: dict[int, NDArray[Any]], offset: int
+    ) -> None:
         super().__init__(f"accelerator {bench.backend.name}")
         self.bench, self.gap, self.values = bench, gap, values
         self.base, self.size = bench.arena()
         self.content = np.full(self.size, _GUARD, np.uint8)
-        self._used = 0
+        self._used = offset
         self._addresses: dict[int, int] = {}
         self._started = self._loaded = False
         self._written: list[tuple[int, int]] = []
@@ -147,7 +197,7 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         self, outputs: Sequence[Tensor]
     ) -> tuple[list[NDArray[Any]], list[int], list[tuple[int, int]]]:
         """The results, the damaged addresses and the buffers of an `Outcome`."""
-        raw = np.frombuffer(self.bench.session.read(self.base, self.size), np.uint8)
+        raw = self.bench.memory.copy()
         expected = self.content.copy()
         results = []
         for tensor in outputs:
@@ -192,8 +242,8 @@ class _LayerMemory(ArgumentVisitor[int | float]):
     def _place(self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None) -> int:
         """Memory after guard bytes, at an alignment of just ``align`` where ``gap`` is odd."""
         start = -(-(self._used + 16) // 16) * 16 + self.gap * align
-        if start + nbytes + 16 > self.size:
-            needed = start + nbytes + 16
+        if start + nbytes > self.size:
+            needed = start + nbytes
             raise CapacityError(
                 f"a layer of {needed} bytes or more does not fit the {self.size} bytes for layers",
                 needed,
@@ -208,19 +258,23 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         self._loaded = False
         return self.base + start
 
+    @property
+    def unused(self) -> int:
+        """Bytes from the end of the last buffer to the end of the memory."""
+        return self.size - self._used
+
     def _store(self) -> None:
         """Write all that was placed since to the device, and keep the results there."""
         if self._loaded:
             return
-        session = self.bench.session
-        present = np.frombuffer(session.read(self.base, self.size), np.uint8)
-        fresh = self.content.copy()
-        if self._started:
-            for start, size in self._written:
-                fresh[start : start + size] = present[start : start + size]
-        self._started = True
-        session.write(self.base, fresh.tobytes())
-        self._loaded = True
+        memory = self.bench.memory
+        kept = self._written if self._started else []
+        present = [memory[start : start + size].copy() for start, size in kept]
+        memory[:] = self.content
+        for (start, size), data in zip(kept, present, strict=True):
+            memory[start : start + size] = data
+        self._started = self._loaded = True
+        self.bench.watch.used = self._used
 
     def _requantize(self, step: Requantize) -> None:
         """The core's part of the work, computed by the reference."""

@@ -31,26 +31,31 @@ def spec_of(backend: AcceleratorBackend) -> str:
     return f"{instance}{file}{kind.__qualname__}{parameters}"
 
 
-def printed_test(spec: str, case: Case, platform: str) -> str:
+def printed_test(spec: str, case: Case, platform: str, before: Case | None = None) -> str:
     """A pytest file that runs one case.
 
     Args:
         spec: of the accelerator, as `find_backend` accepts it.
         case: its repr is Python text that makes it again.
         platform: a name or the path of a YAML file.
+        before: the case that has to run before it, if any.
     """
     names = {"covp.verify": {"check"}}
-    parts = [value for value in getattr(case, "__dict__", {}).values() if is_dataclass(value)]
-    for value in (case, *parts):  # all that the case's text names
+    cases = [case] if before is None else [before, case]
+    parts = [part for each in cases for part in getattr(each, "__dict__", {}).values()]
+    for value in (*cases, *filter(is_dataclass, parts)):  # all that the cases' texts name
         home = "covp.testing" if isinstance(value, Layer) else type(value).__module__
         names.setdefault(home, set()).add(type(value).__name__)
     imports = "".join(
         f"from {home} import {', '.join(sorted(classes))}\n"
         for home, classes in sorted(names.items())
     )
+    first = "" if before is None else f"    before = {before!r}\n"
+    after = "" if before is None else ", before=before"
     return (
         f"{imports}\n\n"
         "def test_the_smallest_failing_layer() -> None:\n"
         f"    case = {case!r}\n"
-        f"    check({spec!r}, case, platform={platform!r})\n"
+        f"{first}"
+        f"    check({spec!r}, case, platform={platform!r}{after})\n"
     )

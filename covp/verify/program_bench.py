@@ -32,10 +32,12 @@ class ProgramBench:
     def __exit__(self, *error: object) -> None:
         self.session.close()
 
-    def reset(self) -> None:
+    def begin(self) -> None:
         """Does nothing: a new program finds nothing of an earlier one."""
 
-    def run(self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int) -> Outcome:
+    def run(
+        self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+    ) -> Outcome:
         """One pass over a graph; ``gap`` does not count, as the planner places the buffers."""
         program = compile_program(graph, self.platform, [self.backend], allow_unused=True)
         if all(layer.target == "cpu" for layer in program.layers):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
+from covp import zoo
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
@@ -21,9 +24,14 @@ from covp.testing import Case
 from covp.testing.layers import STRATEGIES
 from covp.verify.abuse import abuse
 from covp.verify.bench import Bench
+from covp.verify.borders import borders
 from covp.verify.check import open_bench, run_case
 from covp.verify.driver_bench import DriverBench
+from covp.verify.model_layers import ModelLayer, model_layers
 from covp.verify.printed_test import printed_test, spec_of
+
+_SHRINKING = 5.0
+"""Seconds that a failing layer may be made smaller."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,10 @@ class Verdict:
         abuses: wrong uses of the registers that were tried; 0 where the model is no `JobUnit`.
         failure: the first wrong result, fault or uncaught misuse, or None.
         test: a test that shows it, ready to be run with pytest; empty without a failure.
+        rejected: reasons for which layers were rejected, and how many they were.
+        too_large: layers drawn that did not fit the bench's memory, by operator.
+        models: layers of real models that ran on it, by model.
+        seconds: of the whole search.
     """
 
     accelerator: str
@@ -45,6 +57,10 @@ class Verdict:
     abuses: int = 0
     failure: str | None = None
     test: str = ""
+    rejected: dict[str, int] = field(default_factory=dict)
+    too_large: dict[str, int] = field(default_factory=dict)
+    models: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class LayerSearch:
@@ -54,7 +70,10 @@ class LayerSearch:
         tried: layers that ran or were rejected before the first failure, by operator.
         accepted: those of them that ran on the accelerator, by operator.
         sample: the latest of those, or None.
+        rejected: the reasons for the others, and how often each was given.
+        too_large: layers that do not fit the bench, by operator.
         failing: the smallest failing layer, or None.
+        before: the layer that has to run before it, or None.
         error: its failure.
     """
 
@@ -62,12 +81,31 @@ class LayerSearch:
         self.bench = bench
         self.tried: Counter[str] = Counter()
         self.accepted: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.too_large: Counter[str] = Counter()
         self.sample: Case | None = None
         self.failing: Case | None = None
+        self.before: Case | None = None
         self.error: CovpError | None = None
         self._seed = seed
-        self._settings = settings(
-            max_examples=examples,
+        self._until = math.inf
+        self._shrink_until = math.inf
+        self._examples = examples
+
+    def run(
+        self, strategy: st.SearchStrategy[Any], share: float = 1.0, until: float = math.inf
+    ) -> bool:
+        """Try layers of a strategy; whether all came out right.
+
+        Args:
+            strategy: of cases.
+            share: of the number of examples.
+            until: no further layer is tried after this time (of `time.monotonic`).
+        """
+        self._until = until
+        before = st.one_of(st.none(), st.none(), strategy)
+        how = settings(
+            max_examples=max(1, round(self._examples * share)),
             deadline=None,
             database=None,
             print_blob=False,
@@ -75,30 +113,59 @@ class LayerSearch:
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
-
-    def run(self, strategy: st.SearchStrategy[Any]) -> bool:
-        """Try layers of a strategy; whether all came out right."""
-        attempts = with_seed(self._seed)(self._settings(given(strategy)(self._attempt)))
+        attempts = with_seed(self._seed)(how(given(strategy, before)(self._timed)))
         try:
             attempts()
+        except _Enough:
+            return True
         except CovpError:  # Hypothesis runs the smallest one last, so `failing` is that
             return False
         return True
 
-    def _attempt(self, case: Case) -> None:
+    def _timed(self, case: Case, before: Case | None) -> None:
+        now = time.monotonic()
+        if self.error is None and now > self._until:
+            raise _Enough
+        if self.error is not None and now > self._shrink_until:
+            # small enough: the smallest so far fails without being run, all others do not
+            if (repr(case), repr(before)) == (repr(self.failing), repr(self.before)):
+                raise self.error
+            return
+        self.attempt(case, before)
+
+    def attempt(self, case: Case, before: Case | None = None) -> None:
+        """Run one layer, perhaps after another one, and count it. Raises CovpError."""
         try:
-            accepted = run_case(self.bench, case)
+            outcome = run_case(self.bench, case, before)
         except CapacityError:
-            accepted = False
+            if self.error is None:
+                self.too_large[case.kind] += 1
+            return
         except CovpError as error:
-            self.failing, self.error = case, error
-            self.bench.reset()
+            if self.error is None:
+                self._shrink_until = time.monotonic() + _SHRINKING
+            self.failing, self.before, self.error = case, before, error
             raise
-        if self.failing is None:
+        if self.error is None:
             self.tried[case.kind] += 1
-            if accepted:
+            if outcome.outputs is None:
+                self.rejected.update(map(_without_value, outcome.reasons[:1]))
+            else:
                 self.accepted[case.kind] += 1
-                self.sample = case
+                if isinstance(case, ModelLayer):
+                    self.sample = self.sample or case  # drawn ones are small
+                else:
+                    self.sample = case
+
+
+class _Enough(BaseException):
+    """The time is up: no `Exception`, so that Hypothesis takes it for no failure."""
+
+
+def _without_value(reason: str) -> str:
+    """The limit in a reason; `Limit` prints "name value; bound", the value differs by layer."""
+    first, bound = reason.partition(", ")[0].partition("; ")[::2]
+    return f"{first.rpartition(' ')[0]}: {bound}" if bound else first
 
 
 def verify(
@@ -108,6 +175,8 @@ def verify(
     seed: int = 0,
     toolchain: str = "zig",
     progress: Callable[[str], None] = lambda text: None,
+    models: Sequence[str] | None = None,
+    seconds: float = 20.0,
 ) -> Verdict:
     """Try random layers of every operator that an accelerator looks for, then misuse it.
 
@@ -117,7 +186,9 @@ def verify(
         examples: layers of each operator, at least 1.
         seed: the same one draws the same layers.
         toolchain: "zig" or "gcc".
-        progress: called with the operator that is tried next, and with "registers".
+        progress: called with the operator that is tried next, with each model and "registers".
+        models: whose layers are tried as well: paths or names; by default those of the zoo.
+        seconds: after about that time no further layer is tried.
 
     Raises:
         UsageError: there is nothing to draw for the operators of its patterns.
@@ -127,22 +198,94 @@ def verify(
     backend = find_backend(spec) if isinstance(spec, str) else spec
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = _strategies(backend)
+    start = time.monotonic()
     with open_bench(backend, platform, toolchain) as bench:
         search = LayerSearch(bench, examples, seed)
+        run = _Run(search, strategies, _zoo() if models is None else models, start, seconds)
         abuses, failure, test = 0, None, ""
-        for kind, strategy in strategies.items():
-            progress(kind)
-            if not search.run(strategy):
-                assert search.failing is not None
-                failure = str(search.error)
-                test = printed_test(named, search.failing, bench.platform.name)
-                break
+        if not run.layers(progress):
+            assert search.failing is not None
+            failure = str(search.error)
+            test = printed_test(named, search.failing, bench.platform.name, search.before)
         else:
             sample = _demand_sample(search, strategies)
             if isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
                 progress("registers")
                 abuses, failure = abuse(bench, sample)
-    return Verdict(named, dict(search.tried), dict(search.accepted), abuses, failure, test)
+    return Verdict(
+        named,
+        dict(search.tried),
+        dict(search.accepted),
+        abuses,
+        failure,
+        test,
+        dict(search.rejected.most_common()),
+        {kind: search.too_large[kind] for kind in search.tried},
+        dict(run.ran),
+        time.monotonic() - start,
+    )
+
+
+@dataclass(eq=False)
+class _Run:
+    """The stages of a search, each with a part of the time.
+
+    Attributes:
+        strategies: by operator.
+        models: whose layers are tried.
+        start: when the search began.
+        seconds: that it may take.
+        ran: layers of models that ran on the accelerator, by model.
+    """
+
+    search: LayerSearch
+    strategies: dict[str, st.SearchStrategy[Any]]
+    models: Sequence[str]
+    start: float
+    seconds: float
+    ran: Counter[str] = field(default_factory=Counter)
+
+    def layers(self, progress: Callable[[str], None]) -> bool:
+        """Small layers, layers at the borders, layers of models; whether all came out right."""
+        count = len(self.strategies)
+        for position, (kind, strategy) in enumerate(self.strategies.items()):
+            progress(kind)
+            if not self.search.run(strategy, 0.5, self._at(0.3 * (position + 1) / count)):
+                return False
+        for position, kind in enumerate(self.strategies):
+            edge = borders(kind, self.search.bench.backend)
+            progress(f"{kind} at its borders")
+            until = self._at(0.3 + 0.35 * (position + 1) / count)
+            if edge is not None and not self.search.run(edge, 0.5, until):
+                return False
+        return self._models(progress)
+
+    def _at(self, part: float) -> float:
+        return self.start + part * self.seconds
+
+    def _models(self, progress: Callable[[str], None]) -> bool:
+        """Layers of the models, one of each in turn."""
+        backend = self.search.bench.backend
+        turns = [(name, model_layers(name, backend)) for name in self.models]
+        if turns:
+            progress(f"layers of {', '.join(self.models)}")
+        while turns and time.monotonic() < self._at(0.95):
+            name, cases = turns.pop(0)
+            case = next(cases, None)
+            if case is None:
+                continue
+            turns.append((name, cases))
+            before = self.search.accepted.total()
+            try:
+                self.search.attempt(case)
+            except CovpError:
+                return False
+            self.ran[name] += self.search.accepted.total() - before
+        return True
+
+
+def _zoo() -> list[str]:
+    return [*zoo.names("int8"), *zoo.names("float32")]
 
 
 def _demand_sample(search: LayerSearch, kinds: dict[str, Any]) -> Case:

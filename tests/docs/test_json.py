@@ -90,7 +90,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("compare", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840", "-a", "qconv2d")
     ],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
-    "covp.verify/1": [("verify", "gemm", "--examples", "2")],
+    "covp.verify/1": [("verify", "gemm", "--examples", "30", "--model", "toycar")],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],

@@ -1,0 +1,201 @@
+"""`Watch`: looks over a unit's shoulder while it works: races, early stores, early returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.hardware.bus import Bus
+from covp.hardware.clock import Clock, Event
+from covp.hardware.job_unit import JobUnit
+from covp.hardware.peripheral import Peripheral
+
+
+@dataclass(eq=False)
+class _Job:
+    """Work that a unit has scheduled.
+
+    Attributes:
+        reads: (address, bytes) of what it has loaded for it.
+        before: the watched memory when it was scheduled.
+        event: its end.
+    """
+
+    reads: list[tuple[int, int]]
+    before: NDArray[np.uint8]
+    event: Event | None = field(default=None)
+
+    def clip(self, start: int, size: int) -> tuple[int, int]:
+        """The part of a span that is watched, as offsets."""
+        low = min(max(start, 0), self.before.size)
+        return low, max(low, min(start + size, self.before.size))
+
+
+class Watch:
+    """Stands between a unit and its bus and clock.
+
+    A unit's model loads its operands when it is started and stores when it is done; a unit in
+    silicon does both all the time. So operands and the result's place must not change in between.
+
+    Args:
+        unit: attached to a device; gets a bus and a clock that tell about accesses.
+        base, size: the memory that is watched.
+
+    Attributes:
+        used: bytes of it from ``base`` on that count.
+        pace: factor on the time that the unit takes; 1 is as its model says.
+        wrong: the first thing that was wrong since `forget`, or empty.
+    """
+
+    def __init__(self, unit: Peripheral, base: int, size: int) -> None:
+        self.unit, self.bus = unit, unit.bus
+        self.base, self.used = base, size
+        self.pace = 1.0
+        self.wrong = ""
+        self.memory = self.bus.view(base, size)
+        self._reads: list[tuple[int, int]] = []
+        self._jobs: list[_Job] = []
+        self._now_ending: _Job | None = None
+        self._stored_at_start = self._stored_now = False
+        # they pass on all that is asked of a bus and a clock
+        unit.bus = _WatchedBus(self, unit.bus)  # type: ignore[assignment]
+        unit.clock = _WatchedClock(self, unit.clock)  # type: ignore[assignment]
+        if isinstance(unit, JobUnit):
+            self._watch_start(unit)
+
+    def forget(self) -> None:
+        """Before another run: nothing is going on."""
+        self.wrong = ""
+        self._reads, self._jobs, self._now_ending = [], [], None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the unit has something to do that is not done yet."""
+        return any(job.event is not None and not job.event.cancelled for job in self._jobs)
+
+    def says(self, wrong: str) -> None:
+        """Keep the first thing that is wrong."""
+        self.wrong = self.wrong or wrong
+
+    # -- the bus ------------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> None:
+        """The unit loads."""
+        self._reads.append((address, size))
+
+    def written(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
+        """The unit is about to store."""
+        job = self._now_ending
+        if job is None:
+            self._stored_at_start = True
+        else:
+            self._stored_now = True
+            self._compare(job, address, size, "the result's place was written")
+            if isinstance(self.unit, JobUnit) and not self.unit.get("STATUS", "BUSY"):
+                self.says("the unit stored its result after it had cleared STATUS.BUSY")
+        for other in self._jobs if job is None else [job, *self._jobs]:
+            low, high = other.clip(address - self.base, size)
+            start = self.base + low - address
+            other.before[low:high] = data[start : start + high - low]
+
+    def _compare(self, job: _Job, address: int, size: int, what: str) -> None:
+        low, high = job.clip(address - self.base, size)
+        changed = np.flatnonzero(job.before[low:high] != self.memory[low:high])
+        if changed.size:
+            at = self.base + low + int(changed[0])
+            self.says(f"{what} while the unit was busy, first at 0x{at:08x}")
+
+    # -- the clock ----------------------------------------------------------------------------
+
+    def scheduled(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
+        """The unit schedules something; a callback to be fired in place of its own."""
+        inherited = [] if self._now_ending is None else self._now_ending.reads
+        job = _Job([*inherited, *self._reads], self.memory[: self.used].copy())
+        self._reads = []
+        self._jobs.append(job)
+
+        def end() -> None:
+            if job in self._jobs:
+                self._jobs.remove(job)
+            for address, size in job.reads:
+                self._compare(job, address, size, "an operand was written")
+            self._now_ending, self._stored_now = job, False
+            try:
+                fire()
+            finally:
+                self._now_ending = None
+            if (
+                self._stored_now
+                and isinstance(self.unit, JobUnit)
+                and self.unit.get("STATUS", "BUSY")
+            ):
+                self.says("the unit stored its result while STATUS.BUSY was still set")
+
+        return job, end
+
+    def _watch_start(self, unit: JobUnit) -> None:
+        start = unit.start
+
+        def watched(_: int) -> None:
+            self._stored_at_start = False
+            self._reads = []
+            busy = unit.get("STATUS", "BUSY")
+            start(1)
+            if self._stored_at_start and not busy and unit.get("STATUS", "BUSY"):
+                self.says("the unit stored its result when it was started, not when it was done")
+
+        unit.start = watched  # type: ignore[method-assign]
+
+
+class _WatchedBus:
+    """A bus that tells a `Watch`."""
+
+    def __init__(self, watch: Watch, bus: Bus) -> None:
+        self._watch, self._bus = watch, bus
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bus, name)
+
+    def read(self, address: int, size: int) -> bytes:
+        """See `Bus`."""
+        self._watch.read(address, size)
+        return self._bus.read(address, size)
+
+    def view(self, address: int, size: int) -> NDArray[np.uint8]:
+        """See `Bus`."""
+        self._watch.read(address, size)
+        return self._bus.view(address, size)
+
+    def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
+        """See `Bus`."""
+        raw = np.frombuffer(data, np.uint8)
+        self._watch.written(address, raw.size, raw)
+        self._bus.write(address, data)
+
+
+class _WatchedClock:
+    """A clock that tells a `Watch`, and on which the unit is faster or slower."""
+
+    def __init__(self, watch: Watch, clock: Clock) -> None:
+        self._watch, self._clock = watch, clock
+        self._moved: dict[int, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def at(self, cycle: int, fire: Callable[[], None]) -> Event:
+        """See `Clock`."""
+        now = self._clock.now
+        real = now + round((cycle - now) * self._watch.pace)
+        self._moved = {cycle: real}
+        job, end = self._watch.scheduled(fire)
+        job.event = self._clock.at(real, end)
+        return job.event
+
+    def wait_until(self, cycle: int) -> int:
+        """See `Clock`; the cycle of an event stands for the one that it was moved to."""
+        return self._clock.wait_until(self._moved.get(cycle, cycle))
