@@ -129,6 +129,8 @@ class Program:
         startup_function: ``void f(void)``, what accelerators want called before every inference;
             the run function calls it. Empty: nothing.
         operators: those of users in the graph; a process that unpickles the program learns them.
+        lowered: the graph whose operators the layers are, after all passes; None where the program
+            was not made by `covp.compile`.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Program:
     flags: tuple[str, ...] = ()
     startup_function: str = ""
     operators: tuple[UserOperator, ...] = ()
+    lowered: Graph | None = None
 
     def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The outputs that are expected: the graph in numpy, with TFLM's arithmetic.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import click
@@ -11,10 +11,10 @@ from covp.cli import options
 from covp.cli.output import print_json, progress
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
+from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.errors import UsageError
 from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
 from covp.evaluation import compare as core_and_accelerators
-from covp.graph.equality import FLOAT_TOLERANCE
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
 
@@ -27,6 +27,7 @@ from covp.tune.records import Objective
 @options.toolchain
 @options.operators
 @options.seed
+@options.check
 @options.optimize
 @options.max_scratch
 @options.tuned
@@ -38,6 +39,7 @@ def compare(
     device: str,
     toolchain: str,
     seed: int,
+    check: str | None,
     optimize: Objective,
     max_scratch: int | None,
     tuned: bool,
@@ -63,6 +65,7 @@ def compare(
             schedules=lambda board: choices.get(board.name),
             device=device,
             seed=seed,
+            check=check,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
     if not accelerators:
@@ -83,6 +86,7 @@ def compare(
                     schedules=schedules,
                     device=device,
                     seed=seed,
+                    check=check,
                     starts=partial(_advance, advance, model),
                 )
             )
@@ -96,7 +100,7 @@ def compare(
             }
         )
     else:
-        _report(accelerators, found)
+        _report(models, platforms[0], accelerators, found, seed)
     return 0 if all(comparison.matches_reference for comparison in found) else 1
 
 
@@ -104,7 +108,13 @@ def _advance(advance: Callable[[str], None], model: str, how: str) -> None:
     advance(f"{model} {how}")
 
 
-def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
+def _report(
+    models: tuple[str, ...],
+    platform: str,
+    accelerators: tuple[str, ...],
+    found: list[Comparison],
+    seed: int,
+) -> None:
     first = found[0].alone
     source = first.profile.sources.cycles
     names = " + ".join(accelerators)
@@ -122,6 +132,8 @@ def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
         "bit-exact",
     ]
     print_table(columns, map(_row, found), drop=("simulation", "MACs offloaded"))
+    for line in _verdicts(models, platform, accelerators, found, seed):
+        click.echo(line)
     if source is not None:
         click.echo(f"cycles: {source}")
     if any(comparison.alone.source == "synthetic" for comparison in found):
@@ -129,6 +141,27 @@ def _report(accelerators: tuple[str, ...], found: list[Comparison]) -> None:
             "synthetic: a stand-in of the same topology with random weights; "
             "`covp models fetch` gets the official files where there are any"
         )
+
+
+def _verdicts(
+    models: tuple[str, ...],
+    platform: str,
+    accelerators: tuple[str, ...],
+    found: list[Comparison],
+    seed: int,
+) -> Iterator[str]:
+    """How much was compared; of each run that is wrong, the first difference."""
+    runs = [
+        (run, reproduction(model, platform, names, seed))
+        for model, comparison in zip(models, found, strict=True)
+        for run, names in ((comparison.alone, ()), (comparison.accelerated, accelerators))
+    ]
+    if line := amount([run for run, _ in runs]):
+        yield line
+    for run, again in runs:
+        if not run.matches_reference:
+            for line in difference_lines(run, again):
+                yield f"wrong in {run.model}: {line}"
 
 
 def _row(comparison: Comparison) -> list[object]:
@@ -142,13 +175,5 @@ def _row(comparison: Comparison) -> list[object]:
         None if faster is None else f"{faster:.1f}x",
         f"{comparison.mac_coverage:.0%}",
         f"{alone.simulation_seconds + accelerated.simulation_seconds:.2f} s",
-        _equality(comparison),
+        equality([alone, accelerated]),
     ]
-
-
-def _equality(comparison: Comparison) -> str:
-    """Integers match to the bit, floats within the tolerance of `differences`."""
-    if not comparison.matches_reference:
-        return "OUTPUTS DIFFER"
-    is_float = any(output.dtype.kind == "f" for output in comparison.alone.outputs)
-    return f"within {FLOAT_TOLERANCE:g}" if is_float else "yes"

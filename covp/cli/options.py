@@ -82,6 +82,12 @@ max_scratch = click.option(
     metavar="BYTES",
     help="Leave out schedules that take more working memory for a layer.",
 )
+check = click.option(
+    "--check",
+    type=click.Choice(["none", "output", "layers"]),
+    help="Compare with the reference: each layer's tensor over several inputs, the outputs of this "
+    "run, or nothing. Default: layers on virtual and host, output on slower devices.",
+)
 tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")
 
 

@@ -8,8 +8,8 @@ import click
 
 from covp.cli.output import print_json, progress
 from covp.cli.tables import print_table
-from covp.evaluation import Evaluation, Trial
-from covp.graph.equality import FLOAT_TOLERANCE
+from covp.cli.verdict import amount, difference_lines, equality, reproduction
+from covp.evaluation import Trial
 from covp.platform_file import Platform
 
 
@@ -65,8 +65,21 @@ def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
     for trial in found:
         if trial.reason is not None:
             click.echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
+    if line := amount(results):
+        click.echo(line)
+    _print_differences(found, accelerators)
     for text in sorted({f"{r.platform.name}: {r.profile.sources.cycles}" for r in results}):
         click.echo(f"cycles on {text}")
+
+
+def _print_differences(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
+    for trial in found:
+        result = trial.result
+        if result is not None and not result.matches_reference:
+            name = trial.platform.name
+            again = reproduction(trial.model, name, tuple(accelerators), result.sample.seed)
+            for line in difference_lines(result, again):
+                click.echo(f"wrong in {trial.model} on {name}: {line}")
 
 
 def _row(trial: Trial, offloads: bool) -> list[object]:
@@ -83,12 +96,5 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
         result.memory.ram_bytes,
         *([f"{result.build.mac_coverage:.0%}"] if offloads else []),
         ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
-        _equality(result),
+        equality([result]),
     ]
-
-
-def _equality(result: Evaluation) -> str:
-    if not result.matches_reference:
-        return "OUTPUTS DIFFER"
-    is_float = any(output.dtype.kind == "f" for output in result.outputs)
-    return f"within {FLOAT_TOLERANCE:g}" if is_float else "yes"

@@ -12,6 +12,7 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json
 from covp.cli.run_report import print_explanation, print_report
+from covp.cli.verdict import reproduction
 from covp.evaluation import Evaluation, Sample, build, recorded_schedules, rejected_layers
 from covp.evaluation import run as evaluate
 from covp.platform_file import load_platform
@@ -27,6 +28,7 @@ from covp.tune.records import Objective
 @options.operators
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
+@options.check
 @click.option(
     "--profile",
     is_flag=True,
@@ -55,6 +57,7 @@ def run(
     toolchain: str,
     inputs: tuple[str, ...],
     seed: int,
+    check: str | None,
     profile: bool,
     explain: bool,
     require_offload: tuple[str, ...],
@@ -78,13 +81,13 @@ def run(
     )
     for warning in made.program.warnings:
         click.echo(f"warning: {warning}", err=True)
-    sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
-    result = evaluate(made, sample, device=device, by_layer=profile)
+    sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
+    result = evaluate(made, sample, device=device, by_layer=profile, check=check)
     if as_json:
         refusals = {"refusals": _refusals(result)} if explain else {}
         print_json(result.record() | refusals)
     else:
-        print_report(result, profile)
+        print_report(result, profile, reproduction(model, platform, accelerators, seed))
         if explain:
             print_explanation(result)
     return 0 if result.matches_reference else 1

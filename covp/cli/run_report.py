@@ -6,13 +6,20 @@ import click
 
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import print_table
+from covp.cli.verdict import verdict_lines
 from covp.evaluation import Evaluation, rejected_layers
 
 Row = list[object]
 
 
-def print_report(result: Evaluation, profile: bool) -> None:
-    """Everything that is printed without ``--explain``; ``profile`` adds columns and a table."""
+def print_report(result: Evaluation, profile: bool, again: str) -> None:
+    """Everything that is printed without ``--explain``.
+
+    Args:
+        result: of the run.
+        profile: adds columns and a table.
+        again: the command that shows a difference again.
+    """
     _print_headline(result)
     _print_layers(result, profile)
     memory = result.memory
@@ -24,7 +31,8 @@ def print_report(result: Evaluation, profile: bool) -> None:
         click.echo(time)
     _print_jobs(result)
     _print_simulation(result)
-    _print_verdict(result)
+    for line in verdict_lines(result, again):
+        click.echo(line)
     if profile:
         _print_offload(result)
 
@@ -106,14 +114,6 @@ def _print_simulation(result: Evaluation) -> None:
         f"{'run' if is_real else 'simulated'} in {result.simulation_seconds * 1e3:,.0f} ms "
         f"with {result.profile.transfers.round_trips} round trips to the device"
     )
-
-
-def _print_verdict(result: Evaluation) -> None:
-    if result.matches_reference:
-        click.echo("outputs match the reference")
-    else:
-        elements = sum(output.size for output in result.outputs)
-        click.echo(f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements")
 
 
 def _print_offload(result: Evaluation) -> None:

@@ -121,6 +121,7 @@ def _assemble(
         # kernels read bytes a word at a time
         flags=("-fno-strict-aliasing",),
         operators=_user_operators(graph),
+        lowered=lowered,
     )
 
 

@@ -6,6 +6,7 @@ line, the benchmarks and tests share them.
 """
 
 from covp.evaluation.builder import Build, build
+from covp.evaluation.check import Check, Mismatch, check_layers
 from covp.evaluation.comparison import Comparison, compare
 from covp.evaluation.rejected import RejectedLayer, rejected_layers
 from covp.evaluation.result import Evaluation
@@ -16,8 +17,10 @@ from covp.evaluation.survey import Trial, survey
 
 __all__ = [
     "Build",
+    "Check",
     "Comparison",
     "Evaluation",
+    "Mismatch",
     "RecordedSchedules",
     "RejectedLayer",
     "Runner",
@@ -25,6 +28,7 @@ __all__ = [
     "ScheduleSource",
     "Trial",
     "build",
+    "check_layers",
     "compare",
     "evaluate",
     "recorded_schedules",

@@ -9,6 +9,7 @@ from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.evaluation.builder import build
+from covp.evaluation.check import checked_level
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
@@ -88,6 +89,7 @@ def compare(
     schedules: Schedules = "recorded",
     device: str = "virtual",
     seed: int = 0,
+    check: str | None = None,
     starts: Callable[[str], None] = lambda what: None,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
@@ -99,6 +101,7 @@ def compare(
         model, platform, accelerators, schedules: as for `covp.compile`.
         toolchain, device: as for `Session`.
         seed: of the inputs.
+        check: as for `run`.
         starts: called before each of the two runs with "alone" or "with ACCELERATORS".
 
     Raises:
@@ -112,7 +115,10 @@ def compare(
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)
+    by_layer = checked_level(check, device) == "layers"
+    probes = sample.and_probes(plain.graph) if by_layer else None
     starts("alone")
-    alone = run(plain, sample, device=device)
+    alone = run(plain, sample, device=device, check=check, probes=probes)
     starts(f"with {' '.join(offloading.accelerators)}")
-    return Comparison(alone, run(offloading, sample, device=device))
+    beside = run(offloading, sample, device=device, check=check, probes=probes)
+    return Comparison(alone, beside)

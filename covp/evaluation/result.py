@@ -8,6 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.evaluation.builder import Build
+from covp.evaluation.check import Check
+from covp.evaluation.sample import Sample
+from covp.graph.equality import FLOAT_TOLERANCE
 from covp.html_table import html_table
 from covp.platform_file import Platform
 from covp.program import Program, ProgramTensor
@@ -28,6 +31,8 @@ class Evaluation:
         mismatches: output elements that do not equal the reference's, see
             `covp.graph.equality.differences`.
         simulation_seconds: host time of the inference.
+        check: how much was compared with the reference, and the first difference.
+        sample: the inputs, and what was expected.
     """
 
     build: Build
@@ -38,6 +43,8 @@ class Evaluation:
     outputs: tuple[NDArray[Any], ...]
     mismatches: int
     simulation_seconds: float
+    check: Check
+    sample: Sample
 
     @property
     def program(self) -> Program:
@@ -61,8 +68,20 @@ class Evaluation:
 
     @property
     def matches_reference(self) -> bool:
-        """Whether the device computed what the reference computes."""
-        return self.mismatches == 0
+        """Whether all that was compared is what the reference computes."""
+        return self.mismatches == 0 and self.check.mismatch is None
+
+    @property
+    def verdict(self) -> str:
+        """Such as "bit-exact: 13 layers x 4 inputs"; for the first difference, see `check`."""
+        if self.check.level == "none":
+            return "not checked"
+        if not self.matches_reference:
+            return "NO"
+        error = self.check.worst_error
+        if error is None:
+            return f"bit-exact: {self.check.amount}"
+        return f"within {FLOAT_TOLERANCE:g}: {self.check.amount}, worst error {error:.1e}"
 
     def record(self) -> dict[str, Any]:
         """The JSON document ``covp.run/1`` of docs/json.md."""
@@ -82,7 +101,8 @@ class Evaluation:
             "seconds": profile.seconds,
             "energy_j": None,
             "simulation_seconds": self.simulation_seconds,
-            "matches_reference": self.matches_reference,
+            "matches_reference": None if self.check.level == "none" else self.matches_reference,
+            "check": self.check.record(),
             "transfers": asdict(profile.transfers),
             "accelerator_jobs": dict(profile.jobs),
             "memory": {
@@ -110,7 +130,7 @@ class Evaluation:
             ("compiler", self.toolchain),
             ("schedules", str(self.build.schedules)),
             ("accelerators", ", ".join(self.build.accelerators) or "none"),
-            ("matches the reference", "yes" if self.matches_reference else "NO"),
+            ("matches the reference", self.verdict),
             ("seconds", "-" if profile.seconds is None else f"{profile.seconds:.6f}"),
             ("flash, bytes", f"{memory.flash_bytes:,}"),
             ("RAM, bytes", f"{memory.ram_bytes:,}"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.errors import AcceleratorError
 from covp.evaluation.builder import Build, build
+from covp.evaluation.check import Check, check_layers, checked_level, output_check
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import recorded_schedules
@@ -72,7 +74,12 @@ class Runner:
         outputs = tuple(result) if isinstance(result, list) else (result,)
         profile = self.session.profile()
         _demand_jobs(self.build.program, profile)
-        pairs = zip(outputs, sample.outputs, strict=True)
+        start = time.perf_counter()
+        pairs = zip(outputs, sample.outputs, strict=True) if sample.outputs else ()
+        mismatches = sum(differences(got, wanted).size for got, wanted in pairs)
+        check = Check("none")
+        if sample.outputs:
+            check = output_check(self.build, sample, outputs, time.perf_counter() - start)
         return Evaluation(
             build=self.build,
             device=self.device,
@@ -80,8 +87,10 @@ class Runner:
             profile=profile,
             memory=self.session.memory(),
             outputs=outputs,
-            mismatches=sum(differences(got, wanted).size for got, wanted in pairs),
+            mismatches=mismatches,
             simulation_seconds=elapsed,
+            check=check,
+            sample=sample,
         )
 
 
@@ -91,18 +100,44 @@ def run(
     *,
     device: str = "virtual",
     by_layer: bool = False,
+    check: str | None = None,
+    probes: Sequence[Sample] | None = None,
 ) -> Evaluation:
-    """Load a build and run it once.
+    """Load a build, run it once, and compare it with the reference.
 
     Args:
         sample: by default the random inputs of seed 0.
         device, by_layer: as for `Runner`.
+        check: "layers" compares each layer's tensor over several inputs, in runs of their own
+            after the one that is measured; "output" the outputs of that one; "none" nothing. By
+            default `covp.evaluation.check.default_level` of the device.
+        probes: all inputs of the check by layers; `Sample.and_probes` by default.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
+    level = checked_level(check, device)
+    sample = sample or Sample.random(build.graph)
     with Runner(build, device, by_layer=by_layer) as runner:
-        return runner.run(sample or Sample.random(build.graph))
+        result = runner.run(sample.unchecked() if level == "none" else sample)
+    return by_layers(result, probes) if level == "layers" else result
+
+
+def by_layers(result: Evaluation, probes: Sequence[Sample] | None = None) -> Evaluation:
+    """The same inference, with the check of each layer over several inputs.
+
+    Args:
+        result: what was measured; the device it ran on is free again.
+        probes: all inputs; by default `Sample.and_probes` of the measured one.
+
+    Raises:
+        CovpError: the device cannot be reached, or a layer faulted.
+    """
+    start = time.perf_counter()
+    samples = probes or result.sample.and_probes(result.build.graph)
+    reference = time.perf_counter() - start
+    found = check_layers(result.build, samples, result.device)
+    return replace(result, check=replace(found, seconds=found.seconds + reference))
 
 
 def evaluate(
@@ -114,6 +149,7 @@ def evaluate(
     toolchain: str = "zig",
     seed: int = 0,
     allow_unused: bool = False,
+    check: str | None = None,
 ) -> Evaluation:
     """`build` with the recorded schedules, and `run` on random inputs, in one call.
 
@@ -121,6 +157,7 @@ def evaluate(
         model, platform, accelerators, allow_unused: as for `covp.compile`.
         device, toolchain: as for `Session`.
         seed: of the inputs.
+        check: as for `run`.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
@@ -135,7 +172,7 @@ def evaluate(
         schedules=schedules,
         allow_unused=allow_unused,
     )
-    return run(made, Sample.random(made.graph, seed), device=device)
+    return run(made, Sample.random(made.graph, seed), device=device, check=check)
 
 
 def _demand_jobs(program: Program, profile: Profile) -> None:

@@ -11,8 +11,9 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.compile import ScheduleChoice
 from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
+from covp.evaluation.check import checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import Runner
+from covp.evaluation.runner import Runner, by_layers
 from covp.evaluation.sample import Sample
 from covp.graph.graph import Graph
 from covp.models import load_model
@@ -65,6 +66,7 @@ def survey(
     schedules: Callable[[Platform], ScheduleChoice | None] = lambda platform: None,
     device: str = "virtual",
     seed: int = 0,
+    check: str | None = None,
 ) -> Iterator[Trial]:
     """Run a model on each of several platforms, on the same random inputs.
 
@@ -77,6 +79,7 @@ def survey(
         toolchain, device: as for `Session`.
         schedules: gives each platform's schedules, as for `covp.compile`.
         seed: of the inputs.
+        check: as for `covp.evaluation.run`.
 
     Yields:
         A trial per platform, in their order, as soon as it is done.
@@ -86,7 +89,11 @@ def survey(
     """
     boards = [load_platform(platform) for platform in platforms]
     graph = model if isinstance(model, Graph) else load_model(model)
+    level = checked_level(check, device)
     sample = Sample.random(graph, seed)
+    samples = sample.and_probes(graph) if level == "layers" else [sample]
+    if level == "none":
+        samples = [sample.unchecked()]
     for board in boards:
         try:
             made = build(
@@ -97,13 +104,16 @@ def survey(
                 schedules=schedules(board),
                 allow_unused=True,
             )
-            trial = _run(made, sample, device)
+            trial = _run(made, samples, device)
         except (CapacityError, PlatformError, AcceleratorError) as error:
             trial = Trial(graph.name, board, None, str(error), ())
         yield trial
 
 
-def _run(made: Build, sample: Sample, device: str) -> Trial:
+def _run(made: Build, samples: Sequence[Sample], device: str) -> Trial:
     with Runner(made, device) as runner:
-        result = runner.run(sample)
-        return Trial(made.model, made.platform, result, None, runner.session.regions())
+        result = runner.run(samples[0])
+        regions = runner.session.regions()
+    if len(samples) > 1:
+        result = by_layers(result, samples)
+    return Trial(made.model, made.platform, result, None, regions)

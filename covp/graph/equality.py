@@ -30,3 +30,20 @@ def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
     with np.errstate(invalid="ignore", over="ignore"):
         close = np.abs(got - wanted) <= tolerance
     return np.flatnonzero(~(close | (got == wanted) | (np.isnan(got) & np.isnan(wanted))))
+
+
+def relative_error(got: NDArray[Any], wanted: NDArray[Any]) -> float:
+    """The largest difference of floats, as a share of the largest finite expected magnitude.
+
+    0 for integers. Elements that are not finite in either array do not count.
+
+    Args:
+        got: the outputs under test.
+        wanted: the expected ones, of the same shape.
+    """
+    if wanted.dtype.kind != "f":
+        return 0.0
+    finite = np.isfinite(wanted) & np.isfinite(got)
+    largest = float(np.abs(wanted[finite]).max(initial=0))
+    difference = np.abs(got[finite].astype(np.float64) - wanted[finite].astype(np.float64))
+    return float(difference.max(initial=0)) / max(largest, 1e-30)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.graph.graph import Graph
-from covp.graph.ops import definition
+from covp.graph.graph import Graph, Op
+from covp.graph.ops import OPS, definition
+
+Array = NDArray[Any]
 
 
 def run_reference(graph: Graph, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -35,6 +37,57 @@ def run_all(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[A
         results = definition(op.kind).reference(op, arguments)
         values |= {t.name: result for t, result in zip(op.outputs, results, strict=True)}
     return values
+
+
+def run_changed(
+    graph: Graph, inputs: Sequence[Array], original: Graph, known: Mapping[str, Array]
+) -> dict[str, Array]:
+    """`run_all` of a graph that passes made of another one, without doing the same work again.
+
+    Operators of a kind without a definition, which graph passes of accelerators may bring, and all
+    that need their results are left out, as far as the original graph does not have the tensor.
+
+    Args:
+        graph: what the passes left.
+        inputs: one array per input, of its shape and dtype.
+        original: the graph before the passes; what both have was computed there.
+        known: the values of `run_all` of the original; may be empty.
+    """
+    check_inputs(graph, inputs)
+    computed = {_identity(op) for op in original.ops}
+    before = {id(t): known[t.name] for t in original.tensors() if t.name in known}
+    values: dict[int, Array | None]
+    values = {id(t): before.get(id(t), t.data) for t in graph.tensors() if t.data is not None}
+    values |= {id(t): value for t, value in zip(graph.inputs, inputs, strict=True)}
+    for op in graph.ops:
+        given = {id(t): values.get(id(t)) for t in op.inputs if t is not None}
+        results = [before.get(id(tensor)) for tensor in op.outputs]
+        same = _identity(op) in computed and all(a is before.get(t) for t, a in given.items())
+        complete = all(value is not None for value in given.values())
+        if complete and op.kind in OPS and not (same and all(r is not None for r in results)):
+            # what follows may be the same again
+            pairs = zip(results, _results(op, given), strict=True)
+            results = [old if _equal(old, new) else new for old, new in pairs]
+        values |= {id(t): value for t, value in zip(op.outputs, results, strict=True)}
+    named = ((tensor.name, values.get(id(tensor))) for tensor in graph.tensors())
+    return {name: array for name, array in named if array is not None}
+
+
+def _results(op: Op, given: Mapping[int, Array | None]) -> list[Array]:
+    arguments = [None if t is None else given[id(t)] for t in op.inputs]
+    return definition(op.kind).reference(op, arguments)
+
+
+def _identity(op: Op) -> tuple[object, ...]:
+    """Equal for operators that compute the same from the same tensors."""
+    tensors = (*op.inputs, *op.outputs)
+    return (op.kind, id(op.attributes), *(id(tensor) for tensor in tensors))
+
+
+def _equal(old: Array | None, new: Array) -> bool:
+    if old is None or (old.dtype, old.shape) != (new.dtype, new.shape):
+        return False
+    return old.tobytes() == new.tobytes()
 
 
 def check_inputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> None:

@@ -102,6 +102,7 @@ class JobUnit(Peripheral):
     Attributes:
         result_register: name of the register with the address of a job's result.
         jobs: executed since the unit was made or `forget_jobs` was called.
+        begun: how many were accepted since then; one that still runs is not among ``jobs``.
         latest: the latest job that was not rejected.
         refusal: why the latest start was rejected, for messages; empty where it was not.
     """
@@ -110,6 +111,7 @@ class JobUnit(Peripheral):
 
     def __init__(self) -> None:
         self.jobs: list[JobRecord] = []
+        self.begun = 0
         self.refusal = ""
         self.latest: AcceptedJob | None = None
         self.done_at = 0
@@ -143,6 +145,7 @@ class JobUnit(Peripheral):
     def forget_jobs(self) -> None:
         """Start a new list of jobs."""
         self.jobs = []
+        self.begun = 0
 
     def start(self, _: int) -> None:
         """CTRL.START. Raises AcceleratorError for a job of cycles outside of 0 to 2**48."""
@@ -170,6 +173,7 @@ class JobUnit(Peripheral):
         if not 0 <= job.timing.cycles <= _LONGEST:
             raise AcceleratorError(f"{self.name}: a job of {job.timing.cycles} cycles; 0 to 2**48")
         self.latest = job
+        self.begun += 1
         self.set("STATUS", "BUSY", 1)
         now, skipped = self.clock.now, self.clock.skipped
         phase, spent = self.clock.phase()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from covp.device.base import Stop
-from covp.errors import UsageError, near_misses
+from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
+from covp.program import ProgramLayer
 from covp.runtime.abi import Task
 from covp.runtime.call import Call
 from covp.runtime.graph_module import GraphModule, void_call
@@ -66,6 +67,46 @@ class HostedGraph(GraphModule):
             self._store(arrays)
             self._run_calls([*self._startup(), *self._calls()[: last + 1]])
             return self.tensor(name)
+
+    def steps(
+        self, *inputs: ArrayLike, fill: bytes = b""
+    ) -> Iterator[tuple[ProgramLayer, list[NDArray[Any]]]]:
+        """Run the layers one by one; after each, the layer and the content of its outputs.
+
+        Args:
+            inputs: as for `run`.
+            fill: is repeated over the arena first, so that results of an earlier inference cannot
+                be taken for those of this one. Empty: the arena stays as it is.
+
+        Raises:
+            UsageError: the inputs do not fit.
+            AcceleratorError, DeviceFault: in a layer, which the error names.
+        """
+        arrays = self._check(inputs)
+        with self.session.in_use:
+            self.session.sync()
+            if fill:
+                count = self.program.arena_bytes
+                self.session.io.write(self._arena, (fill * (count // len(fill) + 1))[:count])
+            self._store(arrays)
+            self._run_calls(self._startup())
+            for layer, call in zip(self.program.layers, self._calls(), strict=True):
+                self._run_step(layer, call)
+                yield layer, [self._read(tensor) for tensor in layer.outputs]
+
+    def _run_step(self, layer: ProgramLayer, call: Call) -> None:
+        try:
+            self.session.queue.run([call])
+        except DeviceFault as error:
+            where = f"in layer {layer.name} ({layer.target})"
+            error.detail = f"{error.detail}; {where}" if error.detail else where
+            raise
+        except AcceleratorError as error:
+            raise AcceleratorError(f"{error}, in layer {layer.name} ({layer.target})") from error
+
+    def outputs(self) -> list[NDArray[Any]]:
+        """The model's outputs as they are in the arena now."""
+        return [self._read(tensor) for tensor in self.program.outputs]
 
     def _infer(self) -> Sequence[Stop]:
         return self._run_calls([*self._startup(), *self._calls()])

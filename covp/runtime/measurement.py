@@ -84,7 +84,7 @@ class Measurement:
 
     def _jobs(self) -> dict[str, int]:
         """Jobs that each accelerator received; of units in the core, instructions."""
-        jobs = {name: len(unit.jobs) for name, unit in self._units.items()}
+        jobs = {name: unit.begun for name, unit in self._units.items()}
         return jobs | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()}
 
     def _job_units(self) -> dict[str, JobUnit]:

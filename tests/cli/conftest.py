@@ -1,16 +1,19 @@
 """Calls of the command line inside this process, and a model that compiles in a moment."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from covp.cli.main import main
 from covp.graph.attributes import Conv2D, FullyConnected, Padding, Softmax
+from covp.graph.graph import Graph
+from covp.graph.reference import run_all
 from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
@@ -83,3 +86,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "small.tflite"
     path.write_bytes(small_model())
     return path
+
+
+def wrong_outputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """As `run_all`, with other outputs."""
+    outputs = {tensor.name: np.full(tensor.shape, 77, tensor.dtype) for tensor in graph.outputs}
+    return run_all(graph, inputs) | outputs

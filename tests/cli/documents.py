@@ -44,6 +44,30 @@ class Schedules(msgspec.Struct):
     other_weights: Count
 
 
+class Mismatch(msgspec.Struct):
+    input: Annotated[int, msgspec.Meta(ge=1)]
+    input_name: str
+    layer: str | None
+    op: str
+    target: str
+    tensor: str
+    element: list[Count]
+    got: float | int | str
+    wanted: float | int | str
+    wrong: Annotated[int, msgspec.Meta(ge=1)]
+    elements: Count
+
+
+class Check(msgspec.Struct):
+    level: Literal["none", "output", "layers"]
+    layers: Count
+    inputs: Count
+    seconds: Seconds
+    worst_error: float | None
+    tolerance: float | None
+    mismatch: Mismatch | None
+
+
 class Run(msgspec.Struct):
     schema: Literal["covp.run/1"]
     model: str
@@ -57,13 +81,14 @@ class Run(msgspec.Struct):
     seconds: Seconds | None
     energy_j: Seconds | None
     simulation_seconds: Seconds
-    matches_reference: bool
+    matches_reference: bool | None
+    check: Check
     memory: Memory
     layers: list[Layer]
     between: Between
     outputs: list[Output]
 
-    def check(self) -> "Run":
+    def added_up(self) -> "Run":
         """The sums that the contract promises."""
         inside = sum(layer.instructions for layer in self.layers)
         assert inside + self.between.instructions == self.instructions

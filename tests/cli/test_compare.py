@@ -4,10 +4,9 @@ import re
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
-from .conftest import Call
+from .conftest import Call, wrong_outputs
 from .documents import Compare
 
 
@@ -19,7 +18,7 @@ def test_document(call: Call, small: Path) -> None:
     assert (found.platform, found.accelerators) == ("riscv32", ["qconv2d"])
     assert [row.model for row in found.rows] == ["small", "toycar"]
     for row in found.rows:
-        cpu, accelerated = row.cpu.check(), row.accelerated.check()
+        cpu, accelerated = row.cpu.added_up(), row.accelerated.added_up()
         assert cpu.accelerators == [] and accelerated.accelerators == ["qconv2d"]
         assert cpu.matches_reference and accelerated.matches_reference
         assert cpu.outputs == accelerated.outputs
@@ -61,10 +60,7 @@ def test_floats_are_close_not_bit_exact(call: Call) -> None:
 def test_a_difference_is_status_1_and_in_its_row(
     call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "covp.evaluation.sample.run_reference",
-        lambda graph, inputs: [np.full((1, 4), 77, np.int8)],
-    )
+    monkeypatch.setattr("covp.evaluation.sample.run_all", wrong_outputs)
     done = call("compare", small, "-p", "riscv32", "-a", "qconv2d")
     assert done.status == 1
     assert cells(done.out, "small")[-1] == "OUTPUTS DIFFER"

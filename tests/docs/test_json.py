@@ -113,7 +113,9 @@ def test_a_schema_is_what_is_printed(
     documents = [call(capsys, *arguments) for arguments in CALLS[section]]
     assert {document["schema"] for document in documents} == {section}
     seen = {key for document in documents for key in check(section, document)}
-    assert set(described(section)) - seen == set(), "described, but not printed"
+    # the keys of a difference: tests/cli/test_bit_exact.py
+    left = {key for key in described(section) if not key.startswith("check.mismatch.")}
+    assert left - seen == set(), "described, but not printed"
 
 
 def test_the_lists_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

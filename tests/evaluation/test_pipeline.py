@@ -135,11 +135,12 @@ def test_comparing_does_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     counted(ModelFile, "load")
     counted(Records, "available")
-    counted(sample_module, "run_reference")
+    counted(sample_module, "run_all")
     platform = covp.load_platform("riscv32")
     schedules = recorded_schedules(platform)
     found = compare("kws", platform, ["qconv2d"], schedules=schedules)
-    assert done == {"load": 1, "available": 1, "run_reference": 1}
+    # one for each of the four inputs of the check
+    assert done == {"load": 1, "available": 1, "run_all": 4}
     assert found.matches_reference
     assert found.alone.build.accelerators == () and found.alone.build.mac_coverage == 0
     assert found.accelerated.build.accelerators == ("qconv2d",)

@@ -21,7 +21,7 @@ def test_figures_are_in_the_tables() -> None:
     shown = cells(accelerated._repr_html_())
     facts = dict(zip(shown[:18:2], shown[1:18:2], strict=True))
     assert facts["accelerators"] == "gemm" and facts["device"] == "virtual"
-    assert facts["matches the reference"] == "yes"
+    assert facts["matches the reference"] == "bit-exact: 10 layers x 4 inputs"
     assert facts["flash, bytes"] == f"{accelerated.memory.flash_bytes:,}"
     layers = accelerated.program.layers
     assert [shown[i] for i, text in enumerate(shown) if text.endswith(layers[0].name)]

@@ -1,0 +1,91 @@
+"""How much was compared with the reference, and the first difference, in the words of reports."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from covp.evaluation import Evaluation
+from covp.evaluation.check import default_level
+from covp.graph.equality import FLOAT_TOLERANCE
+
+_DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "speed", "max_scratch": None}
+
+
+def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed: int) -> str:
+    """The `covp run` that shows a difference again, from the options of the present command.
+
+    Args:
+        model, platform: as they were given.
+        accelerators: of the run in question.
+        seed: of its inputs.
+    """
+    given = click.get_current_context().params
+    words = ["covp", "run", model, "-p", platform]
+    words += [word for name in accelerators for word in ("-a", name)]
+    for path in given.get("inputs") or ():
+        words += ["--input", str(path)]
+    words += ["--seed", str(seed)]
+    for name, default in _DEFAULTS.items():
+        if given.get(name, default) != default:
+            words += [f"--{name.replace('_', '-')}", str(given[name])]
+    if not given.get("tuned", True):
+        words.append("--untuned")
+    return shlex.join([*words, "--check", "layers"])
+
+
+def equality(results: Sequence[Evaluation]) -> str:
+    """A cell of the column "bit-exact": integers match to the bit, floats within the tolerance."""
+    if any(result.mismatches for result in results):
+        return "OUTPUTS DIFFER"
+    if not all(result.matches_reference for result in results):
+        return "LAYERS DIFFER"
+    if any(result.check.level == "none" for result in results):
+        return "not checked"
+    is_float = any(result.check.worst_error is not None for result in results)
+    return f"within {FLOAT_TOLERANCE:g}" if is_float else "yes"
+
+
+def amount(results: Sequence[Evaluation]) -> str:
+    """How much was compared in all runs that are right, for the line below a table."""
+    checks = [result.check for result in results if result.matches_reference]
+    if not checks or checks[0].level == "none":
+        return ""
+    if checks[0].level == "output":
+        return "checked: the outputs of 1 input; --check layers compares each layer"
+    layers, seconds = sum(c.layers for c in checks), sum(c.seconds for c in checks)
+    inputs = checks[0].inputs
+    return f"checked: {layers} layers x {inputs} inputs beside the reference, in {seconds:.2f} s"
+
+
+def verdict_lines(result: Evaluation, again: str) -> list[str]:
+    """What was compared and how it went, one line each.
+
+    Args:
+        result: of one run.
+        again: the command that shows a difference again, see `reproduction`.
+    """
+    check = result.check
+    if not result.matches_reference:
+        elements = sum(output.size for output in result.outputs)
+        wrong = f"OUTPUTS DIFFER from the reference: {result.mismatches} of {elements} elements"
+        return [*([wrong] if result.mismatches else []), *difference_lines(result, again)]
+    line = result.verdict
+    if check.level == "layers":
+        line += f", checked in {check.seconds:.2f} s"
+    elif check.level == "output" and default_level(result.device) == "output":
+        line += f" ({result.device} is slow; --check layers compares each layer)"
+    return [line]
+
+
+def difference_lines(result: Evaluation, again: str) -> list[str]:
+    """The first difference and how to see it again; nothing where all is right.
+
+    Args:
+        result: of one run.
+        again: the command, see `reproduction`.
+    """
+    mismatch = result.check.mismatch
+    return [] if mismatch is None else [f"NOT BIT-EXACT: {mismatch}", f"again: {again}"]

@@ -1,0 +1,250 @@
+"""`check_layers`: every layer's tensors on the device beside the reference's, over several inputs.
+
+The layers run one by one on a device of their own, apart from the inference that is measured: in
+the arena a later layer may take a tensor's place. Each input begins from the state after loading,
+with an arena full of other values, so that nothing of an earlier inference can pass for a result.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import UsageError, near_misses
+from covp.evaluation.builder import Build
+from covp.evaluation.sample import Sample
+from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
+from covp.graph.reference import run_changed
+from covp.program import Program, ProgramLayer, ProgramTensor
+from covp.runtime.hosted_graph import HostedGraph
+from covp.runtime.session import Session
+
+Level = Literal["none", "output", "layers"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+_FILL = bytes(np.random.default_rng(0x5EED).integers(0, 256, 251, np.uint8))
+"""What the arena is filled with; its length, a prime, keeps rows from being alike."""
+
+
+def default_level(device: str) -> Level:
+    """The level of a device that none was given for.
+
+    Layer by layer where that is a matter of tenths of a second, else the outputs alone.
+
+    Args:
+        device: as for `Session`.
+    """
+    return "layers" if device in ("virtual", "host") else "output"
+
+
+def checked_level(level: str | None, device: str) -> Level:
+    """A level from its name; None gives the device's default. Raises UsageError."""
+    if level is None:
+        return default_level(device)
+    for known in LEVELS:
+        if level == known:
+            return known
+    raise UsageError(f"there is no check {level!r}; {near_misses(level, LEVELS)}")
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first tensor that is not as expected.
+
+    Attributes:
+        input: number of the input, from 1.
+        input_name: what the input is.
+        layer: that wrote the tensor; None: an output of the model as a whole.
+        op, target: of the layer, see `ProgramLayer`; empty without a layer.
+        tensor: its name.
+        element: indices of its first wrong element.
+        got, wanted: that element on the device and in the reference.
+        wrong: how many elements are.
+        elements: of the tensor.
+    """
+
+    input: int
+    input_name: str
+    layer: str | None
+    op: str
+    target: str
+    tensor: str
+    element: tuple[int, ...]
+    got: float
+    wanted: float
+    wrong: int
+    elements: int
+
+    def record(self) -> dict[str, Any]:
+        """As JSON, which has no NaN and no infinities: those are strings."""
+        values = {"got": self.got, "wanted": self.wanted}
+        shown = {name: v if math.isfinite(v) else str(v) for name, v in values.items()}
+        return {**asdict(self), "element": list(self.element), **shown}
+
+    def __str__(self) -> str:
+        where = f"layer {self.layer} ({self.op} on {self.target}), " if self.layer else ""
+        return (
+            f"{where}tensor {self.tensor}, input {self.input} ({self.input_name}): element "
+            f"{list(self.element)} is {self.got:g}, not {self.wanted:g}; "
+            f"{self.wrong:,} of {self.elements:,} differ"
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """How much was compared with the reference, and the first difference.
+
+    Attributes:
+        level: that was requested.
+        layers: whose tensors were compared.
+        inputs: inferences whose outputs were compared.
+        seconds: host time of the comparison, the measured inference left out.
+        worst_error: of floats, the largest as a share of its tensor's largest magnitude; None
+            where all tensors are of integers.
+        mismatch: None where everything is as expected.
+    """
+
+    level: Level
+    layers: int = 0
+    inputs: int = 0
+    seconds: float = 0.0
+    worst_error: float | None = None
+    mismatch: Mismatch | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The key ``check`` of the JSON document ``covp.run/1``."""
+        tolerance = None if self.worst_error is None else FLOAT_TOLERANCE
+        mismatch = None if self.mismatch is None else self.mismatch.record()
+        return {**asdict(self), "tolerance": tolerance, "mismatch": mismatch}
+
+    @property
+    def amount(self) -> str:
+        """Such as "13 layers x 4 inputs"."""
+        inputs = f"{self.inputs} input{'' if self.inputs == 1 else 's'}"
+        return f"{self.layers} layers x {inputs}" if self.layers else f"outputs x {inputs}"
+
+
+def check_layers(build: Build, samples: Sequence[Sample], device: str = "virtual") -> Check:
+    """Run a build layer by layer on each sample; the first difference ends it.
+
+    Args:
+        build: what runs.
+        samples: inputs with the outputs of the model's graph, see `Sample.and_probes`.
+        device: as for `Session`; a session of its own is opened on it.
+
+    Raises:
+        CovpError: the device cannot be reached, or the program faulted.
+    """
+    start = time.perf_counter()
+    found = _Comparison()
+    with Session(build.platform, device, build.toolchain, strict=True) as session:
+        module = session.load(build.program, hosted=True)
+        assert isinstance(module, HostedGraph)
+        fresh = session.snapshot() if session.device.abilities.state is not None else None
+        for sample in samples:
+            if fresh is not None and found.inputs:
+                session.restore(fresh)
+            if not found.holds(module, sample):
+                break
+    return Check(
+        "layers",
+        len(found.layers),
+        found.inputs,
+        time.perf_counter() - start,
+        found.worst_error,
+        found.mismatch,
+    )
+
+
+class _Comparison:
+    """The results so far."""
+
+    def __init__(self) -> None:
+        self.layers: set[str] = set()
+        self.inputs = 0
+        self.worst_error: float | None = None
+        self.mismatch: Mismatch | None = None
+
+    def holds(self, module: HostedGraph, sample: Sample) -> bool:
+        """One inference; False at its first difference.
+
+        Args:
+            module: in a strict session.
+            sample: inputs and what is expected.
+        """
+        self.inputs += 1
+        wanted = lowered_tensors(module.program, sample)
+        for layer, arrays in module.steps(*sample.inputs, fill=_FILL):
+            for tensor, got in zip(layer.outputs, arrays, strict=True):
+                if tensor.name in wanted:
+                    self.layers.add(layer.function)
+                    self._compare(got, wanted[tensor.name], tensor, sample, layer)
+            if self.mismatch is not None:
+                return False
+        pairs = zip(module.outputs(), sample.outputs, module.program.outputs, strict=True)
+        for got, expected, tensor in pairs:
+            self._compare(got, expected, tensor, sample)
+        return self.mismatch is None
+
+    def _compare(
+        self,
+        got: NDArray[Any],
+        wanted: NDArray[Any],
+        tensor: ProgramTensor,
+        sample: Sample,
+        layer: ProgramLayer | None = None,
+    ) -> None:
+        wrong = differences(got, wanted)
+        if wanted.dtype.kind == "f":
+            self.worst_error = max(self.worst_error or 0.0, relative_error(got, wanted))
+        if not wrong.size or self.mismatch is not None:
+            return
+        element = tuple(int(i) for i in np.unravel_index(wrong[0], wanted.shape))
+        self.mismatch = Mismatch(
+            input=self.inputs,
+            input_name=sample.name,
+            layer=layer.name if layer else None,
+            op=layer.op if layer else "",
+            target=layer.target if layer else "",
+            tensor=tensor.name,
+            element=element,
+            got=got[element].item(),
+            wanted=wanted[element].item(),
+            wrong=wrong.size,
+            elements=wanted.size,
+        )
+
+
+def lowered_tensors(program: Program, sample: Sample) -> dict[str, NDArray[Any]]:
+    """The tensors that the program's layers write, by name, as the reference computes them.
+
+    Args:
+        program: with the graph whose operators its layers are.
+        sample: inputs, and the tensors of the model's graph.
+    """
+    if program.lowered is None:
+        return {}
+    return run_changed(program.lowered, sample.inputs, program.graph, sample.tensors)
+
+
+def output_check(
+    build: Build, sample: Sample, outputs: Iterable[NDArray[Any]], seconds: float
+) -> Check:
+    """The check of a measured inference's outputs.
+
+    Args:
+        build: what ran.
+        sample: its inputs and what is expected.
+        outputs: of the device.
+        seconds: host time of the comparison.
+    """
+    found = _Comparison()
+    found.inputs = 1
+    for got, wanted, tensor in zip(outputs, sample.outputs, build.program.outputs, strict=True):
+        found._compare(got, wanted, tensor, sample)
+    return Check("output", 0, 1, seconds, found.worst_error, found.mismatch)
