@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import yaml
@@ -23,6 +23,9 @@ _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 _SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
 
 
+Kind = Literal["flash", "ram"]
+
+
 class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A stretch of memory.
 
@@ -31,7 +34,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     """
 
     name: str
-    kind: Literal["flash", "ram"]
+    kind: Kind
     start: Address
     size: int | str
 
@@ -246,12 +249,28 @@ def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:
     return tuple(rest)
 
 
+_STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "memory": Region,
+    "peripherals": PeripheralConfig,
+    "accelerators": AcceleratorSlot,
+    "openocd": OpenOcd,
+    "qemu": Qemu,
+}
+
+
 def _readable(message: str) -> str:
-    """msgspec's "... - at `$.memory[0].size`" turned around into "memory[0].size: ..."."""
-    reason, separator, where = message.partition(" - at `$")
-    if not separator:
-        return reason
-    return f"{where.rstrip('`').lstrip('.')}: {reason}"
+    """msgspec's "... - at `$.memory[0].size`" as "memory[0].size: ...", with what is allowed."""
+    reason, _, where = message.partition(" - at `$")
+    where = where.rstrip("`").lstrip(".")
+    unknown = re.match(r"Object contains unknown field `(.*)`$", reason)
+    value = re.match(r"Invalid enum value (.*)$", reason)
+    if unknown:
+        fields = msgspec.structs.fields(_STRUCTS.get(re.split(r"[\[.]", where)[0], Platform))
+        known = near_misses(unknown[1], [field.encode_name for field in fields])
+        reason = f"unknown key {unknown[1]!r}: {known}"
+    elif value and where.endswith(".kind"):
+        reason = f"{value[1]} is not one of {', '.join(get_args(Kind))}"
+    return f"{where}: {reason}" if where else reason
 
 
 def _first_problem(platform: Platform) -> str | None:

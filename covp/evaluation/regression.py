@@ -120,7 +120,12 @@ def _worsening(name: str, before: float, now: float) -> float:
 
 
 def shown(name: str, value: float | None) -> str:
-    """A figure as people read it."""
+    """A figure as people read it.
+
+    Args:
+        name: one of `FIGURES`.
+        value: the figure; None where it is not known.
+    """
     if value is None:
         return "-"
     if name == "offload":

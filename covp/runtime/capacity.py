@@ -77,7 +77,7 @@ def _with_room(sections: Mapping[str, int], program: Program) -> list[str]:
         for platform in _shipped()
         if platform.core.architecture == mine.core.architecture
         and (platform.accelerators is not None or not program.accelerators)
-        and _has_room(platform, sections, is_same_core=platform.core_name == mine.core_name)
+        and _has_room(platform, sections, is_same_core=platform.core == mine.core)
     ]
 
 

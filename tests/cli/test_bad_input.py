@@ -91,7 +91,7 @@ def test_float16(call: Call, tmp_path: Path) -> None:
     builder = GraphBuilder("half")
     x = builder.input((1, 8), np.float16)
     path = tmp_path / "half.tflite"
-    path.write_bytes(write_tflite(builder.graph(builder.add("RELU", x))))
+    path.write_bytes(write_tflite(builder.graph(builder.add("RESHAPE", x, shape=(8, 1)))))
     refusal = call("run", path, "-p", "riscv32").refusal
     assert "float16" in refusal and "input_0" in refusal and "int8" in refusal
 
@@ -167,7 +167,7 @@ def test_a_wrong_call_is_status_2(call: Call, small: Path) -> None:
         ({"core": "rv32imz"}, "core", "rv32imc"),
         ({"core": "[1]"}, "core", "str"),
         ({"flash": "1M, colour: red"}, "memory[0]", "colour"),
-        ({"core": "rv32imc\nmemroy: []"}, "memroy", "unknown field"),
+        ({"core": "rv32imc\nmemroy: []"}, "memroy", "unknown key"),
         ({"ram": "512"}, "memory[1]", "1024"),
         ({"ram": "1K"}, "stack", "below the ram"),
         ({"core": "'"}, "YAML", ""),
