@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+from numpy.typing import NDArray
 
 from covp.device.base import Stop
 from covp.device.virtual import VirtualDevice
@@ -94,3 +97,24 @@ def ctrl_c_works() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def litert() -> Callable[[bytes, Sequence[NDArray[Any]]], list[NDArray[Any]]]:
+    """A function: the outputs of a model file's content for inputs in the file's order."""
+    interpreter = pytest.importorskip(
+        "ai_edge_litert.interpreter", reason="ai-edge-litert is not installed: no oracle"
+    )
+
+    def run(model: bytes, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        machine = interpreter.Interpreter(
+            model_content=model,
+            experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF,
+        )
+        machine.allocate_tensors()
+        for detail, value in zip(machine.get_input_details(), inputs, strict=True):
+            machine.set_tensor(detail["index"], value)
+        machine.invoke()
+        return [np.array(machine.get_tensor(d["index"])) for d in machine.get_output_details()]
+
+    return run

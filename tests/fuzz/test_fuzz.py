@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import covp
 from covp.cores import find_core
+from covp.frontend.tflite import read_tflite
 from covp.graph.equality import differences
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
@@ -27,10 +28,12 @@ from covp.program import Program
 from covp.runtime.session import Session
 from covp.testing.tensors import Content, filled
 from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
+from covp.zoo.tflite_writer import write_tflite
 
 from .batch import Ran, run_batch
 from .oracle import oracle
-from .unusual import Unusual, unusual
+from .programs import joined
+from .unusual import Unusual, as_litert, unusual
 
 on_host = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -38,13 +41,14 @@ on_host = pytest.mark.skipif(
 )
 CORES = [find_core(name) for name in ("cortex-m0plus", "cortex-m4f", "cortex-m7f", "rv32imc")]
 PLATFORMS = ["cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32"]
+ACCELERATORS = ["cfu", "dma", "gemm", "qconv2d", "vanilla", "vector"]
 LAYERS = 25
 
 
 def batches(count: int) -> settings:
     """So many batches; a failure names its layer, so nothing is shrunk."""
     return settings(
-        max_examples=count,
+        max_examples=count + 1,  # the first one is the simplest there is
         deadline=None,
         phases=(Phase.explicit, Phase.generate),
         verbosity=Verbosity.quiet,
@@ -53,6 +57,7 @@ def batches(count: int) -> settings:
 
 
 several = st.lists(unusual(), min_size=LAYERS, max_size=LAYERS)
+few = st.lists(unusual(), min_size=10, max_size=10)
 
 
 def is_right(ran: Ran) -> None:
@@ -78,16 +83,42 @@ def on_cores(name: str, cases: list[Unusual]) -> None:
     assert not failures, "\n".join(failures)
 
 
+@batches(150)
+@given(as_litert())
+def test_the_reference_is_litert_at_extremes_too(litert: Any, case: Unusual) -> None:
+    graph, inputs = case.graph(), case.inputs()
+    data = write_tflite(graph)
+    found = run_reference(read_tflite(data), inputs)
+    for ours, theirs in zip(found, litert(data, inputs), strict=True):
+        assert differences(ours, theirs).size == 0
+
+
+def accelerated(names: str, cases: list[Unusual]) -> None:
+    """All layers as one program; units take those that they accept."""
+    graph, inputs = joined(cases)
+    wanted = run_reference(graph, inputs)
+    program = covp.compile(graph, "riscv32", names.split("+"), allow_unused=True)
+    with Session("riscv32", timeout=60) as session:
+        outputs = session.load(program).run(*inputs)
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    wrong = [
+        tensor.name
+        for tensor, got, value in zip(graph.outputs, outputs, wanted, strict=True)
+        if differences(got, value).size
+    ]
+    assert not wrong, f"{wrong} of {cases!r}"
+
+
 @on_host
-@batches(6)
+@batches(2)
 @given(several)
 def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None:
     under_the_sanitizer(cases)
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
-@batches(2)
-@given(several)
+@batches(1)
+@given(few)
 def test_every_core_computes_what_is_specified(name: str, cases: list[Unusual]) -> None:
     on_cores(name, cases)
 
@@ -130,3 +161,20 @@ def test_two_thousand_layers_without_undefined_behaviour(cases: list[Unusual]) -
 @given(several)
 def test_five_hundred_layers_on_every_core(name: str, cases: list[Unusual]) -> None:
     on_cores(name, cases)
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@batches(1)
+@given(few)
+def test_every_accelerator_computes_what_is_specified(
+    accelerator: str, cases: list[Unusual]
+) -> None:
+    accelerated(accelerator, cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accelerator", [*ACCELERATORS, "gemm+vector+dma"])
+@batches(15)
+@given(several)
+def test_hundreds_of_layers_on_every_accelerator(accelerator: str, cases: list[Unusual]) -> None:
+    accelerated(accelerator, cases)

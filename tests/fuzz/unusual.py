@@ -83,22 +83,25 @@ _SCALED = frozenset(
     {*layers.CONVOLUTIONS, "MUL", "MEAN", "LEAKY_RELU", "RELU", "RELU6", "QUANTIZE"}
 )
 _CONTENTS = st.sampled_from(["random", "random", "extreme", "lowest", "highest"])
-_PADS = st.none() | layers.paddings(4)
 _EXPONENTS = st.one_of(st.just(0), st.integers(-4, 8), st.integers(-18, 28))
 
-_WEIGHTED = layers.convolutions(
-    max_size=11,
-    max_kernel=5,
-    dtype="int8",
-    activation=layers.ACTIVATIONS,
-    padding=_PADS,
-    dilation=st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    stride=st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    bias=st.sampled_from([True, True, True, False]),
-    per_channel=st.booleans(),
-    weight_limit=st.sampled_from([127, 127, 20, 3]),
-    zeros=st.sampled_from([0.0, 0.0, 0.5, 0.95]),
-    extreme=st.booleans(),
+_WEIGHTS: dict[str, Any] = {
+    "max_size": 11,
+    "max_kernel": 5,
+    "dtype": "int8",
+    "activation": layers.ACTIVATIONS,
+    "padding": st.none() | layers.paddings(4),
+    "dilation": st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    "stride": st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    "bias": st.sampled_from([True, True, True, False]),
+    "per_channel": st.booleans(),
+    "weight_limit": st.sampled_from([127, 127, 20, 3]),
+    "zeros": st.sampled_from([0.0, 0.0, 0.5, 0.95]),
+    "extreme": st.booleans(),
+}
+_WEIGHTED = layers.convolutions(**_WEIGHTS)
+_IN_FILES = layers.convolutions(
+    "CONV_2D", "DEPTHWISE_CONV_2D", **(_WEIGHTS | {"padding": None, "bias": True})
 )
 _FULL = layers.convolutions(
     "FULLY_CONNECTED", max_channels=130, dtype="int8", activation=layers.ACTIVATIONS
@@ -117,12 +120,30 @@ _OTHERS = st.one_of(
 )
 
 
-def unusual(schedules: bool = True) -> st.SearchStrategy[Unusual]:
-    """Layers of all kinds, half of them with weights; with ``schedules`` any of their schedules."""
-    drawn = st.one_of(_WEIGHTED, _FULL, _WEIGHTED, _OTHERS, _OTHERS)
+def unusual() -> st.SearchStrategy[Unusual]:
+    """Layers of all kinds, half of them with weights, with any of their schedules."""
+    return _unusual((_WEIGHTED, _WEIGHTED, _FULL, _OTHERS, _OTHERS), schedules=True)
+
+
+def as_litert() -> st.SearchStrategy[Unusual]:
+    """Those that a TFLite file can hold and that LiteRT computes as TFLM does."""
+    return _unusual((_IN_FILES, _OTHERS.filter(_is_litert)), schedules=False)
+
+
+def _is_litert(layer: Layer) -> bool:
+    # it rounds once in FULLY_CONNECTED, has tables from float functions, and copies bytes of other
+    # scales in CONCATENATION; a CONV_2D without bias it rejects, other paddings no file states
+    kinds = {*layers.CONVOLUTIONS, "LOGISTIC", "TANH", "CONCATENATION"}
+    return layer.kind not in kinds
+
+
+def _unusual(
+    drawn: tuple[st.SearchStrategy[Any], ...], schedules: bool
+) -> st.SearchStrategy[Unusual]:
     return st.builds(
         Unusual,
-        drawn,
+        # one_of would count each kind within as one choice
+        st.sampled_from(drawn).flatmap(lambda kinds: kinds),
         _EXPONENTS,
         st.sampled_from(["usual", "large", "limits"]),
         _CONTENTS,

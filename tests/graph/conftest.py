@@ -1,40 +1,17 @@
-"""The oracle: LiteRT's interpreter with its reference kernels."""
+"""Comparison with the oracle, LiteRT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-Oracle = Callable[[bytes, Sequence[NDArray[Any]]], list[NDArray[Any]]]
-
 
 @pytest.fixture(scope="session")
-def litert() -> Oracle:
-    """A function: the outputs of a model file's content for inputs in the file's order."""
-    interpreter = pytest.importorskip(
-        "ai_edge_litert.interpreter", reason="ai-edge-litert is not installed: no oracle"
-    )
-
-    def run(model: bytes, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        machine = interpreter.Interpreter(
-            model_content=model,
-            experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF,
-        )
-        machine.allocate_tensors()
-        for detail, value in zip(machine.get_input_details(), inputs, strict=True):
-            machine.set_tensor(detail["index"], value)
-        machine.invoke()
-        return [np.array(machine.get_tensor(d["index"])) for d in machine.get_output_details()]
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def holds(litert: Oracle) -> Callable[..., None]:
+def holds(litert: Callable[..., Any]) -> Callable[..., None]:
     """A function: written and read again, the graph computes what LiteRT computes."""
     from covp.frontend.tflite import read_tflite
     from covp.graph.reference import run_reference
