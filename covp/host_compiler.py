@@ -80,6 +80,8 @@ def compile_for_host(
     found = cache.find("native", file)
     if found is not None:
         return found
+    if sys.stderr.isatty():
+        print(f"covp: compiling {what}, once for this machine ...", file=sys.stderr)
     with temporary_folder("host") as folder:
         build = _Build(Path(folder), what, options)
         return cache.store("native", file, build.binary(read, kind.link), mode=0o700)

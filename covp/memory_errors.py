@@ -8,15 +8,23 @@ _STACK_GUARD = 0x10000
 """An access so many bytes below the stack, and a sp there, come from a stack that ran over."""
 
 
+_PUSH = 256
+"""Bytes that one instruction pushes at most: 16 registers and 32 of the FPU take 192."""
+
+
 def is_below_stack(platform: Platform, address: int) -> bool:
     """Whether an access lies so closely below the first ram that the stack may have run over."""
     return platform.ram.start - _STACK_GUARD <= address < platform.ram.start
 
 
 def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
-    """Whether an access outside the memory comes from a stack that ran over."""
+    """Whether an access outside the memory comes from a stack that ran over.
+
+    The stack pointer is below the stack then, or so near its end that one push passes it; a pointer
+    that is wrong by itself comes with a stack pointer elsewhere.
+    """
     bottom = platform.ram.start
-    near = bottom - _STACK_GUARD <= sp <= bottom + platform.stack_bytes
+    near = bottom - _STACK_GUARD <= sp < bottom + _PUSH
     return is_below_stack(platform, address) and near
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import click
@@ -36,9 +37,10 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
     chosen = load_platform(platform)
     name = protocol or ("stlink" if chosen.core.architecture == "arm" else "jtag")
     with VirtualDevice(chosen) as device, DebugTarget(device) as target:
-        handler = debug_port(name, target, lambda line: click.echo(line, err=True))
+        say = partial(click.echo, err=True)
+        handler = debug_port(name, target, say)
         at = _PORTS[name] if port is None else port
-        with DebugServer(handler, host, at) as server, until_ctrl_c():
+        with DebugServer(handler, host, at, say) as server, until_ctrl_c():
             click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
             click.echo(f"  {openocd_line(chosen, name, server.port)}")
             threading.Event().wait()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -45,6 +47,8 @@ _TOOLS = (
     ("verilator", "accelerators written in RTL", "apt install verilator"),
 )
 
+_HOST = "--device host: C as a process of yours; no sandbox, it may do all that you may"
+
 
 @click.command()
 @options.as_json
@@ -53,6 +57,7 @@ def doctor(as_json: bool) -> None:
     findings = [
         *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
         *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
+        Finding("device host", _host(), _HOST, "a machine with Linux on x86-64"),
     ]
     if as_json:
         print_json([asdict(finding) for finding in findings])
@@ -61,6 +66,12 @@ def doctor(as_json: bool) -> None:
         [f.tool, f.version or "missing", f.enables, "" if f.version else f.get] for f in findings
     ]
     print_table(["tool", "version", "enables", "to get it"], rows, left=4)
+
+
+def _host() -> str | None:
+    """The system that device host runs on, where it does."""
+    suits = sys.platform == "linux" and platform.machine().lower() in ("x86_64", "amd64")
+    return f"{platform.system()} {platform.machine()}" if suits else None
 
 
 def _package_version(name: str) -> str | None:

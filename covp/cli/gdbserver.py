@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from covp.cache import write_atomically
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.cli.provenance import model_note
-from covp.debug.gdb_stub import GdbStub
+from covp.debug.gdb_stub import BUSY, GdbStub
 from covp.debug.program_file import load_elf
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
@@ -77,8 +78,9 @@ def gdbserver(
         with DebugTarget(device) as target:
             if entry is not None:
                 target.write_register("pc", entry)  # as GDB's load does
-            stub = GdbStub(target, lambda line: click.echo(line, err=True))
-            with DebugServer(stub.serve, host, port) as server, until_ctrl_c():
+            say = partial(click.echo, err=True)
+            stub = GdbStub(target, say)
+            with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():
                 at = f"[{host}]" if ":" in host else host
                 _greet(chosen, f"{at}:{server.port}", elf, program)
                 threading.Event().wait()

@@ -29,7 +29,8 @@ device = click.option(
     default="virtual",
     show_default=True,
     metavar="DEVICE",
-    help="What the platform runs on: virtual, host, gdb:HOST:PORT, gdb:qemu, openocd:HOST:PORT.",
+    help="What the platform runs on: virtual, host (no sandbox), gdb:HOST:PORT, gdb:qemu, "
+    "openocd:HOST:PORT.",
 )
 
 

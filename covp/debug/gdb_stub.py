@@ -17,6 +17,7 @@ from covp.debug.gdb_link import Closed, GdbLink
 from covp.debug.gdb_packets import MALFORMED, OK, GdbPackets, number, numbers
 from covp.debug.gdb_stop import INTERRUPTED, at_breakpoint, fault_text, stop_reply
 from covp.debug.target import DebugTarget, HaltReason
+from covp.device.rsp import encode
 from covp.errors import DeviceError
 
 _LOOK = 0.02  # seconds between two looks for an interrupt while the core runs
@@ -32,6 +33,10 @@ class _Resume:
     steps: bool
     start: int = 0
     end: int = 0
+
+
+BUSY = b"+" + encode(b"E.another GDB is connected; detach or quit that one first")
+"""The answer to a GDB that comes while another one is there."""
 
 
 class GdbStub:

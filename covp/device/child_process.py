@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -16,3 +18,15 @@ def ends_with_parent(number: signal.Signals) -> Callable[[], None] | None:
         return None
     libc = ctypes.CDLL(None)
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def end_with_parent() -> None:
+    """In a worker of `multiprocessing`, first of all: it is killed when its parent dies, however
+    that comes about (Linux).
+    """
+    ask = ends_with_parent(signal.SIGKILL)
+    if ask is not None:
+        ask()
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():  # it died before the line above
+        os._exit(1)

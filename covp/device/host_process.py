@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +74,7 @@ class HostProcess:
         for start, offset, size, writable in pieces:
             words += [f"0x{start:08x}", str(offset), str(size), "w" if writable else "r"]
         self._thread = threading.get_ident()
+        self._ended_once = False
         program = host_runner()
         try:
             self._child = subprocess.Popen(
@@ -82,6 +84,7 @@ class HostProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(file,),
+                start_new_session=True,  # what the program forks is ended with it
             )
         except OSError as error:
             raise DeviceError(f"device host: {program} cannot be started: {error}") from None
@@ -128,8 +131,12 @@ class HostProcess:
         return report
 
     def end(self) -> None:
-        """Kill it and wait until it is gone. A second call does nothing."""
-        self._child.kill()
+        """Kill it and what it forked, and wait until it is gone. A second call does nothing."""
+        if self._ended_once:
+            return
+        self._ended_once = True
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
             if pipe is not None:

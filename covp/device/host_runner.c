@@ -2,7 +2,7 @@
  *
  *     host_runner PARENT FD  START OFFSET SIZE RIGHTS ...
  *
- * maps pieces of the file FD at fixed addresses, then carries out commands: 16 bytes in, one Report
+ * maps pieces of the file FD at fixed addresses, then executes commands: 16 bytes in, one Report
  * out. A command is a jump to an address; a breakpoint at another one ends it, and so does every
  * signal. Everything happens in the signal handler: it reports, takes the next command and returns
  * into it. After anything but the breakpoint the process is over, its parent starts another.
@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,10 +52,27 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The pipes to the parent: not 0 and 1, which are the program's to read and write. */
+static int commands, reports;
+
+static int keep_pipes(void)
+{
+    commands = fcntl(0, F_DUPFD_CLOEXEC, 200);
+    reports = fcntl(1, F_DUPFD_CLOEXEC, 200);
+    int nothing = open("/dev/null", O_RDWR);
+    if (commands < 0 || reports < 0 || nothing < 0)
+        return 0;
+    for (int standard = 0; standard < 3; ++standard)
+        dup2(nothing, standard);
+    if (nothing > 2)
+        close(nothing);
+    return 1;
+}
+
 static void transfer(int in, void *data, size_t size)
 {
     for (uint8_t *at = data; size;) {
-        ssize_t done = in ? read(0, at, size) : write(1, at, size);
+        ssize_t done = in ? read(commands, at, size) : write(reports, at, size);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) /* the parent has closed the pipe */
@@ -142,6 +160,10 @@ int main(int count, char **words)
         }
     }
     close(file);
+    if (!keep_pipes()) {
+        fprintf(stderr, "no file descriptors: %s\n", strerror(errno));
+        return 4;
+    }
     handle_signals();
     raise(SIGUSR1);
     return 0;

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from covp.device.base import LowLevelDevice, name_fault
 from covp.errors import DeviceError, DeviceFault, FaultKind
-from covp.memory_errors import is_below_stack
+from covp.memory_errors import is_stack_overflow
 from covp.platform_file import Platform
 
 TRAP_WORDS = 6
@@ -95,6 +95,6 @@ def _riscv(platform: Platform, device: LowLevelDevice, record: Sequence[int]) ->
     kind: FaultKind = _MCAUSE.get(cause, "unhandled exception")
     if cause in (2, 3) or kind == "unhandled exception":
         return DeviceFault(kind, pc=pc, detail=f"mcause {cause}", registers=registers)
-    if kind == "unmapped write" and is_below_stack(platform, value):
+    if kind == "unmapped write" and is_stack_overflow(platform, value, sp):
         kind = "stack overflow"
     return DeviceFault(kind, pc=pc, address=value, detail=f"mcause {cause}", registers=registers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -12,9 +13,11 @@ from typing import get_args
 from covp.codegen.intrinsics import DotProduct, dot_products, register
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
+from covp.device.child_process import end_with_parent
+from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
 from covp.passes import run_passes
-from covp.platform_file import Platform
+from covp.platform_file import Platform, load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.measure import ScheduleBench
 from covp.tune.records import (
@@ -139,6 +142,12 @@ def tune(
     Raises:
         CovpError: the toolchain or device failed.
     """
+    platform = load_platform(platform)
+    if not isinstance(graph, Graph):
+        raise UsageError(f"tune takes a graph, as covp.load_model gives it, not {graph!r:.80}")
+    seconds = options.seconds
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise UsageError(f"seconds: {seconds!r} is not a finite number above 0")
     known = Records.available() if records is None else records
     tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:
@@ -302,6 +311,7 @@ def _open_bench(
 
     A process that was not forked (the default from Python 3.14) knows no instructions of others.
     """
+    end_with_parent()
     # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for instruction in instructions:

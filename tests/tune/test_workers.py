@@ -1,0 +1,70 @@
+"""Processes of `covp tune` end with it, whatever ends it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
+
+
+def descendants(pid: int) -> set[int]:
+    """Process ids below a process (Linux)."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents[int(entry.name)] = int(fields[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def running(pids: set[int]) -> set[int]:
+    alive = set()
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            alive.add(pid)
+    return alive
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {**os.environ, "COVP_TUNE_JOBS": "2", "XDG_CACHE_HOME": str(tmp_path)}
+    arguments = ["tune", "kws", "-p", "riscv32", "--search", "exhaustive"]
+    process = subprocess.Popen(
+        [*COVP, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(descendants(process.pid)) < 2:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.2)
+        workers = descendants(process.pid)
+        process.send_signal(number)
+        process.wait(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 20
+    while running(workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = running(workers)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
