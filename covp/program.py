@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
-from covp.accelerator.partition import Refusal
+from covp.accelerator.placement import Alternative, Refusal
 from covp.graph.graph import Graph, Quantization
 from covp.graph.reference import run_reference
 from covp.graph.user_operators import UserOperator, find_user_operator, register_operator
@@ -58,6 +58,8 @@ class ProgramLayer:
         schedule: the choice the kernel made, short.
         arguments: of the function, all of them pointers: bytes from the start of the arena.
         outputs: what the layer leaves in the arena, by the tensor's name in the model.
+        operators: names of the operators that it computes.
+        estimated_cycles: by which the partitioner chose, the driver's included; None: unknown.
     """
 
     index: int
@@ -69,6 +71,8 @@ class ProgramLayer:
     schedule: str = ""
     arguments: tuple[int, ...] = ()
     outputs: tuple[ProgramTensor, ...] = ()
+    operators: tuple[str, ...] = ()
+    estimated_cycles: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,8 @@ class Program:
         inputs, outputs: in the model's order; offsets count from ``arena_symbol``.
         layers: in the order they run.
         accelerators: what has to be on the bus.
-        refusals: what each accelerator left to the core, and why.
+        refusals: what each accelerator left to others, and why.
+        alternatives: what the partitioner had to choose from, with its estimates.
         warnings: what the user should know; one line each.
         flags: extra compiler options.
         startup_function: ``void f(void)``, what accelerators want called before every inference;
@@ -145,6 +150,7 @@ class Program:
     layers: tuple[ProgramLayer, ...]
     accelerators: tuple[AcceleratorInstance, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     warnings: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     startup_function: str = ""

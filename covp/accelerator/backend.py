@@ -19,6 +19,9 @@ from covp.graph.pattern import Match, Pattern
 from covp.plugins import call_hook
 
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DRIVER_CYCLES = 60
+"""Cycles of the core for one call of a driver that starts a job and waits for it."""
+
 _B = TypeVar("_B", bound="AcceleratorBackend")
 
 
@@ -128,10 +131,17 @@ class AcceleratorBackend(ABC):
     def estimate(self, match: Match) -> int | None:
         """Cycles that the accelerator itself would need for a match; None: unknown.
 
-        It decides between accelerators that accept the same layer, and is the potential saving of
+        With `driver_estimate` it decides who gets a layer, and it is the potential saving of
         a rejected one; so it has to answer for matches that `supports` rejects, too.
         """
         return None
+
+    def driver_estimate(self, match: Match) -> int:
+        """Cycles of the core around the jobs of an accepted match: the driver, requantization.
+
+        By default those of one call; measured drivers of this repository take 50 to 65.
+        """
+        return DRIVER_CYCLES
 
     def cases(self) -> Mapping[str, Any]:
         """For `covp verify`: operator name to a Hypothesis strategy of `covp.testing.Case`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 
 import click
 
@@ -13,7 +14,7 @@ from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.errors import UsageError
-from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
+from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey, wrong_estimates
 from covp.evaluation import compare as core_and_accelerators
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
@@ -23,6 +24,7 @@ from covp.tune.records import Objective
 @click.argument("models", nargs=-1, required=True)
 @options.platforms
 @options.accelerators
+@options.allow_slower
 @options.device
 @options.toolchain
 @options.operators
@@ -36,6 +38,7 @@ def compare(
     models: tuple[str, ...],
     platforms: tuple[str, ...],
     accelerators: tuple[str, ...],
+    allow_slower: bool,
     device: str,
     toolchain: str,
     seed: int,
@@ -66,6 +69,7 @@ def compare(
             device=device,
             seed=seed,
             check=check,
+            allow_slower=allow_slower,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
     if not accelerators:
@@ -87,9 +91,12 @@ def compare(
                     device=device,
                     seed=seed,
                     check=check,
+                    allow_slower=allow_slower,
                     starts=partial(_advance, advance, model),
                 )
             )
+    for warning in dict.fromkeys(chain.from_iterable(map(_warnings, found))):
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         print_json(
             {
@@ -102,6 +109,12 @@ def compare(
     else:
         _report(models, platforms[0], accelerators, found, seed)
     return 0 if all(comparison.matches_reference for comparison in found) else 1
+
+
+def _warnings(comparison: Comparison) -> list[str]:
+    accelerated = comparison.accelerated
+    found = [*accelerated.program.warnings, *wrong_estimates(accelerated)]
+    return [f"{accelerated.model}: {warning}" for warning in found]
 
 
 def _advance(advance: Callable[[str], None], model: str, how: str) -> None:

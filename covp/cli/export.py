@@ -20,6 +20,7 @@ from covp.tune.records import Objective
 @click.argument("model")
 @options.platform
 @options.accelerators
+@options.allow_slower
 @options.toolchain
 @options.operators
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
@@ -32,6 +33,7 @@ def export(
     model: str,
     platform: str,
     accelerators: tuple[str, ...],
+    allow_slower: bool,
     toolchain: str,
     output: Path,
     seed: int,
@@ -46,6 +48,7 @@ def export(
         model,
         board,
         accelerators,
+        allow_slower=allow_slower,
         toolchain=toolchain,
         schedules=recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch)
         if tuned

@@ -18,7 +18,7 @@ class GroupedCommand(click.Command):
     """
 
     HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Target": ("platform", "accelerators", "device", "toolchain"),
+        "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
         "Model and inputs": ("operators", "inputs", "seed"),
         "Schedules": ("optimize", "max_scratch", "tuned"),
         "Checks": ("require_offload",),

@@ -63,6 +63,11 @@ _accelerators = partial(
     "NAME=ACCEL names the instance.",
 )
 accelerators = _accelerators()
+allow_slower = click.option(
+    "--allow-slower",
+    is_flag=True,
+    help="Give accelerators also the layers that the core does more than twice as fast.",
+)
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )

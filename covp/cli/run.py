@@ -8,12 +8,20 @@ from typing import Any
 import click
 
 from covp.cli import options
+from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json
-from covp.cli.run_report import print_explanation, print_report
+from covp.cli.run_report import print_report
 from covp.cli.verdict import reproduction
-from covp.evaluation import Evaluation, Sample, build, recorded_schedules, rejected_layers
+from covp.evaluation import (
+    Evaluation,
+    Sample,
+    build,
+    recorded_schedules,
+    rejected_layers,
+    wrong_estimates,
+)
 from covp.evaluation import run as evaluate
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
@@ -23,6 +31,7 @@ from covp.tune.records import Objective
 @click.argument("model")
 @options.platform
 @options.accelerators
+@options.allow_slower
 @options.device
 @options.toolchain
 @options.operators
@@ -37,7 +46,7 @@ from covp.tune.records import Objective
 @click.option(
     "--explain",
     is_flag=True,
-    help="For each layer where it runs, and why each accelerator rejected it.",
+    help="For each layer where it runs, the alternatives with their cycles, and why not there.",
 )
 @click.option(
     "--require-offload",
@@ -53,6 +62,7 @@ def run(
     model: str,
     platform: str,
     accelerators: tuple[str, ...],
+    allow_slower: bool,
     device: str,
     toolchain: str,
     inputs: tuple[str, ...],
@@ -73,6 +83,7 @@ def run(
         model,
         board,
         accelerators,
+        allow_slower=allow_slower,
         toolchain=toolchain,
         schedules=recorded_schedules(board, toolchain, optimize, device, max_scratch)
         if tuned
@@ -83,14 +94,20 @@ def run(
         click.echo(f"warning: {warning}", err=True)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
     result = evaluate(made, sample, device=device, by_layer=profile, check=check)
+    for warning in wrong_estimates(result):
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
-        refusals = {"refusals": _refusals(result)} if explain else {}
-        print_json(result.record() | refusals)
+        print_json(result.record() | (_explanation(result) if explain else {}))
     else:
         print_report(result, profile, reproduction(model, platform, accelerators, seed))
         if explain:
             print_explanation(result)
     return 0 if result.matches_reference else 1
+
+
+def _explanation(result: Evaluation) -> dict[str, Any]:
+    alternatives = [asdict(alternative) for alternative in result.program.alternatives]
+    return {"refusals": _refusals(result), "alternatives": alternatives}
 
 
 def _refusals(result: Evaluation) -> list[dict[str, Any]]:

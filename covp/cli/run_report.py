@@ -1,4 +1,4 @@
-"""The report of ``covp run``: layers, memory, time, accelerators, and why layers run where."""
+"""The report of ``covp run``: layers, memory, time and accelerators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import print_table
 from covp.cli.verdict import verdict_lines
-from covp.evaluation import Evaluation, rejected_layers
+from covp.evaluation import Evaluation
 
 Row = list[object]
 
@@ -35,25 +35,6 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
         click.echo(line)
     if profile:
         _print_offload(result)
-
-
-def print_explanation(result: Evaluation) -> None:
-    """For each layer where it runs, and why each other accelerator rejected it."""
-    rejected: dict[str, list[str]] = {}
-    total = result.profile.cycles
-    for entry in rejected_layers(result):
-        refusal, saving = entry.refusal, ""
-        if entry.potential_saving and total:
-            saving = (
-                f" (accepting it would save about {entry.potential_saving:,} of {total:,} cycles)"
-            )
-        text = f"{refusal.accelerator}: {refusal.reason}{saving}"
-        rejected.setdefault(refusal.layer, []).append(text)
-    click.echo("\nwhere each layer runs, and why not elsewhere")
-    for layer in result.program.layers:
-        click.echo(f"  {layer.name}: {layer.target}")
-        for reason in rejected.get(layer.name, []):
-            click.echo(f"      not {reason}")
 
 
 def _print_headline(result: Evaluation) -> None:

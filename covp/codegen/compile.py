@@ -40,6 +40,7 @@ def compile(
     accelerators: Sequence[str | AcceleratorBackend] = (),
     *,
     allow_unused: bool = False,
+    allow_slower: bool = False,
     schedules: ScheduleChoice | None = None,
 ) -> Program:
     """Compile a model ahead of time for a platform.
@@ -48,10 +49,11 @@ def compile(
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
         accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
-            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. A layer
-            that several accept goes to the one with the smallest estimate of its cycles, or to the
-            first of them where one does not estimate.
+            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. Layers go
+            where they need the fewest cycles by the estimates, see
+            `covp.accelerator.partition.partition`.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
+        allow_slower: give accelerators also what the core does more than twice as fast.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
 
@@ -64,7 +66,9 @@ def compile(
     graph = model if isinstance(model, Graph) else load_model(model)
     for backend in backends:
         demand_architecture(backend, platform)
-    lowered, split = split_graph(run_passes(graph), backends)
+    lowered, split = split_graph(
+        run_passes(graph), backends, platform.core, allow_slower=allow_slower
+    )
     if not allow_unused:
         demand_use(split, backends)
     layers = [
@@ -117,7 +121,8 @@ def _assemble(
         layers=_layers(graph, split, layers, memory),
         accelerators=instances,
         refusals=split.refusals,
-        warnings=tuple(unmatched(lowered, split, backends)),
+        alternatives=split.alternatives,
+        warnings=(*unmatched(lowered, split, backends), *split.warnings),
         # kernels read bytes a word at a time
         flags=("-fno-strict-aliasing",),
         operators=_user_operators(graph),
@@ -181,6 +186,8 @@ def _describe(
         schedule=layer.schedule,
         arguments=tuple(memory.offset(argument) for argument in layer.arguments.values()),
         outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
+        operators=placement.names,
+        estimated_cycles=placement.cycles,
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, partition
 from covp.c_names import c_prefix
+from covp.cores import Core
 from covp.errors import AcceleratorError, PlatformError, UsageError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Pattern
@@ -28,18 +29,29 @@ def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None
         )
 
 
-def split_graph(graph: Graph, backends: Sequence[AcceleratorBackend]) -> tuple[Graph, Partition]:
-    """The partition, with the graph passes of the backends before and after it."""
+def split_graph(
+    graph: Graph,
+    backends: Sequence[AcceleratorBackend],
+    core: Core | None = None,
+    *,
+    allow_slower: bool = False,
+) -> tuple[Graph, Partition]:
+    """The partition, with the graph passes of the backends before and after it.
+
+    Args:
+        graph: after covp's own passes.
+        backends, core, allow_slower: as for `covp.accelerator.partition.partition`.
+    """
     for backend in backends:
         graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
-    split = partition(graph, backends)
+    split = partition(graph, backends, core, allow_slower=allow_slower)
     for backend in backends:
         own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
         after = partial(backend.after_partitioning, own=own)
         changed = _graph_pass(backend, "after_partitioning", after, graph)
         if changed is not graph:
             graph = changed
-            split = partition(graph, backends)
+            split = partition(graph, backends, core, allow_slower=allow_slower)
     return graph, split
 
 
@@ -61,7 +73,9 @@ def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None
             continue
         reasons = split.reasons(backend.name)
         why = f"; {reasons[0].layer}: {reasons[0].reason}" if reasons else ""
-        raise UsageError(f"accelerator {backend.name!r} gets no layer of this model{why}")
+        accepted = sum(reason.accepted for reason in reasons)
+        lost = f": of the {accepted} that it accepts others get all" if accepted else ""
+        raise UsageError(f"accelerator {backend.name!r} gets no layer of this model{lost}{why}")
 
 
 def unmatched(

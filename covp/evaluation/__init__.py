@@ -8,6 +8,7 @@ line, the benchmarks and tests share them.
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import Check, Mismatch, check_layers
 from covp.evaluation.comparison import Comparison, compare
+from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.rejected import RejectedLayer, rejected_layers
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner, evaluate, run
@@ -35,4 +36,5 @@ __all__ = [
     "rejected_layers",
     "run",
     "survey",
+    "wrong_estimates",
 ]

@@ -104,6 +104,7 @@ def compile(
     accelerators: Sequence[str | AcceleratorBackend] = (),
     *,
     allow_unused: bool = False,
+    allow_slower: bool = False,
     schedules: Schedules = "recorded",
     toolchain: str = "zig",
 ) -> Program:
@@ -113,10 +114,11 @@ def compile(
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
         accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
-            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. A layer
-            that several accept goes to the one with the smallest estimate of its cycles, or to the
-            first of them where one does not estimate.
+            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. Layers go
+            where they need the fewest cycles by the estimates, see
+            `covp.accelerator.partition.partition`.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
+        allow_slower: give accelerators also what the core does more than twice as fast.
         schedules: of the layers on the core. "recorded": the fastest of the tuner's records, those
             that come with covp and those of this machine, see
             `covp.evaluation.recorded_schedules` for other choices. None: the kernels' own choice.
@@ -134,6 +136,7 @@ def compile(
         toolchain=toolchain,
         schedules=schedules,
         allow_unused=allow_unused,
+        allow_slower=allow_slower,
     )
     return made.program
 
@@ -146,12 +149,13 @@ def build(
     toolchain: str = "zig",
     schedules: Schedules = "recorded",
     allow_unused: bool = False,
+    allow_slower: bool = False,
     require_offload: Sequence[str] = (),
 ) -> Build:
     """Compile a model.
 
     Args:
-        model, platform, accelerators, schedules, allow_unused: as for `covp.compile`.
+        model, platform, accelerators, schedules, allow_unused, allow_slower: as for `covp.compile`.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
             accelerator.
@@ -165,7 +169,14 @@ def build(
         schedules = recorded_schedules(platform, toolchain)
     used: list[tuple[Op, Trial]] = []
     choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
-    program = generate(model, platform, accelerators, allow_unused=allow_unused, schedules=choice)
+    program = generate(
+        model,
+        platform,
+        accelerators,
+        allow_unused=allow_unused,
+        allow_slower=allow_slower,
+        schedules=choice,
+    )
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)

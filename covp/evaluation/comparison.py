@@ -90,6 +90,7 @@ def compare(
     device: str = "virtual",
     seed: int = 0,
     check: str | None = None,
+    allow_slower: bool = False,
     starts: Callable[[str], None] = lambda what: None,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
@@ -98,7 +99,7 @@ def compare(
     error here: nothing is saved then.
 
     Args:
-        model, platform, accelerators, schedules: as for `covp.compile`.
+        model, platform, accelerators, schedules, allow_slower: as for `covp.compile`.
         toolchain, device: as for `Session`.
         seed: of the inputs.
         check: as for `run`.
@@ -111,7 +112,13 @@ def compare(
     if schedules == "recorded":
         schedules = recorded_schedules(platform, toolchain, device=device)
     offloading = build(
-        model, platform, accelerators, toolchain=toolchain, schedules=schedules, allow_unused=True
+        model,
+        platform,
+        accelerators,
+        toolchain=toolchain,
+        schedules=schedules,
+        allow_unused=True,
+        allow_slower=allow_slower,
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)

@@ -14,8 +14,9 @@ class RejectedLayer:
 
     Attributes:
         refusal: the layer, the accelerator and the reason.
-        potential_saving: cycles by which the layer would be shorter than where it runs now, the
-            driver left out: an estimate. None where the accelerator does not estimate the layer.
+        potential_saving: cycles that all operators of the rejected match need where they run now,
+            less the accelerator's estimate, the driver left out. None where the accelerator does
+            not estimate them, or a layer has other operators besides.
     """
 
     refusal: Refusal
@@ -24,11 +25,18 @@ class RejectedLayer:
 
 def rejected_layers(result: Evaluation) -> list[RejectedLayer]:
     """Every rejection of an evaluation, in the order of the layers."""
-    cycles = {entry.layer.name: entry.cycles for entry in result.profile.layers}
-    found = []
-    for refusal in result.program.refusals:
-        spent, saving = cycles.get(refusal.layer), None
-        if spent is not None and refusal.estimate is not None:
-            saving = max(0, spent - refusal.estimate)
-        found.append(RejectedLayer(refusal, saving))
-    return found
+    return [RejectedLayer(refusal, _saving(result, refusal)) for refusal in result.program.refusals]
+
+
+def _saving(result: Evaluation, refusal: Refusal) -> int | None:
+    """Cycles of all layers that the rejected match would replace, less the estimate for it."""
+    replaced = [
+        entry
+        for entry in result.profile.layers
+        if not set(entry.layer.operators).isdisjoint(refusal.operators)
+    ]
+    spent = [entry.cycles for entry in replaced if entry.cycles is not None]
+    whole = all(set(entry.layer.operators) <= set(refusal.operators) for entry in replaced)
+    if refusal.estimate is None or not replaced or len(spent) < len(replaced) or not whole:
+        return None
+    return max(0, sum(spent) - refusal.estimate)

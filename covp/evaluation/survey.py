@@ -67,6 +67,7 @@ def survey(
     device: str = "virtual",
     seed: int = 0,
     check: str | None = None,
+    allow_slower: bool = False,
 ) -> Iterator[Trial]:
     """Run a model on each of several platforms, on the same random inputs.
 
@@ -74,7 +75,7 @@ def survey(
     error here.
 
     Args:
-        model, accelerators: as for `covp.compile`.
+        model, accelerators, allow_slower: as for `covp.compile`.
         platforms: platforms, names or the paths of YAML files.
         toolchain, device: as for `Session`.
         schedules: gives each platform's schedules, as for `covp.compile`.
@@ -103,6 +104,7 @@ def survey(
                 toolchain=toolchain,
                 schedules=schedules(board),
                 allow_unused=True,
+                allow_slower=allow_slower,
             )
             trial = _run(made, samples, device)
         except (CapacityError, PlatformError, AcceleratorError) as error:

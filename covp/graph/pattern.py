@@ -53,6 +53,10 @@ class Node:
         """The operator kinds that this node matches; empty for leaves."""
         return frozenset()
 
+    def all_kinds(self) -> frozenset[str]:
+        """The operator kinds anywhere in the tree below, this node's included."""
+        return self.kinds()
+
     def _match(self, graph: Graph, tensor: Tensor | None, found: _Found) -> Iterator[_Found]:
         raise NotImplementedError
 
@@ -88,6 +92,9 @@ class _Alternatives(Node):
     def kinds(self) -> frozenset[str]:
         return frozenset().union(*(node.kinds() for node in self.nodes))
 
+    def all_kinds(self) -> frozenset[str]:
+        return frozenset().union(*(node.all_kinds() for node in self.nodes))
+
     def _match(self, graph: Graph, tensor: Tensor | None, found: _Found) -> Iterator[_Found]:
         for node in self.nodes:
             yield from node._match(graph, tensor, found)
@@ -101,6 +108,9 @@ class _OpNode(Node):
 
     def kinds(self) -> frozenset[str]:
         return frozenset({self.kind})
+
+    def all_kinds(self) -> frozenset[str]:
+        return frozenset({self.kind}).union(*(node.all_kinds() for node in self.inputs))
 
     def _match(self, graph: Graph, tensor: Tensor | None, found: _Found) -> Iterator[_Found]:
         producer = graph.producer(tensor) if tensor is not None else None
@@ -231,12 +241,31 @@ class Pattern:
     node: Node
 
     def match(self, graph: Graph, root: Op) -> Match | None:
-        """Lay the pattern over the graph with ``root`` as the last operator, if it fits."""
+        """Lay the pattern over the graph with ``root`` as the last operator: the first that fits.
+
+        Alternatives are tried in their order, and the operands of commutative operators first as
+        the model has them.
+        """
+        return next(self._matches(graph, root), None)
+
+    def matches(self, graph: Graph, root: Op) -> list[Match]:
+        """Every way to lay the pattern over the graph with ``root`` as the last operator.
+
+        The one of `match` comes first.
+
+        Those that differ neither in their operators nor in what they bind count once.
+        """
+        found: dict[object, Match] = {}
+        for match in self._matches(graph, root):
+            bound = tuple(sorted((name, id(tensor)) for name, tensor in match.bindings.items()))
+            found.setdefault((match.ops, bound), match)
+        return list(found.values())
+
+    def _matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         for node in self.node.options():
             if isinstance(node, _OpNode):
                 for found in node._match_op(graph, root, _Found()):
-                    return _describe(self.name, graph, root, found)
-        return None
+                    yield _describe(self.name, graph, root, found)
 
 
 def _describe(name: str, graph: Graph, root: Op, found: _Found) -> Match:

@@ -77,7 +77,7 @@ def model_layers(name: str, backend: AcceleratorBackend, seed: int = 0) -> Itera
     """
     graph = _model(name)
     known = {op.name for op in graph.ops}
-    _, split = split_graph(graph, [backend])
+    _, split = split_graph(graph, [backend], allow_slower=True)
     seen = set()
     for position, placement in enumerate(split.placements):
         names = tuple(op.name for op in placement.ops if op.name in known)
