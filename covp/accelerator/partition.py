@@ -37,9 +37,10 @@ def partition(
     the accelerator gets other layers. Of equally cheap covers the one counts that uses, from the
     last operator backwards, the accelerator named first, then its pattern named first.
 
-    Matches that overlap with one of an unknown estimate are not compared: the last operators come
-    first, the accelerator named first takes them, and of its matches the first pattern's, with
-    the operands that multiply most.
+    A match of an unknown estimate is left aside where an accelerator named earlier estimates the
+    same operators. Matches that overlap with another one of an unknown estimate are not compared:
+    the last operators come first, the accelerator named first takes them, and of its matches the
+    first pattern's, with the operands that multiply most.
 
     Args:
         graph: after all passes.
@@ -98,10 +99,11 @@ def _choose(
     graph: Graph, found: Findings, costs: Mapping[Op, int | None], insisted: set[str]
 ) -> list[Candidate]:
     """The accepted matches that are used; accelerators insisted on are, however slow they are."""
-    numbered = _number(graph, found, costs, insisted)
+    accepted = _comparable(found.accepted)
+    numbered = _number(graph, accepted, costs, insisted)
     chosen: list[Candidate] = []
     for group in groups(numbered.choices):
-        own = [found.accepted[position] for position in group]
+        own = [accepted[position] for position in group]
         picked = None
         if all(candidate.cycles is not None for candidate in own):
             picked = cheapest(numbered.core, [numbered.choices[position] for position in group])
@@ -112,13 +114,29 @@ def _choose(
     return chosen
 
 
+def _comparable(accepted: Sequence[Candidate]) -> list[Candidate]:
+    """Without matches of an unknown estimate that one named earlier computes as well."""
+    estimated: set[tuple[Op, ...]] = set()
+    kept = []
+    for candidate in accepted:
+        if candidate.cycles is not None:
+            estimated.add(candidate.match.ops)
+        elif candidate.match.ops in estimated:
+            continue
+        kept.append(candidate)
+    return kept
+
+
 def _number(
-    graph: Graph, found: Findings, costs: Mapping[Op, int | None], insisted: set[str]
+    graph: Graph,
+    accepted: Sequence[Candidate],
+    costs: Mapping[Op, int | None],
+    insisted: set[str],
 ) -> _Numbered:
     positions = {op: position for position, op in enumerate(graph.ops)}
     core = [UNKNOWN if cost is None else cost for cost in costs.values()]
     choices = []
-    for candidate in found.accepted:
+    for candidate in accepted:
         members = frozenset(positions[op] for op in candidate.match.ops)
         cycles = candidate.cycles or 0
         alone = CLEARLY * sum(core[member] for member in members) + NEGLIGIBLE

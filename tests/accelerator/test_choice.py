@@ -101,6 +101,22 @@ def test_two_units_apart_beat_a_slow_fused_one_that_was_named_first(resnet: Grap
     assert costs[0] < costs[1] == costs[2]
 
 
+def test_a_unit_without_an_estimate_does_not_keep_the_others_from_being_compared() -> None:
+    graph = relus([1000])
+    dear = unit("dear", lambda match: 900, PATTERNS[0])
+    cheap = unit("cheap", lambda match: 90, PATTERNS[0])
+    silent = unit("silent", lambda m: None, PATTERNS[0])
+    for named, target in (
+        ((dear, silent, cheap), "cheap"),
+        ((silent, dear, cheap), "silent"),
+        ((silent, cheap), "silent"),
+        ((cheap, silent), "cheap"),
+    ):
+        split = partition(graph, named, RV32)
+        assert split.placements[0].target == target
+    assert split.refusals[0].reason == "cheap accepts it, and silent has no estimate"
+
+
 KINDS = ("RELU", "TANH", "ADD")
 
 
