@@ -61,6 +61,7 @@ def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
         [*columns, *offloaded, "free", "bit-exact"],
         [_row(trial, bool(accelerators)) for trial in found],
         left=3,
+        drop=["free"],
     )
     for trial in found:
         if trial.reason is not None:
@@ -94,7 +95,7 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
         None if seconds is None else f"{seconds * 1e3:,.2f} ms",
         result.memory.flash_bytes,
         result.memory.ram_bytes,
-        *([f"{result.mac_coverage:.0%}"] if offloads else []),
+        *([f"{result.build.mac_coverage:.0%}"] if offloads else []),
         ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
         equality([result]),
     ]

@@ -24,7 +24,7 @@ from covp.codegen.offload import (
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError
 from covp.graph.graph import Graph, Op
-from covp.graph.ops import OPS, definition
+from covp.graph.ops import definition
 from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import load_model
 from covp.passes import run_passes
@@ -42,6 +42,7 @@ def compile(
     allow_unused: bool = False,
     allow_slower: bool = False,
     schedules: ScheduleChoice | None = None,
+    passes: Sequence[Callable[[Graph], Graph]] = (),
 ) -> Program:
     """Compile a model ahead of time for a platform.
 
@@ -56,6 +57,10 @@ def compile(
         allow_slower: give accelerators also what the core does more than twice as fast.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
+        passes: graph passes of one's own, in their order, after covp's and before accelerators are
+            considered. Each takes a graph, which it may change, and returns the graph to go on
+            with. The reference stays that of the model as it was read: what a pass changes in the
+            results is found as a difference.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -67,7 +72,7 @@ def compile(
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(
-        run_passes(graph), backends, platform.core, allow_slower=allow_slower
+        run_passes(graph, passes), backends, platform.core, allow_slower=allow_slower
     )
     if not allow_unused:
         demand_use(split, backends)
@@ -188,13 +193,7 @@ def _describe(
         outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
         operators=placement.names,
         estimated_cycles=placement.cycles,
-        work=sum(_work(op, macs) for op in placement.ops),
     )
-
-
-def _work(op: Op, macs: Mapping[int, int]) -> int:
-    """MACs after the passes; an operator that an accelerator's pass made has none of its own."""
-    return definition(op.kind).macs(op) if op.kind in OPS else macs[op.index]
 
 
 def _header(name: str, arena_bytes: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
 from covp.tune.records import Trial
 
+Pass = Callable[[Graph], Graph]
+
 
 @dataclass(frozen=True, eq=False)
 class Build:
@@ -34,14 +36,12 @@ class Build:
         accelerators: as they were requested.
         toolchain: that compiles its C, "zig" or "gcc".
         schedules: where the layers' schedules come from.
-        require_offload: operator kinds whose layers accelerators have to do wholly.
     """
 
     program: Program
     accelerators: tuple[str, ...]
     toolchain: str
     schedules: ScheduleSource = UNTUNED
-    require_offload: tuple[str, ...] = ()
 
     @property
     def graph(self) -> Graph:
@@ -64,11 +64,8 @@ class Build:
         return self.graph.source
 
     @property
-    def planned_coverage(self) -> float:
-        """The share of the model's MACs in layers that are for accelerators, 0 to 1.
-
-        What accelerators did of it is `Evaluation.mac_coverage`.
-        """
+    def mac_coverage(self) -> float:
+        """The share of the model's multiply-accumulates on accelerators, 0 to 1."""
         total = sum(layer.macs for layer in self.program.layers)
         offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
         return offloaded / total if total else 0.0
@@ -112,6 +109,7 @@ def compile(
     allow_slower: bool = False,
     schedules: Schedules = "recorded",
     toolchain: str = "zig",
+    passes: Sequence[Pass] = (),
 ) -> Program:
     """Compile a model ahead of time for a platform, as the command line does.
 
@@ -130,6 +128,9 @@ def compile(
             A function: gives the schedule of an operator, or None for the kernel's own choice.
         toolchain: "zig" or "gcc", whose records count first. It compiles nothing here: that is the
             session's.
+        passes: graph passes of one's own, in their order, after covp's and before accelerators are
+            considered. Each takes a graph, which it may change, and returns the graph to go on
+            with. The reference stays that of the model as it was read.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -141,6 +142,7 @@ def compile(
         toolchain=toolchain,
         schedules=schedules,
         allow_unused=allow_unused,
+        passes=passes,
         allow_slower=allow_slower,
     )
     return made.program
@@ -156,14 +158,16 @@ def build(
     allow_unused: bool = False,
     allow_slower: bool = False,
     require_offload: Sequence[str] = (),
+    passes: Sequence[Pass] = (),
 ) -> Build:
     """Compile a model.
 
     Args:
-        model, platform, accelerators, schedules, allow_unused, allow_slower: as for `covp.compile`.
+        model, platform, accelerators, schedules, allow_unused, allow_slower, passes: as for
+            `covp.compile`.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
-            accelerator. That the accelerators do all of them is held when the program runs.
+            accelerator.
 
     Raises:
         AcceleratorError: a layer of ``require_offload`` runs on the core.
@@ -181,11 +185,12 @@ def build(
         allow_unused=allow_unused,
         allow_slower=allow_slower,
         schedules=choice,
+        passes=passes,
     )
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
-    return Build(program, names, toolchain, ScheduleSource.of(used), tuple(require_offload))
+    return Build(program, names, toolchain, ScheduleSource.of(used))
 
 
 def _demand_offload(program: Program, kind: str) -> None:

@@ -289,7 +289,6 @@ CONVERTERS: dict[str, Converter] = {
     "PAD": _pad,
     "PADV2": _pad,
     "QUANTIZE": _nothing,
-    "REDUCE_MAX": _mean,
     "RELU": _nothing,
     "RELU6": _nothing,
     "RESHAPE": _nothing,

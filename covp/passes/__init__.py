@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from covp.errors import ModelError
 from covp.graph.graph import Graph
 from covp.passes.constant_folding import fold_constants
 from covp.passes.copy import copy_graph
@@ -13,6 +14,7 @@ from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
 from covp.passes.unused_channels import remove_unused_channels
+from covp.plugins import call_hook
 
 Pass = Callable[[Graph], None]
 
@@ -28,9 +30,23 @@ PASSES: tuple[Pass, ...] = (
 """In the order they run; each changes the graph in place and keeps its outputs to the bit."""
 
 
-def run_passes(graph: Graph) -> Graph:
-    """A new graph that computes the same with fewer operators; the argument stays as it is."""
+def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:
+    """A new graph that computes the same with fewer operators; the argument stays as it is.
+
+    Args:
+        graph: of a model.
+        more: passes of a user, which run last; each returns the graph to go on with.
+
+    Raises:
+        ModelError: a user's pass raises, or returns no graph.
+    """
     lowered = copy_graph(graph)
     for run in PASSES:
         run(lowered)
+    for own in more:
+        name = getattr(own, "__name__", type(own).__name__)
+        changed: object = call_hook(f"model {graph.name}", name, own, lowered, error=ModelError)
+        if not isinstance(changed, Graph):
+            raise ModelError(f"pass {name}() must return a Graph, not {changed!r}")
+        lowered = changed
     return lowered

@@ -11,7 +11,6 @@ from covp.hardware.job_unit import JobRecord
 from covp.html_table import html_table
 from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
-from covp.runtime.work import Work
 
 
 @dataclass(frozen=True)
@@ -93,20 +92,44 @@ class Offload:
 class LayerProfile:
     """The cost of one layer, with all that it calls.
 
-    ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs,
-    ``work`` is what an accelerator reports that it did; None on the core.
+    ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs.
+    What describes the layer is in ``layer``, and here too: ``entry.name`` is ``entry.layer.name``.
     """
 
     layer: ProgramLayer
     instructions: int | None
     cycles: int | None
     offload: Offload | None = None
-    work: Work | None = None
 
     @property
-    def offloaded_macs(self) -> float:
-        """Of the layer's multiply-accumulates those that an accelerator did."""
-        return self.layer.macs * self.work.share if self.work else 0.0
+    def index(self) -> int:
+        """The operator's position in the model file."""
+        return self.layer.index
+
+    @property
+    def name(self) -> str:
+        """The operator's name in the graph."""
+        return self.layer.name
+
+    @property
+    def op(self) -> str:
+        """The operator's kind, e.g. "CONV_2D"."""
+        return self.layer.op
+
+    @property
+    def target(self) -> str:
+        """ "cpu", or the name of an accelerator."""
+        return self.layer.target
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the layer as the model states it."""
+        return self.layer.macs
+
+    @property
+    def schedule(self) -> str:
+        """The choice the kernel made, short."""
+        return self.layer.schedule
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.cache import cache_dir
-from covp.errors import UsageError, near_misses
+from covp.errors import CovpError, UsageError, near_misses
 from covp.zoo.catalog import BASE_URL, CATALOG, Entry
 
 MODEL_DIR = "COVP_MODEL_DIR"
@@ -95,11 +95,14 @@ def fetch(
 
     Raises:
         UsageError: no such name.
-        CovpError: no network, or a file whose SHA-256 is not the pinned one.
+        CovpError: no network, or a file whose SHA-256 is not the pinned one; the text names every
+            file that is not there then. Those that could be had are kept.
     """
     from covp.zoo.download import download
 
-    models = []
+    models: list[ZooModel] = []
+    missing: list[str] = []
+    first: CovpError | None = None
     for item in [entry(name) for name in wanted] or list(CATALOG.values()):
         if item.is_synthetic_only:
             models.append(find(item.name))
@@ -108,8 +111,16 @@ def fetch(
         if not (path.is_file() and _is_official(path, item)):
             if progress is not None:
                 progress(item.name)
-            download(f"{base_url}/{item.url}", path, item.sha256)
+            try:
+                download(f"{base_url}/{item.url}", path, item.sha256)
+            except CovpError as error:
+                missing.append(f"{item.file} ({item.name})")
+                first = first or error
+                continue
         models.append(_found(item, path, "official"))
+    if first is not None:
+        count = f"; {len(missing)} files are missing: {', '.join(missing)}"
+        raise CovpError(f"{first}{count if len(missing) > 1 else ''}") from first
     return models
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shlex
@@ -10,12 +11,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+import covp
 from covp import zoo
 from covp.cli.main import COMMANDS, main
+from covp.frontend.tflite import read_tflite
+from covp.graph import user_operators
+from covp.graph.graph import Graph, Op
 from covp.platform_file import load_platform
+from covp.testing.tensors import int8
+from covp.zoo.tflite_writer import write_tflite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -83,6 +91,29 @@ def test_the_platform_of_the_text_is_one(tmp_path: Path) -> None:
     file = tmp_path / "board.yaml"
     file.write_text(text)
     assert load_platform(file).flash.bytes == 512 * 1024
+
+
+def test_the_operator_and_the_pass_of_the_text(tmp_path: Path) -> None:
+    operator, own_pass = blocks("own-operators.md", "python")
+    file = tmp_path / "squeeze.py"
+    file.write_text(operator)
+    x, y = int8("x", (1, 1, 4, 1), 0.1, 3), int8("y", (1, 4), 0.1, 3)
+    graph = Graph("squeeze", [x], [y], [Op("SQUEEZE", "squeeze_0", [x], [y])])
+    user_operators.load_operator_file(file)
+    try:
+        model = read_tflite(write_tflite(graph), "squeeze")
+        value = np.array([-128, 0, 5, 127], np.int8).reshape(1, 1, 4, 1)
+        with covp.Session("riscv32") as session:
+            out = session.load(covp.compile(model, "riscv32")).run(value)
+        assert np.array_equal(out, value.reshape(1, 4))
+    finally:
+        user_operators.unregister_operator("SQUEEZE")
+    names: dict[str, Any] = {}
+    exec(own_pass, names)
+    assert "SOFTMAX" not in [layer.op for layer in names["program"].layers]
+    table = {f.name for f in dataclasses.fields(user_operators.UserOperator)}
+    text = (DOCS / "own-operators.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == table
 
 
 def test_the_job_of_ci_runs(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from itertools import pairwise
 
+import numpy as np
+
+import covp
 from covp.device.base import Source, Sources
 from covp.program import ProgramLayer
 from covp.runtime.profile import Cost, LayerProfile, MemoryUse, Offload, Profile
@@ -71,3 +74,13 @@ def test_memory() -> None:
     rows = Cells(MemoryUse(1, 2000, 3, 4, 5)._repr_html_()).rows
     assert rows[1:3] == [["flash", "1"], ["ram", "2,000"]]
     assert len(rows) == 6
+
+
+def test_a_layer_s_profile_names_the_layer_itself() -> None:
+    with covp.Session("riscv32") as session:
+        program = covp.compile("toycar", "riscv32")
+        session.load(program).run(np.zeros(program.inputs[0].shape, np.int8))
+        entries = session.profile().layers
+    for entry, layer in zip(entries, program.layers, strict=True):
+        for name in ("index", "name", "op", "target", "macs", "schedule"):
+            assert getattr(entry, name) == getattr(layer, name)

@@ -189,3 +189,15 @@ def test_a_damaged_download_is_not_used(alone: Path) -> None:
     alone.mkdir(parents=True)
     (alone / CATALOG["kws"].file).write_bytes(b"half a model")
     assert zoo.find("kws").source == "synthetic"
+
+
+def test_all_files_that_could_not_be_had_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    with pytest.raises(CovpError) as caught:
+        zoo.fetch(base_url="http://127.0.0.1:1")
+    text = str(caught.value)
+    files = [item.file for item in CATALOG.values() if not item.is_synthetic_only]
+    assert len(files) > 1 and all(file in text for file in files)
+    assert f"{len(files)} files are missing" in text and "\n" not in text
