@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
@@ -32,11 +35,23 @@ def run_all(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[A
     check_inputs(graph, inputs)
     values = {t.name: t.data for t in graph.tensors() if t.data is not None}
     values |= {t.name: value for t, value in zip(graph.inputs, inputs, strict=True)}
-    for op in graph.ops:
-        arguments = [None if t is None else values[t.name] for t in op.inputs]
-        results = definition(op.kind).reference(op, arguments)
-        values |= {t.name: result for t, result in zip(op.outputs, results, strict=True)}
+    with _one_thread():
+        for op in graph.ops:
+            arguments = [None if t is None else values[t.name] for t in op.inputs]
+            results = definition(op.kind).reference(op, arguments)
+            values |= {t.name: result for t, result in zip(op.outputs, results, strict=True)}
     return values
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """BLAS in one thread: more cost several times what they bring for matrices of this size."""
+    limited: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limited
+
+
+@functools.lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def run_changed(
@@ -66,7 +81,8 @@ def run_changed(
         complete = all(value is not None for value in given.values())
         if complete and op.kind in OPS and not (same and all(r is not None for r in results)):
             # what follows may be the same again
-            pairs = zip(results, _results(op, given), strict=True)
+            with _one_thread():
+                pairs = zip(results, _results(op, given), strict=True)
             results = [old if _equal(old, new) else new for old, new in pairs]
         values |= {id(t): value for t, value in zip(op.outputs, results, strict=True)}
     named = ((tensor.name, values.get(id(tensor))) for tensor in graph.tensors())
