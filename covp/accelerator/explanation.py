@@ -81,9 +81,7 @@ def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> 
     rival = rivals[0]
     if len(rivals) == 1 and rival.ops == candidate.match.ops:
         if candidate.cycles is None and rival.cycles is not None:
-            return (
-                f"{rival.target} accepts it, and the cycles of {candidate.backend.name} are unknown"
-            )
+            return f"{rival.target} accepts it, and {candidate.backend.name} has no estimate"
         if rival.cycles is None or candidate.cycles is None or rival.cycles >= candidate.cycles:
             return f"{rival.target} accepts it and was named first"
         return f"{rival.target} needs fewer cycles, about {rival.cycles:,}"
