@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from platform import machine
+
 import numpy as np
 import pytest
 
-from covp.graph.graph import Op, Tensor
+from covp.codegen.layer import KernelRequest, emit_layer
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.reference import run_reference
+from covp.platform_file import load_platform
+from covp.runtime.session import Session
 from covp.testing.quantizations import affine
-from covp.testing.tensors import plain
+from covp.testing.tensors import int8, plain
+from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
 EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)
@@ -53,3 +61,24 @@ def test_requantize(run_layer, platform, dtype):
     wanted = np.clip(halves - 20, -128, 127).astype(np.int8)
     op = Op("QUANTIZE", "layer", [quantized("x", x, 0.1, 5)], [quantized("y", wanted, 0.2, -20)])
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "host"])
+def test_what_is_no_number_has_a_result(run_layer, platform):
+    """C leaves the conversion of a NaN to an integer undefined; cores differ in it."""
+    if platform == "host" and (sys.platform, machine()) != ("linux", "x86_64"):
+        pytest.skip("the host device needs Linux on x86-64")
+    values = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.4, -0.6, -np.nan], np.float32)
+    op = Op("QUANTIZE", "layer", [plain("x", (8,))], [int8("y", (8,), 0.5, 3)])
+    graph = Graph("layer", [op.input(0)], [op.output], [op])
+    wanted = [-128, 127, -128, 127, -128, 4, 2, -128]
+    assert run_reference(graph, [values])[0].tolist() == wanted
+    if platform != "host":
+        assert run_layer(platform, op, values)[0].tolist() == wanted
+        return
+    code = emit_layer(KernelRequest(op, load_platform("host").core, "layer"))
+    with Session("host", device="host") as session:
+        module = session.load_c(code.source, flags=UNDEFINED_BEHAVIOUR_FLAGS)
+        x, y = session.tensor(values), session.tensor(np.zeros(8, np.int8))
+        module["layer"](x, y)
+        assert y.numpy().tolist() == wanted

@@ -22,7 +22,8 @@ def emit_quantize(request: KernelRequest) -> LayerCode:
     function = (
         f"static inline {c_type(out.dtype)} quantize(float x)\n{{\n"
         f"    float steps = x / {c_float(out.scale)};\n"
-        f"    steps = steps < {c_float(-far)} ? {c_float(-far)} : steps;\n"
+        # this way round a NaN becomes the least value too
+        f"    steps = steps > {c_float(-far)} ? steps : {c_float(-far)};\n"
         f"    steps = steps > {c_float(far)} ? {c_float(far)} : steps;\n"
         "    int32_t stored = (int32_t)(steps + (steps < 0.0f ? -0.5f : 0.5f))"
         f" + ({out.zero_point});\n"

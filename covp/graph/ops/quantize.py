@@ -19,7 +19,8 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """AffineQuantize for float (half away from zero), Requantize for integers."""
     x, out = given(values, 0), op.output
     if x.dtype == np.float32:
-        ratio = x / np.float32(out.scale)
+        with np.errstate(over="ignore"):
+            ratio = x / np.float32(out.scale)
         stored = np.trunc(ratio + np.copysign(np.float32(0.5), ratio)) + out.zero_point
     else:
         source = op.input(0)
@@ -27,6 +28,8 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
         centred = x.astype(np.int64) - source.zero_point
         stored = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
     info = np.iinfo(out.dtype)
+    if x.dtype == np.float32:
+        stored = np.where(np.isnan(x), info.min, stored)
     return [np.clip(stored, info.min, info.max).astype(out.dtype)]
 
 
