@@ -57,9 +57,13 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Row:
-    """One model under one split; seconds are the median of a few runs."""
+    """One model under one split; seconds are the median of a few runs.
+
+    ``source`` is "official", "custom" or "synthetic".
+    """
 
     model: str
+    source: str
     accelerator: str
     core_instructions: int
     instructions: int
@@ -93,6 +97,7 @@ def rows() -> list[Row]:
             found.append(
                 Row(
                     model,
+                    core.source,
                     split,
                     before,
                     after,
@@ -108,7 +113,13 @@ def rows() -> list[Row]:
 
 
 def show(table: list[Row]) -> None:
-    """The table as text."""
+    """The table as text, with a line about models that are not the paper's."""
+    synthetic = [row.model for row in table if row.source == "synthetic"]
+    if synthetic:
+        print(
+            "SYNTHETIC stand-ins with random weights, not comparable with the paper: "
+            f"{', '.join(dict.fromkeys(synthetic))}; `covp models fetch` gets the official files"
+        )
     print(
         f"{'model':7}{'accelerator':39}{'core':>12}{'accelerated':>13}{'(paper)':>9}"
         f"{'saved':>7}{'(paper)':>9}{'MACs':>6}{'(paper)':>9}{'simulated':>11}{'(paper)':>9}"

@@ -32,6 +32,7 @@ from covp.tune.records import Objective
 @options.check
 @options.optimize
 @options.max_scratch
+@options.flash_trade
 @options.tuned
 @options.as_json
 def compare(
@@ -45,6 +46,7 @@ def compare(
     check: str | None,
     optimize: Objective,
     max_scratch: int | None,
+    flash_trade: int,
     tuned: bool,
     as_json: bool,
 ) -> int:
@@ -55,7 +57,7 @@ def compare(
     """
     boards = [load_platform(platform) for platform in platforms]
     choices = {
-        board.name: recorded_schedules(board, toolchain, optimize, device, max_scratch)
+        board.name: recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
         for board in boards
         if tuned
     }

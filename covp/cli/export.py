@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -27,6 +28,7 @@ from covp.tune.records import Objective
 @options.seed
 @options.optimize
 @options.max_scratch
+@options.flash_trade
 @options.tuned
 @options.as_json
 def export(
@@ -39,6 +41,7 @@ def export(
     seed: int,
     optimize: Objective,
     max_scratch: int | None,
+    flash_trade: int,
     tuned: bool,
     as_json: bool,
 ) -> int:
@@ -50,7 +53,9 @@ def export(
         accelerators,
         allow_slower=allow_slower,
         toolchain=toolchain,
-        schedules=recorded_schedules(board, toolchain, optimize, max_scratch=max_scratch)
+        schedules=recorded_schedules(
+            board, toolchain, optimize, max_scratch=max_scratch, flash_trade=flash_trade
+        )
         if tuned
         else None,
     )
@@ -63,6 +68,7 @@ def export(
             {
                 "schema": "covp.export/1",
                 "model_source": made.source,
+                "schedules": asdict(made.schedules),
                 "folder": str(output),
                 "files": files,
             }
@@ -70,5 +76,6 @@ def export(
     else:
         if note := model_note(made.source):
             click.echo(f"{made.model}: {note}")
+        click.echo(f"{made.schedules}")
         click.echo(f"{len(written)} files in {output}; build with: make -C {output}")
     return 0

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from covp.tune.trial import FLASH_TRADE
+
 platform = click.option(
     "-p",
     "--platform",
@@ -93,6 +95,14 @@ check = click.option(
     type=click.Choice(["none", "output", "layers"]),
     help="Compare with the reference: each layer's tensor over several inputs, the outputs of this "
     "run, or nothing. Default: layers on virtual and host, output on slower devices.",
+)
+flash_trade = click.option(
+    "--flash-trade",
+    type=click.IntRange(1),
+    default=FLASH_TRADE,
+    show_default=True,
+    metavar="BYTES",
+    help="Flash that --optimize speed pays at most for a thousand instructions (or cycles) saved.",
 )
 tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")
 

@@ -9,7 +9,7 @@ import click
 from covp.cli.output import print_json, progress
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
-from covp.evaluation import Trial
+from covp.evaluation import ScheduleSource, Trial
 from covp.platform_file import Platform
 
 
@@ -55,6 +55,8 @@ def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
     results = [trial.result for trial in found if trial.result]
     if accelerators:
         click.echo(f"with {' + '.join(accelerators)}")
+    if results:
+        click.echo(f"{sum((r.build.schedules for r in results), ScheduleSource())}")
     columns = ["model", "platform", "fits", "instructions", "time", "flash", "RAM"]
     offloaded = ["MACs offloaded"] if accelerators else []
     print_table(

@@ -56,6 +56,7 @@ from covp.tune.records import Objective
 )
 @options.optimize
 @options.max_scratch
+@options.flash_trade
 @options.tuned
 @options.as_json
 def run(
@@ -73,6 +74,7 @@ def run(
     require_offload: tuple[str, ...],
     optimize: Objective,
     max_scratch: int | None,
+    flash_trade: int,
     tuned: bool,
     as_json: bool,
 ) -> int:
@@ -85,7 +87,7 @@ def run(
         accelerators,
         allow_slower=allow_slower,
         toolchain=toolchain,
-        schedules=recorded_schedules(board, toolchain, optimize, device, max_scratch)
+        schedules=recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
         if tuned
         else None,
         require_offload=require_offload,

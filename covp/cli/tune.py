@@ -51,6 +51,7 @@ from covp.tune.tuner import tune as search
 )
 @options.optimize
 @options.max_scratch
+@options.flash_trade
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
 @options.seed
 @options.as_json
@@ -65,6 +66,7 @@ def tune(
     cost: Cost | None,
     optimize: Objective,
     max_scratch: int | None,
+    flash_trade: int,
     jobs: int | None,
     seed: int,
     as_json: bool,
@@ -82,6 +84,7 @@ def tune(
         objective=optimize,
         cost=cost or "instructions",
         max_scratch=max_scratch,
+        flash_trade=flash_trade,
         jobs=jobs or os.cpu_count() or 1,
         seed=seed,
         device=device,
@@ -96,6 +99,7 @@ def tune(
                 "model_source": graph.source,
                 "platform": board.name,
                 "records": str(records),
+                "flash_trade": flash_trade,
                 "layers": [layer_record(result) for result in found.layers],
             }
         )
@@ -104,6 +108,7 @@ def tune(
         click.echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
         print_layers(found.layers)
         print_objectives(found.layers)
+        click.echo(f"speed pays at most {flash_trade:,} B of flash per thousand saved")
         print_wrong_outputs(found.layers)
         click.echo(f"{found}; records: {records}")
     return 0

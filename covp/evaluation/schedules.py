@@ -12,7 +12,7 @@ from covp.errors import ToolchainError
 from covp.graph.graph import Op
 from covp.platform_file import Platform
 from covp.toolchain import get_toolchain
-from covp.tune.records import Objective, Records, Trial, layer_key
+from covp.tune.records import FLASH_TRADE, Objective, Records, Trial, layer_key
 
 Schedules = ScheduleChoice | Literal["recorded"] | None
 """Where schedules come from: a function of one's own, the tuner's records, or the kernels alone."""
@@ -26,7 +26,7 @@ class RecordedSchedules:
         records: opened once; what is tuned meanwhile in another process changes nothing.
         platform: whose core the schedules are for.
         compiler: name and version; records of others stand in where there are none of it.
-        optimize, device, max_scratch: as for `recorded_schedules`.
+        optimize, device, max_scratch, flash_trade: as for `recorded_schedules`.
     """
 
     records: Records
@@ -35,6 +35,7 @@ class RecordedSchedules:
     optimize: Objective = "speed"
     device: str = "virtual"
     max_scratch: int | None = None
+    flash_trade: int | None = FLASH_TRADE
 
     def __call__(self, op: Op) -> Schedule | None:
         """The schedule of `trial`."""
@@ -44,7 +45,13 @@ class RecordedSchedules:
     def trial(self, op: Op) -> Trial | None:
         """The record that an operator's schedule comes from."""
         return self.records.find(
-            op, self.platform.core, self.compiler, self.optimize, self.device, self.max_scratch
+            op,
+            self.platform.core,
+            self.compiler,
+            self.optimize,
+            self.device,
+            self.max_scratch,
+            self.flash_trade,
         )
 
 
@@ -54,6 +61,7 @@ def recorded_schedules(
     optimize: Objective = "speed",
     device: str = "virtual",
     max_scratch: int | None = None,
+    flash_trade: int | None = FLASH_TRADE,
 ) -> RecordedSchedules:
     """The best recorded schedule of each operator. The records are read once per process.
 
@@ -65,6 +73,8 @@ def recorded_schedules(
         device: as for `Session`; trials on that kind of device count first.
         max_scratch: bytes of working memory that a layer's schedule may take; None for no limit.
             A layer without such a record gets the kernel's own choice, whatever that takes.
+        flash_trade: bytes of flash that "speed" pays at most for a thousand instructions or cycles
+            saved; None for speed at any price.
 
     Raises:
         CovpError: a file of records is damaged.
@@ -77,7 +87,7 @@ def recorded_schedules(
     records = Records.available()
     records.open(platform.core.name, platform.core.like)
     kind = device.partition(":")[0]
-    return RecordedSchedules(records, platform, compiler, optimize, kind, max_scratch)
+    return RecordedSchedules(records, platform, compiler, optimize, kind, max_scratch, flash_trade)
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,10 @@ from covp.graph.graph import Op
 from covp.tune.compilers import by_distance
 from covp.tune.keys import layer_key, structure_key
 from covp.tune.shipped import FOLDER, file_name, read_shipped
-from covp.tune.trial import VERSION, Cost, Objective, Trial, best_of, pareto_front
+from covp.tune.trial import FLASH_TRADE, VERSION, Cost, Objective, Trial, best_of, pareto_front
 
 __all__ = [
+    "FLASH_TRADE",
     "VERSION",
     "Cost",
     "Objective",
@@ -108,10 +109,11 @@ class Records:
         cost: Cost = "instructions",
         device: str = "virtual",
         max_scratch: int | None = None,
+        flash_trade: int | None = FLASH_TRADE,
     ) -> Trial | None:
         """The best of a layer's trials, see `best_of`; None where there is none."""
         trials = self.trials(layer, core, compiler, device)
-        return best_of(trials, objective, cost, max_scratch)
+        return best_of(trials, objective, cost, max_scratch, flash_trade)
 
     def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
         """The trials that an operator's layer can use, the most telling group first.
@@ -146,6 +148,7 @@ class Records:
         objective: Objective = "speed",
         device: str = "virtual",
         max_scratch: int | None = None,
+        flash_trade: int | None = FLASH_TRADE,
     ) -> Trial | None:
         """The best trial of the first of an operator's `groups` that has a usable one.
 
@@ -153,12 +156,13 @@ class Records:
             compiler: name and version, e.g. "zig 0.17.0".
             device: the kind, such as "virtual" or "host".
             max_scratch: bytes of working memory at most; None for no limit.
+            flash_trade: as for `Trial.score`.
 
         Returns:
             The trial, whose schedule fits the layer; None where nothing is known of it.
         """
         for trials in self.groups(op, core, compiler, device):
-            best = best_of(trials, objective, max_scratch=max_scratch)
+            best = best_of(trials, objective, max_scratch=max_scratch, flash_trade=flash_trade)
             if best is not None:
                 return best
         return None
@@ -171,9 +175,10 @@ class Records:
         objective: Objective = "speed",
         device: str = "virtual",
         max_scratch: int | None = None,
+        flash_trade: int | None = FLASH_TRADE,
     ) -> Schedule | None:
         """The schedule of the trial that `find` finds, None where it finds none."""
-        trial = self.find(op, core, compiler, objective, device, max_scratch)
+        trial = self.find(op, core, compiler, objective, device, max_scratch, flash_trade)
         return None if trial is None else Schedule.parse(trial.schedule)
 
 

@@ -10,6 +10,8 @@ Objective = Literal["speed", "balanced", "size"]
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
 """Of the kernels: a change of what a schedule means makes old trials invalid."""
+FLASH_TRADE = 5000
+"""Bytes of flash that "speed" pays at most for a thousand instructions (or cycles) saved."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 
@@ -49,18 +51,35 @@ class Trial:
     nanoseconds: int | None = None
     structure: str = ""
 
-    def score(self, objective: Objective, cost: Cost = "instructions") -> float:
-        """What a search makes small: cost times flash to the power of the objective's weight.
-
-        Where that cost is not known, another one is; all trials of a device know the same.
-        """
+    def spent(self, cost: Cost = "instructions") -> float:
+        """That cost; where it is not known, another one, infinity where none is."""
         costs = {
             "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
         }  # fmt: skip
         known = [value for value in (costs[cost], *costs.values()) if value is not None]
-        if not known:
-            return float("inf")
-        return float(known[0] * self.flash_bytes ** _SIZE_WEIGHT[objective])
+        return float(known[0]) if known else float("inf")
+
+    def score(
+        self,
+        objective: Objective,
+        cost: Cost = "instructions",
+        flash_trade: int | None = FLASH_TRADE,
+    ) -> float:
+        """What a search makes small: cost times flash to the power of the objective's weight.
+
+        With "speed" flash counts too, as far as ``flash_trade`` says; not beside a cost in time.
+
+        Args:
+            objective: whose weight.
+            cost: as for `spent`; all trials of a device know the same.
+            flash_trade: bytes that a thousand instructions or cycles are worth; None: speed at any
+                price.
+        """
+        score: float = self.spent(cost) * self.flash_bytes ** _SIZE_WEIGHT[objective]
+        timed = cost == "time" or self.instructions is self.cycles is None
+        if objective == "speed" and flash_trade is not None and not timed:
+            score += 1000 * self.flash_bytes / flash_trade
+        return score
 
 
 def best_of(
@@ -68,6 +87,7 @@ def best_of(
     objective: Objective = "speed",
     cost: Cost = "instructions",
     max_scratch: int | None = None,
+    flash_trade: int | None = FLASH_TRADE,
 ) -> Trial | None:
     """The exact trial with the smallest score, then flash, of those with no more scratch memory.
 
@@ -78,14 +98,16 @@ def best_of(
         for trial in trials
         if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
     ]
-    return min(fitting, key=lambda t: (t.score(objective, cost), t.flash_bytes), default=None)
+    return min(
+        fitting, key=lambda t: (t.score(objective, cost, flash_trade), t.flash_bytes), default=None
+    )
 
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
     """The exact trials that no other beats in speed and flash, fastest first."""
     best: list[Trial] = []
     exact = [trial for trial in trials if trial.exact]
-    for trial in sorted(exact, key=lambda t: (t.score("speed"), t.flash_bytes)):
+    for trial in sorted(exact, key=lambda t: (t.spent(), t.flash_bytes)):
         if not best or trial.flash_bytes < best[-1].flash_bytes:
             best.append(trial)
     return best

@@ -21,6 +21,7 @@ from covp.platform_file import Platform, load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.measure import ScheduleBench
 from covp.tune.records import (
+    FLASH_TRADE,
     VERSION,
     Cost,
     Objective,
@@ -74,6 +75,7 @@ class LayerResult:
     trials: tuple[Trial, ...]
     space: int
     max_scratch: int | None = None
+    flash_trade: int | None = FLASH_TRADE
 
     @property
     def tried(self) -> int:
@@ -82,7 +84,9 @@ class LayerResult:
 
     def best_for(self, objective: Objective) -> Trial | None:
         """The best exact trial for another objective."""
-        return best_of(self.trials, objective, max_scratch=self.max_scratch)
+        return best_of(
+            self.trials, objective, max_scratch=self.max_scratch, flash_trade=self.flash_trade
+        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class Options:
         strategy: order of the trials.
         objective, cost: what is made small.
         max_scratch: bytes of working memory that a schedule may take; None for no limit.
+        flash_trade: bytes of flash that "speed" pays at most for a thousand instructions or cycles
+            saved; None for no limit.
         jobs: processes; a board or server has room for one only.
         seed: of random choices.
         device: what the trials run on, as for `Session`.
@@ -107,6 +113,7 @@ class Options:
     objective: Objective = "speed"
     cost: Cost = "instructions"
     max_scratch: int | None = None
+    flash_trade: int | None = FLASH_TRADE
     jobs: int = 1
     seed: int = 0
     device: str = "virtual"
@@ -230,6 +237,7 @@ class _Tuner:
             tuple(known.values()),
             len(points),
             self.options.max_scratch,
+            self.options.flash_trade,
         )
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
@@ -265,7 +273,10 @@ class _Tuner:
         points = self._points(op)
         for trials in self.records.groups(op, core, self.compiler, wanted.device_kind):
             objectives = dict.fromkeys([wanted.objective, *get_args(Objective)])
-            best = [best_of(trials, each, max_scratch=wanted.max_scratch) for each in objectives]
+            best = [
+                best_of(trials, each, wanted.cost, wanted.max_scratch, wanted.flash_trade)
+                for each in objectives
+            ]
             found = dict.fromkeys(Schedule.parse(t.schedule) for t in best if t is not None)
             fitting = [schedule for schedule in found if schedule in points]
             if fitting and not self._is_own(trials[0], op):
@@ -287,6 +298,7 @@ class _Tuner:
             wanted.cost,
             wanted.device_kind,
             wanted.max_scratch,
+            wanted.flash_trade,
         )
 
     def _late(self) -> bool:
@@ -298,7 +310,7 @@ class _Tuner:
             return float("inf")
         if limit is not None and trial.scratch_bytes > limit:
             return float("inf")
-        return trial.score(self.options.objective, self.options.cost)
+        return trial.score(self.options.objective, self.options.cost, self.options.flash_trade)
 
 
 _bench: ScheduleBench | None = None

@@ -190,3 +190,20 @@ def test_a_search_measures_again_what_it_takes_over(
     assert [t.schedule for t in result.trials] == [str(points[-1]), str(points[0])]
     assert {t.compiler for t in result.trials} == {compiler}
     assert all(t.instructions != 1 for t in result.trials) and result.default is not None
+
+
+def test_a_schedule_that_became_slower_than_the_default_gives_way_to_it(
+    op: Op, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After two trials: what builds took over, and the default."""
+    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    default, slow = schedules(KernelRequest(op, CORE, "layer"))[:2]
+    compiler = get_toolchain("zig", CORE).version
+    records = Records([])
+    records.add(trial(op, str(slow), "zig 0.1.0", 1))
+    assert chosen(records, op, compiler=compiler) == str(slow)
+    graph = Graph("one", [op.input(0)], [op.output], [op])
+    platform = covp.load_platform("riscv32")
+    (result,) = tune(graph, platform, options=Options(trials=2), records=records)
+    assert result.best == result.default
+    assert chosen(records, op, compiler=compiler) == str(default)

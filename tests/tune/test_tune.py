@@ -59,9 +59,9 @@ def test_trials_survive_a_file_and_a_cut_line(tmp_path: Path) -> None:
 def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     rows = [
-        trial("mac a=1", 100, flash=1000),
-        trial("mac a=2", 90, flash=4000),
-        trial("mac a=3", 10, exact=False),
+        trial("mac a=1", 100_000, flash=1000),
+        trial("mac a=2", 90_000, flash=4000),
+        trial("mac a=3", 10_000, exact=False),
     ]
     append_trials(path, rows)
     records = Records([path])
