@@ -9,7 +9,7 @@ multiply-accumulates that the accelerator did. "simulated" is the time of the fi
 new session, which is what `covp run` reports, "again" that of a later one, when the emulator has
 translated all code; each the shortest of a few, with its ratio to the core alone. int8 outputs are
 compared with the reference bit for bit, those of the float models (core riscv32f, vanilla) within
-1e-5. Exit status 1 where outputs differ.
+1e-5, layer by layer over four inputs. Exit status 1 where outputs differ.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from document import write_document
 
 import covp
 from covp.evaluation import Runner, Sample, build, recorded_schedules
+from covp.evaluation.runner import by_layers
 
 MODELS = ("resnet", "kws", "vww", "toycar")
 PAPER = "qconv2d:requantize=false,depthwise=false,max_stride=1"
@@ -73,7 +74,7 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
         seconds = [result.simulation_seconds for result in results]
         first.append(seconds[0])
         again += seconds[1:]
-    result = results[-1]
+    result = by_layers(results[-1])
     profile = result.profile
     assert profile.instructions is not None and profile.cycles is not None
     return Row(model, platform_name, result.toolchain, label, profile.instructions, profile.cycles,
