@@ -11,6 +11,7 @@ from covp.evaluation import Evaluation
 from covp.evaluation.check import default_level
 from covp.graph.equality import FLOAT_TOLERANCE
 
+_PAGE = "docs/accuracy.md"
 _DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "speed", "max_scratch": None}
 
 
@@ -88,4 +89,6 @@ def difference_lines(result: Evaluation, again: str) -> list[str]:
         again: the command, see `reproduction`.
     """
     mismatch = result.check.mismatch
-    return [] if mismatch is None else [f"NOT BIT-EXACT: {mismatch}", f"again: {again}"]
+    if mismatch is None:
+        return []
+    return [f"NOT BIT-EXACT: {mismatch}", f"again: {again}", f"what it means: {_PAGE}"]

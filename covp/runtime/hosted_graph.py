@@ -24,21 +24,39 @@ class HostedGraph(GraphModule):
     which its output can be read (`tensor`).
     """
 
-    def tensor(self, name: str) -> NDArray[Any]:
-        """The present content of a layer's output, by the tensor's name in the model.
+    _ran = 0
+    """How many layers of the latest inference ran."""
 
-        A later layer may have taken its memory: `run_until` gives it for certain.
+    def tensor(self, name: str) -> NDArray[Any]:
+        """An output of the layer that ran last, or of the model, by the tensor's name in the model.
+
+        Layers share memory: any other tensor may have been written over. `run_until` gives it.
 
         Raises:
-            UsageError: no layer writes such a tensor.
+            UsageError: no layer writes such a tensor, it was not computed yet, or a later layer
+                may have taken its memory.
         """
         tensors = {tensor.name: tensor for layer in self.program.layers for tensor in layer.outputs}
         if name not in tensors:
             raise UsageError(
                 f"{self.name} has no resident tensor {name!r}: {near_misses(name, tensors)}"
             )
+        self._check_present(name)
         self.session.sync()
         return self._read(tensors[name])
+
+    def _check_present(self, name: str) -> None:
+        """Raises UsageError where the tensor's memory may hold something else."""
+        layers, ran = self.program.layers, self._ran
+        present = [tensor.name for tensor in layers[ran - 1].outputs] if ran else []
+        if ran == len(layers):
+            present += [tensor.name for tensor in self.program.outputs]
+        if name not in present:
+            state = f"layer {layers[ran - 1].name} ran last" if ran else "no layer has run"
+            raise UsageError(
+                f"{self.name}: {state}, the memory of {name!r} may hold another tensor; "
+                f"run_until({name!r}, ...) gives it"
+            )
 
     def run_until(self, name: str, *inputs: ArrayLike) -> NDArray[Any]:
         """Run up to and with the layer that writes a tensor, and return the tensor's content.
@@ -65,7 +83,7 @@ class HostedGraph(GraphModule):
         with self.session.in_use:
             self.session.sync()
             self._store(arrays)
-            self._run_calls([*self._startup(), *self._calls()[: last + 1]])
+            self._run_layers(last + 1)
             return self.tensor(name)
 
     def steps(
@@ -89,9 +107,10 @@ class HostedGraph(GraphModule):
                 count = self.program.arena_bytes
                 self.session.io.write(self._arena, (fill * (count // len(fill) + 1))[:count])
             self._store(arrays)
-            self._run_calls(self._startup())
+            self._run_layers(0)
             for layer, call in zip(self.program.layers, self._calls(), strict=True):
                 self._run_step(layer, call)
+                self._ran += 1
                 yield layer, [self._read(tensor) for tensor in layer.outputs]
 
     def _run_step(self, layer: ProgramLayer, call: Call) -> None:
@@ -109,7 +128,14 @@ class HostedGraph(GraphModule):
         return [self._read(tensor) for tensor in self.program.outputs]
 
     def _infer(self) -> Sequence[Stop]:
-        return self._run_calls([*self._startup(), *self._calls()])
+        return self._run_layers(len(self.program.layers))
+
+    def _run_layers(self, count: int) -> list[Stop]:
+        """Begin an inference and run its first layers."""
+        self._ran = 0
+        stops = self._run_calls([*self._startup(), *self._calls()[:count]])
+        self._ran = count
+        return stops
 
     def _startup(self) -> list[Call]:
         """Calls that accelerators need before every inference."""

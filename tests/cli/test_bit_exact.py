@@ -41,6 +41,7 @@ def test_a_difference_names_layer_and_element_and_the_command_again(call: Call, 
     assert re.search(
         r"input 1 \(uniform\): element \[0, \d+, \d+, \d+\] is -?\d+, not -?\d+; ", line
     )
+    assert "what it means: docs/accuracy.md\n" in done.out
     (again,) = re.findall(r"^again: (.*)$", done.out, re.M)
     words = shlex.split(again)
     assert words[0] == "covp" and words[words.index("--seed") + 1] == "3"

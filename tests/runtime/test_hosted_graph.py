@@ -64,6 +64,27 @@ def test_intermediate_tensors_equal_the_reference(open_session: Open, toycar):
         graph.run_until("nonsense", x)
 
 
+def test_a_tensor_whose_memory_may_be_taken_is_rejected(open_session: Open, toycar):
+    x = np.random.default_rng(5).integers(-128, 128, toycar.inputs[0].shape, np.int8)
+    graph = open_session("riscv32").load(covp.compile(toycar, "riscv32"), hosted=True)
+    assert isinstance(graph, HostedGraph)
+    names = [tensor.name for layer in graph.program.layers for tensor in layer.outputs]
+    wanted = run_all(toycar, [x])
+    with pytest.raises(UsageError, match="no layer has run"):
+        graph.tensor(names[0])
+    graph.run(x)
+    np.testing.assert_array_equal(graph.tensor(names[-1]), wanted[names[-1]])
+    with pytest.raises(UsageError, match=r"may hold another tensor; run_until\("):
+        graph.tensor(names[0])
+    graph.run_until(names[2], x)
+    np.testing.assert_array_equal(graph.tensor(names[2]), wanted[names[2]])
+    for name in (names[1], names[3], names[-1]):
+        with pytest.raises(UsageError, match="ran last"):
+            graph.tensor(name)
+    for name, _ in zip(names, graph.steps(x), strict=True):
+        np.testing.assert_array_equal(graph.tensor(name), wanted[name])
+
+
 def test_a_tensor_knows_its_session(open_session: Open) -> None:
     here, there = open_session("riscv32"), open_session("stm32l4r5")
     source = "int first(const int *p) { return *p; }"
