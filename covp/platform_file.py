@@ -20,6 +20,7 @@ from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
 Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
+_LARGEST = 1 << 48
 _SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
 
 
@@ -121,7 +122,7 @@ class Platform(
 
     name: str
     core_name: str
-    clock_hz: Annotated[int, msgspec.Meta(gt=0)]
+    clock_hz: Annotated[int, msgspec.Meta(gt=0, le=10**12)]
     memory: tuple[Region, ...]
     description: str = ""
     stack: int | str = "4K"
@@ -163,6 +164,8 @@ def parse_size(size: int | str) -> int:
         ValueError: not a size.
     """
     if isinstance(size, int):
+        if abs(size) > _LARGEST:
+            raise ValueError("more than 2^48 bytes")
         return size
     match = _SIZE.match(size)
     if match is None:
@@ -213,9 +216,10 @@ def read_platform(path: Path) -> Platform:
         raise PlatformError(f"{path}: cannot be read: {error}") from None
     except RecursionError:
         raise PlatformError(f"{path}: not valid YAML: nested too deeply") from None
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
-        # PyYAML's constructors raise what Python's own do, for "!!float x" or 5000 digits
-        reason = " ".join(str(error).split())
+    except Exception as error:
+        # PyYAML's constructors raise anything: ValueError for "!!float x", KeyError for "!!bool x"
+        name = "" if isinstance(error, yaml.YAMLError) else f"{type(error).__name__}: "
+        reason = name + " ".join(str(error).split())[:300]
         raise PlatformError(f"{path}: not valid YAML: {reason}") from None
     if not isinstance(content, dict):
         raise PlatformError(

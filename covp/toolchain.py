@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp import cache, cache_upkeep
+from covp.arguments import demand_name
 from covp.cache import cache_dir, content_key, write_atomically
 from covp.compiler_output import dependencies, first_error
 from covp.cores import Core
-from covp.errors import ToolchainError, UsageError, near_misses
+from covp.errors import ToolchainError, UsageError
 from covp.temporary import temporary_folder
 
 WORKERS = min(2, os.cpu_count() or 1)
@@ -91,7 +92,7 @@ class Source:
         """The file at ``path``. Raises UsageError when it cannot be read."""
         try:
             return cls(path.name, path.read_text(encoding="utf-8"), path.resolve())
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise UsageError(f"{path}: cannot be read as C source: {error}") from None
 
 
@@ -273,7 +274,7 @@ class Toolchain:
                 text=True,
                 errors="replace",
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ToolchainError(f"{command[0]} cannot be started: {error}") from None
         if done.returncode:
             raise ToolchainError(first_error(done.stderr, self.name))
@@ -439,8 +440,7 @@ def get_toolchain(name: str, core: Core) -> Toolchain:
         UsageError: no such toolchain.
         ToolchainError: it is not installed; the text says how to get it.
     """
-    if name not in _TOOLCHAINS:
-        raise UsageError(f"unknown toolchain {name!r}: {near_misses(name, _TOOLCHAINS)}")
+    demand_name("toolchain", name, list(_TOOLCHAINS))
     return _TOOLCHAINS[name](core)
 
 

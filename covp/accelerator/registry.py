@@ -20,6 +20,7 @@ from types import ModuleType
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Parameter, split_parameters
+from covp.arguments import demand_each
 from covp.c_names import c_prefix
 from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
 from covp.plugins import describe, load_file
@@ -76,6 +77,7 @@ def find_backends(
     Raises:
         UsageError, AcceleratorError: see `find_backend`; or two instances are given one name.
     """
+    demand_each("accelerators", accelerators, (str, AcceleratorBackend), "a name or a backend")
     found = [find_backend(a) if isinstance(a, str) else a for a in accelerators]
     own = [c_prefix(backend.name) for backend in found if backend.name != type(backend).name]
     for backend in found:

@@ -9,6 +9,7 @@ import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backends
+from covp.arguments import shown
 from covp.c_names import c_name
 from covp.codegen.arena import ALIASES, ArenaPlan
 from covp.codegen.calls import StartupCode, emit_calls
@@ -22,7 +23,7 @@ from covp.codegen.offload import (
     unmatched,
 )
 from covp.codegen.schedule import Schedule
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import definition
 from covp.graph.user_operators import UserOperator, find_user_operator
@@ -66,6 +67,8 @@ def compile(
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
     platform = load_platform(platform)
+    if schedules is not None and not callable(schedules):
+        raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
     # before the model: their files may register its operators
     backends = find_backends(accelerators)
     graph = model if isinstance(model, Graph) else load_model(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from covp.arguments import shown
 from covp.device.base import LowLevelDevice
 from covp.errors import UsageError, near_misses
 from covp.platform_file import Platform
@@ -41,6 +42,8 @@ def _host(platform: Platform, address: str) -> LowLevelDevice:
     return HostDevice(platform)
 
 
+_MEMBERS = ("read", "write", "execute", "reset", "abilities")
+
 DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
     "virtual": _virtual,
     "host": _host,
@@ -50,12 +53,16 @@ DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
 """Scheme to opener; an opener gets the text after "scheme:", e.g. "HOST:PORT"."""
 
 
-def open_device(name: str, platform: Platform) -> LowLevelDevice:
-    """The device of that name.
+def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevice:
+    """The device of that name, or a device as it is.
 
     Raises:
-        UsageError: no such device, or it cannot run the platform's code.
+        UsageError: no such device, or it cannot run the platform's code; no device at all.
     """
+    if not isinstance(name, str):
+        if not all(hasattr(name, member) for member in _MEMBERS):
+            raise UsageError(f"device must be a name or a device, not {shown(name)}")
+        return name
     scheme, _, address = name.partition(":")
     if scheme not in DEVICES:
         raise UsageError(f"unknown device {name!r}: {near_misses(scheme, DEVICES)}")

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from covp import cache
+from covp.arguments import demand
 from covp.cache import content_key
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import make_task
@@ -95,6 +96,7 @@ class Module:
     def __getitem__(self, name: str) -> Function:
         """The function of that name. Raises UsageError with near misses."""
         elf = self._loaded().elf
+        demand("name", name, str, "the name of a function")
         if name not in self.signatures:
             raise UsageError(
                 f"{self.name} has no function {name!r}: {near_misses(name, self.signatures)}"
@@ -104,6 +106,7 @@ class Module:
     def address(self, symbol: str) -> int:
         """The address of a function or variable. Raises UsageError with near misses."""
         symbols = self._loaded().elf.symbols
+        demand("symbol", symbol, str, "the name of a function or variable")
         if symbol not in symbols:
             raise UsageError(
                 f"{self.name} has no symbol {symbol!r}: {near_misses(symbol, symbols)}"

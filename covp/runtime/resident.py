@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from covp.arguments import demand, demand_count, demand_seconds
 from covp.device.base import LowLevelDevice
 from covp.errors import UsageError
 from covp.platform_file import Platform, load_platform
@@ -105,6 +106,8 @@ class Resident:
     ) -> None:
         self.platform = load_platform(platform)
         self.toolchain = get_toolchain(toolchain, self.platform.core)
+        if timeout is not None:
+            demand_seconds("timeout", timeout)
         self.strict = strict
         self.image_memory = ImageMemory(self.platform)
         runtime = place_runtime(self.toolchain, self.platform, self.image_memory)
@@ -113,9 +116,7 @@ class Resident:
         self.latest: Profile | None = None
         self._open = True
         self.in_use = Exclusive(f"the session on {self.platform.name}")
-        self.device: LowLevelDevice = (
-            open_device(device, self.platform) if isinstance(device, str) else device
-        )
+        self.device = open_device(device, self.platform)
         self.io = MeteredDevice(self.device)
         self.queue = TaskQueue(self.platform, self.io, self.image_memory, runtime, timeout)
         self.load_image(runtime)
@@ -188,6 +189,8 @@ class Resident:
         Raises:
             DeviceError: outside the memory.
         """
+        demand_count("address", address)
+        demand_count("size", size)
         with self.in_use:
             self.sync()
             return self.io.read(address, size) if size else b""
@@ -198,6 +201,8 @@ class Resident:
         Raises:
             DeviceError: outside the memory.
         """
+        demand_count("address", address)
+        demand("data", data, (bytes, bytearray, memoryview), "bytes")
         with self.in_use:
             self.sync()
             if data:
@@ -296,6 +301,7 @@ class Resident:
             UsageError: it was taken in another session, or with other modules loaded.
         """
         self.check_open()
+        demand("snapshot", snapshot, Snapshot, "what Session.snapshot gave")
         ability = self.device.abilities.state
         if snapshot.owner is not self or ability is None:
             raise UsageError("a snapshot can be restored in the session that it was taken in only")

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
+from covp.arguments import demand, demand_each
 from covp.device.base import LowLevelDevice
 from covp.errors import CapacityError, ToolchainError, UsageError
 from covp.platform_file import Platform
@@ -88,6 +89,9 @@ class Session(Resident):
             CapacityError: a section does not fit; nothing was written then.
         """
         self.check_open()
+        demand("source", source, (str, Path), "C text or the path of a C file")
+        demand_each("flags", flags, str, "an option")
+        demand_each("include", include, (str, Path), "the path of a folder")
         text = str(source)
         if isinstance(source, str) and ("\n" in text or "{" in text):
             unit = Source("module.c", text)
@@ -112,6 +116,12 @@ class Session(Resident):
             CapacityError: a section does not fit; nothing was written then.
         """
         self.check_open()
+        demand("files", files, Mapping, "a dictionary of names and texts")
+        if not files:
+            raise UsageError("files must name at least one C file")
+        demand_each("names of files", files, str, "text")
+        demand_each("texts of files", files.values(), str, "text")
+        demand_each("flags", flags, str, "an option")
         objects = self.toolchain.compile(*split_sources(files), flags=flags)
         return self._add_library(objects, name)
 
@@ -130,6 +140,7 @@ class Session(Resident):
                 taken by another.
         """
         self.check_open()
+        demand("program", program, Program, "what covp.compile gave")
         if program.platform != self.platform:
             raise UsageError(
                 f"{program.name} was compiled for {program.platform.name}, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import get_args
 
+from covp.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.codegen.intrinsics import DotProduct, dot_products, register
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.child_process import end_with_parent
-from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -150,15 +149,29 @@ def tune(
         CovpError: the toolchain or device failed.
     """
     platform = load_platform(platform)
-    if not isinstance(graph, Graph):
-        raise UsageError(f"tune takes a graph, as covp.load_model gives it, not {graph!r:.80}")
-    seconds = options.seconds
-    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise UsageError(f"seconds: {seconds!r} is not a finite number above 0")
+    demand("graph", graph, Graph, "a graph, as covp.load_model gives it")
+    _check(options)
     known = Records.available() if records is None else records
     tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:
         return tuner.layers(list(_distinct(run_passes(graph), platform)))
+
+
+def _check(options: Options) -> None:
+    """Raise UsageError where an option is wrong."""
+    demand("options", options, Options, "covp.tune.tuner.Options")
+    if options.trials is not None:
+        demand_count("trials", options.trials, 1)
+    if options.seconds is not None:
+        demand_seconds("seconds", options.seconds)
+    if options.max_scratch is not None:
+        demand_count("max_scratch", options.max_scratch)
+    demand_name("strategy", options.strategy, get_args(Strategy))
+    demand_name("objective", options.objective, get_args(Objective))
+    demand_name("cost", options.cost, get_args(Cost))
+    demand_count("jobs", options.jobs, 1)
+    demand_count("seed", options.seed)
+    demand("device", options.device, str, "the name of a device")
 
 
 def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:

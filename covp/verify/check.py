@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.registry import find_backend
+from covp.arguments import demand, shown
 from covp.codegen.offload import demand_architecture
 from covp.errors import CovpError, UsageError, WrongResult
 from covp.graph.equality import differences
@@ -44,6 +45,9 @@ def check(
         CapacityError: the layer does not fit the platform's memory.
         CovpError: anything else that goes wrong, a fault of the driver included.
     """
+    demand("spec", spec, str, "an accelerator's name")
+    if not (hasattr(case, "graph") and hasattr(case, "inputs")):
+        raise UsageError(f"case must be a covp.testing.Case, not {shown(case)}")
     with open_bench(find_backend(spec), platform, toolchain) as bench:
         if run_case(bench, case, before).outputs is None:
             raise UsageError(f"accelerator {spec} does not accept this layer: {case!r}")

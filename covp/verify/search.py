@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from covp import zoo
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
+from covp.arguments import demand, demand_count, demand_seconds
 from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
@@ -195,6 +196,10 @@ def verify(
         AcceleratorError: it accepted none of the layers, or a hook of it raised.
         ToolchainError: the driver does not compile, or warns.
     """
+    demand("spec", spec, (str, AcceleratorBackend), "an accelerator's name or a backend")
+    demand_count("examples", examples, 1)
+    demand_count("seed", seed)
+    demand_seconds("seconds", seconds)
     backend = find_backend(spec) if isinstance(spec, str) else spec
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = _strategies(backend)

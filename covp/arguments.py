@@ -1,0 +1,56 @@
+"""Checks of what a caller of the Python interface passes: one line instead of a TypeError later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from covp.errors import UsageError, near_misses
+
+
+def demand(name: str, value: Any, kinds: type | tuple[type, ...], what: str) -> None:
+    """Raise UsageError unless the argument ``name`` is of one of the types.
+
+    Args:
+        name: of the argument.
+        value: that was passed.
+        kinds: types that it may have; a bool is no int.
+        what: a description of them, e.g. "a name or a path".
+    """
+    is_flag = isinstance(value, bool) and kinds is int
+    if not isinstance(value, kinds) or is_flag:
+        raise UsageError(f"{name} must be {what}, not {shown(value)}")
+
+
+def demand_each(name: str, values: Any, kinds: type | tuple[type, ...], what: str) -> None:
+    """Raise UsageError unless the argument is a sequence of such values, and no text."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} must be a list, each {what}, not {shown(values)}")
+    for value in values:
+        demand(f"each of {name}", value, kinds, what)
+
+
+def demand_count(name: str, value: Any, least: int = 0) -> None:
+    """Raise UsageError unless the argument is a whole number from ``least`` on."""
+    demand(name, value, int, f"a whole number from {least} on")
+    if value < least:
+        raise UsageError(f"{name} must be at least {least}, not {value}")
+
+
+def demand_seconds(name: str, value: Any) -> None:
+    """Raise UsageError unless the argument is a finite number above 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and 0 < value < math.inf):
+        raise UsageError(f"{name}: {shown(value)} is not a finite number above 0")
+
+
+def demand_name(name: str, value: Any, known: Sequence[str]) -> None:
+    """Raise UsageError unless the argument is one of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise UsageError(f"unknown {name} {shown(value)}: {near_misses(str(value), known)}")
+
+
+def shown(value: Any) -> str:
+    """A value for a message: on one line, not too long."""
+    return " ".join(f"{value!r:.80}".split())

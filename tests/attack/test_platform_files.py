@@ -1,0 +1,75 @@
+"""Damaged platform files: a platform, or a PlatformError of one line that names the file."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from covp.errors import PlatformError
+from covp.platform_file import load_platform, platforms_dir
+
+ODD = [
+    "[" * 5000, "{a: " * 3000, "- " * 5000, "&a [*a]", "!!float x", "!!int x", "!!binary x",
+    "!!timestamp x", "!!python/object:os.system x", "!!set {a}", "!!bool x", "!!null x",
+    "9" * 4301, "0x" + "f" * 5000, "1" * 4299, "1e999", ".nan", "-.inf", "0o8", "1:60:60:60",
+    "2020-13-45", "~", "''", "[]", "{}", "*nothing", "<<: 1", "? [a]", "\t", "\0", "\ufeff",
+    "'" + "a" * 100_000 + "'", "|\n  text", "%YAML 9.9", "--- ---", "2001-02-30T25:61:61Z", "=",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:12]))
+@pytest.mark.parametrize("key", ["", "clock_hz", "memory", "stack", "name", "core", "openocd"])
+def test_odd_values(text: str, key: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    lines = (platforms_dir() / "stm32l4r5.yaml").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(key)] if key else []
+    path.write_text("\n".join([*kept, f"{key}: {text}" if key else text]))
+    reads(path)
+
+
+def reads(path: Path) -> None:
+    try:
+        load_platform(path)
+    except PlatformError as error:
+        assert str(path) in str(error) and "\n" not in str(error)
+
+
+def damaged(rng: random.Random, text: str) -> str:
+    """A platform file with some of its lines, words or characters changed."""
+    for _ in range(rng.randrange(1, 6)):
+        lines = text.splitlines() or [""]
+        at = rng.randrange(len(lines))
+        how = rng.randrange(6)
+        if how == 0:
+            del lines[at]
+        elif how == 1:
+            lines.insert(at, rng.choice(lines))
+        elif how == 2:
+            lines[at] = "  " * rng.randrange(4) + lines[at].strip()
+        elif how == 3:
+            lines[at] = lines[at].partition(":")[0] + ": " + rng.choice(ODD)[:6000]
+        elif how == 4:
+            spot = rng.randrange(len(lines[at]) + 1)
+            lines[at] = lines[at][:spot] + chr(rng.randrange(1, 300)) + lines[at][spot + 1 :]
+        else:
+            lines = lines[:at]
+        text = "\n".join(lines)
+    return text
+
+
+def attack(seeds: range, path: Path) -> None:
+    files = sorted(platforms_dir().glob("*.yaml"))
+    for seed in seeds:
+        rng = random.Random(seed)
+        text = damaged(rng, rng.choice(files).read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
+        reads(path)
+
+
+def test_damaged_platform_files(tmp_path: Path) -> None:
+    attack(range(300), tmp_path / "damaged.yaml")
+
+
+@pytest.mark.slow
+def test_three_thousand_damaged_platform_files(tmp_path: Path) -> None:
+    attack(range(1000, 4000), tmp_path / "damaged.yaml")
