@@ -16,11 +16,13 @@ from covp.accelerator.call import (
     Step,
     Workspace,
 )
+from covp.accelerator.core_cycles import requantize_cycles
 from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.unit_parameters import TIMING, WAIT
 from covp.c_names import c_prefix
+from covp.cores import Core
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
@@ -83,10 +85,10 @@ class QConv2dBackend(AcceleratorBackend):
         model: QConv2d = self.make_peripheral()
         return model.timing(decode(numbers)).cycles
 
-    def driver_estimate(self, match: Match) -> int:
-        """One call, and with ``requantize=false`` about 17 cycles for each result."""
-        left = 0 if self.values["requantize"] else 17 * match.outputs[0].size
-        return super().driver_estimate(match) + left
+    def driver_estimate(self, match: Match, core: Core | None) -> int:
+        """One call, and with ``requantize=false`` the core's work on each result."""
+        left = 0 if self.values["requantize"] else requantize_cycles(match.outputs[0].size, core)
+        return super().driver_estimate(match, core) + left
 
     def lower(self, match: Match) -> Sequence[Step]:
         """One driver call; with ``requantize=false`` followed by the core's requantization."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
+from covp.cores import Core
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
@@ -136,10 +137,11 @@ class AcceleratorBackend(ABC):
         """
         return None
 
-    def driver_estimate(self, match: Match) -> int:
-        """Cycles of the core around the jobs of an accepted match: the driver, requantization.
+    def driver_estimate(self, match: Match, core: Core | None) -> int:
+        """Cycles of ``core`` around the jobs of an accepted ``match``: driver, requantization.
 
-        By default those of one call; measured drivers of this repository take 50 to 65.
+        No core stands for a plain one. By default those of one call; drivers of this repository
+        take 50 to 65 in simulation.
         """
         return DRIVER_CYCLES
 

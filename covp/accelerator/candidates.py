@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.limits import Limit, broken
+from covp.cores import Core
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
@@ -59,8 +61,15 @@ class Findings:
     rejected: tuple[Rejection, ...]
 
 
-def find_candidates(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Findings:
+def find_candidates(
+    graph: Graph, backends: Sequence[AcceleratorBackend], core: Core | None = None
+) -> Findings:
     """Lay every pattern of every accelerator over every operator, and ask about each match.
+
+    Args:
+        graph: after all passes.
+        backends: as named.
+        core: that runs the drivers; None stands for a plain one.
 
     Raises:
         AcceleratorError: a backend broke its contract; the text names it and the layer.
@@ -71,7 +80,7 @@ def find_candidates(graph: Graph, backends: Sequence[AcceleratorBackend]) -> Fin
         for pattern in backend.patterns:
             for op in graph.ops:
                 for match in _matches(backend, pattern, graph, op):
-                    answer = _ask(backend, match)
+                    answer = _ask(backend, match, core)
                     if isinstance(answer, Candidate):
                         accepted.append(answer)
                     else:
@@ -96,14 +105,15 @@ def _arithmetic(match: Match) -> int:
     return sum(OPS[op.kind].macs(op) for op in match.ops if op.kind in OPS)
 
 
-def _ask(backend: AcceleratorBackend, match: Match) -> Candidate | Rejection:
+def _ask(backend: AcceleratorBackend, match: Match, core: Core | None) -> Candidate | Rejection:
     reason, limits = _supports(backend, match)
     if reason:
         return Rejection(backend, match, reason, limits, _worth(backend, match, limits))
     unit = _cycles(backend, match, "estimate", backend.estimate)
     if unit is None:
         return Candidate(backend, match, None, None)
-    driver = _cycles(backend, match, "driver_estimate", backend.driver_estimate)
+    around = partial(backend.driver_estimate, core=core)
+    driver = _cycles(backend, match, "driver_estimate", around)
     return Candidate(backend, match, unit, unit + (driver or 0))
 
 

@@ -32,6 +32,7 @@ _PLAIN = {
     "POOL": _Cost(2.4, 3),
     "ELEMENTWISE": _Cost(0, 15),
     "SOFTMAX": _Cost(0, 43, 195),
+    "REQUANTIZE": _Cost(0, 19),
     "COPY": _Cost(0, 3),
     "FLOAT": _Cost(110, 60),
 }
@@ -44,6 +45,7 @@ _SMALL = {
     "POOL": _Cost(6.2, 10),
     "ELEMENTWISE": _Cost(0, 26),
     "SOFTMAX": _Cost(0, 105, 470),
+    "REQUANTIZE": _Cost(0, 49),
     "COPY": _Cost(0, 5),
     "FLOAT": _Cost(170, 90),
 }
@@ -56,6 +58,7 @@ _DSP = {
     "POOL": _Cost(3.2, 5),
     "ELEMENTWISE": _Cost(0, 8),
     "SOFTMAX": _Cost(0, 32, 125),
+    "REQUANTIZE": _Cost(0, 9.5),
     "COPY": _Cost(0, 2),
     "FLOAT": _Cost(110, 60),
 }
@@ -110,6 +113,16 @@ def core_cycles(op: Op, core: Core | None) -> int | None:
     cost = _cost(op, core)
     results = sum(tensor.size for tensor in op.outputs)
     return round(cost.work * _work(op) + cost.result * results + cost.once)
+
+
+def requantize_cycles(results: int, core: Core | None) -> int:
+    """The cycles that a core needs to turn int32 sums of an accelerator into int8, estimated.
+
+    Args:
+        results: how many there are.
+        core: None stands for a plain one.
+    """
+    return round(_table(core)["REQUANTIZE"].result * results)
 
 
 def _cost(op: Op, core: Core | None) -> _Cost:

@@ -56,7 +56,7 @@ def partition(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two accelerators are named {name}; the names tell them apart")
-    found = find_candidates(graph, backends)
+    found = find_candidates(graph, backends, core)
     costs = {op: core_cycles(op, core) for op in graph.ops}
     every = set(names) if allow_slower else set()
     chosen = _choose(graph, found, costs, every)
