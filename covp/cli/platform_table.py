@@ -31,11 +31,14 @@ def compare_platforms(
     Returns:
         The exit status: 1 where an output differs from the reference's.
     """
-    found = []
+    found: list[Trial] = []
+    given: list[tuple[str, str]] = []
+    names = click.get_current_context().params["platforms"]
     with progress("running", len(models) * len(platforms)) as advance:
         for model in models:
-            for trial in tries(model):
+            for name, trial in zip(names, tries(model), strict=True):
                 found.append(trial)
+                given.append((model, name))
                 advance(f"{trial.model} on {trial.platform.name}")
     if as_json:
         print_json(
@@ -47,11 +50,13 @@ def compare_platforms(
             }
         )
     else:
-        _report(found, accelerators)
+        _report(found, given, accelerators)
     return 0 if all(trial.result.matches_reference for trial in found if trial.result) else 1
 
 
-def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
+def _report(
+    found: Sequence[Trial], given: Sequence[tuple[str, str]], accelerators: Sequence[str]
+) -> None:
     results = [trial.result for trial in found if trial.result]
     if accelerators:
         click.echo(f"with {' + '.join(accelerators)}")
@@ -70,17 +75,19 @@ def _report(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
             click.echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
     if line := amount(results):
         click.echo(line)
-    _print_differences(found, accelerators)
+    _print_differences(found, given, accelerators)
     for text in sorted({f"{r.platform.name}: {r.profile.sources.cycles}" for r in results}):
         click.echo(f"cycles on {text}")
 
 
-def _print_differences(found: Sequence[Trial], accelerators: Sequence[str]) -> None:
-    for trial in found:
+def _print_differences(
+    found: Sequence[Trial], given: Sequence[tuple[str, str]], accelerators: Sequence[str]
+) -> None:
+    for trial, (model, platform) in zip(found, given, strict=True):
         result = trial.result
         if result is not None and not result.matches_reference:
             name = trial.platform.name
-            again = reproduction(trial.model, name, tuple(accelerators), result.sample.seed)
+            again = reproduction(model, platform, tuple(accelerators), result.sample.seed)
             for line in difference_lines(result, again):
                 click.echo(f"wrong in {trial.model} on {name}: {line}")
 

@@ -1,11 +1,13 @@
 """`covp compare` with several platforms: one row per model and platform."""
 
+import re
+import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from covp.platform_file import load_platform
+from covp.platform_file import load_platform, platforms_dir
 
 from .conftest import Call, wrong_outputs
 from .documents import Run
@@ -63,11 +65,20 @@ def test_a_platform_without_a_place_for_accelerators_is_a_row(call: Call, small:
     assert second["mac_coverage"] > 0.5
 
 
-def test_a_difference_is_status_1(call: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_is_status_1_and_is_shown_again(
+    call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("covp.evaluation.sample.run_all", wrong_outputs)
-    done = call("compare", small, "-p", "riscv32", "-p", "nrf52840")
+    board = tmp_path / "mine.yaml"
+    board.write_text((platforms_dir() / "nrf52840.yaml").read_text())
+    done = call("compare", small, "-p", "riscv32", "-p", board)
     assert done.status == 1
-    assert done.out.count("OUTPUTS DIFFER") == 2
+    lines = done.out.splitlines()
+    assert len([line for line in lines if line.startswith(" small") and "DIFFER" in line]) == 2
+    again = re.findall(r"again: covp (.*)$", done.out, re.M)
+    assert [str(small) in line for line in again] == [True, True]
+    assert [call(*shlex.split(line)).status for line in again] == [1, 1]
+    assert str(board) in again[1]
 
 
 def test_a_wrong_call_is_one_line(call: Call, small: Path) -> None:
