@@ -119,6 +119,11 @@ def test_the_whole_chain_runs_a_model(small: Path, call: Call) -> None:
             assert words[:3] == ["covp", "run", "kws"]
             record = call("run", small, *words[3:], "--json").document
             assert record["matches_reference"] is True
+            assert record["check"]["level"] == "output"
+            # layer by layer it takes a second connection, after the measured one
+            record = call("run", small, *words[3:], "--check", "layers", "--json").document
+            assert record["matches_reference"] is True
+            assert (record["check"]["layers"], record["check"]["inputs"]) == (3, 4)
             port = int(words[-1].rpartition(":")[2])
         assert refuses(port)  # no OpenOCD is left
         with serving(*start) as openocd:  # and the port of the board is free again
