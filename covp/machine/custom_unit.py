@@ -36,6 +36,7 @@ class CustomUnit:
     Attributes:
         instructions: as given.
         state: the words that they share, zero at first.
+        library: the compiled functions; units of the same source share one.
 
     Raises:
         ToolchainError: the C of an instruction cannot be compiled.
@@ -47,11 +48,11 @@ class CustomUnit:
         source = _PRELUDE + "".join(instruction.source for instruction in instructions)
         what = f"the custom instructions of {name}"
         path = compile_for_host("custom", what, [Source("custom.c", source)])
-        self._library = ctypes.CDLL(str(path))
+        self.library = ctypes.CDLL(str(path))
 
     def function(self, instruction: CustomInstruction) -> int:
         """Host address of an instruction's function."""
-        function = getattr(self._library, f"covp_{instruction.name}")
+        function = getattr(self.library, f"covp_{instruction.name}")
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None
         return address

@@ -18,6 +18,8 @@ from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.hardware.custom_instruction import InstructionUnit
+from covp.hardware.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.plugins import describe
@@ -54,12 +56,17 @@ class DriverBench:
         self.device = self.session.device
         try:
             self.unit: Any = new_peripheral(backend)
-            self.device.attach(self.unit, self.base, backend.name, irq)
+            if isinstance(self.unit, InstructionUnit):
+                self.device.add_instructions(backend.name, self.unit.instructions)
+            else:
+                self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)
             self._arena = self._place_arena()
             self.memory = self.device.bus.view(*self.arena())
             self._unused: dict[int, int] = {}
-            self.watch = Watch(self.unit, *self.arena())
+            self.watch: Watch | None = None
+            if isinstance(self.unit, Peripheral):
+                self.watch = Watch(self.unit, *self.arena())
             self._fresh = self.session.snapshot()
         except BaseException:
             self.session.close()
@@ -92,13 +99,15 @@ class DriverBench:
     def begin(self) -> None:
         """A device that has run nothing yet."""
         self.session.restore(self._fresh)
-        self.watch.forget()
+        if self.watch is not None:
+            self.watch.forget()
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
     ) -> Outcome:
         """As `Bench.run`: only the driver is compiled, references compute the rest."""
-        self.watch.pace = pace
+        if self.watch is not None:
+            self.watch.pace = pace
         lowered, split = split_graph(run_passes(graph), [self.backend], allow_slower=True)
         values: dict[int, NDArray[Any]] = {
             id(t): value for t, value in zip(graph.inputs, inputs, strict=True)
@@ -134,6 +143,8 @@ class DriverBench:
 
     def _watched(self) -> str:
         """A rule that driver or unit have broken so far."""
+        if self.watch is None:
+            return ""
         if self.watch.is_busy:
             return "the driver returned while the unit was busy"
         if self.watch.wrong:
@@ -274,7 +285,8 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         for (start, size), data in zip(kept, present, strict=True):
             memory[start : start + size] = data
         self._started = self._loaded = True
-        self.bench.watch.used = self._used
+        if self.bench.watch is not None:
+            self.bench.watch.used = self._used
 
     def _requantize(self, step: Requantize) -> None:
         """The core's part of the work, computed by the reference."""
