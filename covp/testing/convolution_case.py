@@ -43,8 +43,9 @@ class ConvCase(Layer):
         extreme: int8 inputs and weights are at their ranges' ends only.
         largest: the weights of an int8 layer's channel are all the lowest or all the highest, and
             so are the inputs: sums are as large as they can be, and fill the output.
-        wide: output channels of an int8 layer have multipliers from 2**-31 to 6, each with a bias
-            (where there is one) that reaches as far as the output, at most 2**30.
+        wide: output channels of an int8 layer have multipliers from 2**-31 to 6, half of them
+            powers of two, each with a bias (where there is one) that reaches as far as the output,
+            at most 2**30.
     """
 
     kind: str = "CONV_2D"
@@ -109,8 +110,11 @@ class ConvCase(Layer):
             data = rng.integers(-5000, 5000, channels).astype(np.int32)
             result_scale = self._result_scale(filters)
             if self.wide:
-                factors = 2.0 ** rng.uniform(-31, 2.5, scales.size)
-                scales = (factors * (result_scale / 0.05)).astype(np.float32)
+                result_scale = 0.05  # the input's: multipliers are the weights' scales
+                exponents = rng.uniform(-31, 2.5, scales.size)
+                exponents[::2] = np.round(exponents[::2])  # results that lie between two integers
+                factors = 2.0**exponents
+                scales = factors.astype(np.float32)
                 weights.quantization = affine(scales, 0, axis)
                 reach = np.minimum(150 / np.broadcast_to(factors, channels), 2.0**30)
                 data = (rng.uniform(-1, 1, channels) * reach).astype(np.int32)

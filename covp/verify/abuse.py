@@ -15,7 +15,7 @@ from covp.plugins import describe
 from covp.testing import Case
 from covp.verify.driver_bench import DriverBench
 
-_START, _STATUS = 0x00, 0x04
+_START, _STATUS, _INTERRUPT = 0x00, 0x04, 0x08
 _BUSY, _DONE = 1, 2
 _OUTSIDE = 0xFFFFFF00
 
@@ -53,6 +53,7 @@ Attempt = tuple[str, Callable[[], str | None]]
 
 
 def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Attempt]:
+    yield "a valid job", partial(_protocol, bench, unit, good)
     yield "a job started while one is running", partial(_start_while_busy, bench, unit, good)
     low, size = bench.arena()
     names = [r.name for r in unit.registers if r.offset >= FIRST_OFFSET and r.access == "rw"]
@@ -124,6 +125,25 @@ def _harmless(bench: DriverBench, values: Values) -> str | None:
     beside = changed[(changed < start) | (changed >= end)]
     if beside.size:
         return f"{beside.size} bytes beside the result were written, first at 0x{beside[0]:08x}"
+    return None
+
+
+def _protocol(bench: DriverBench, unit: JobUnit, good: Values) -> str | None:
+    """STATUS and INTERRUPT over the course of a job."""
+    _program(bench, good)
+    _write(bench, _INTERRUPT, 1)
+    _write(bench, _START, 1)
+    busy = unit.values["STATUS"]
+    if busy & _BUSY and busy & _DONE:
+        return "STATUS.DONE of the job before was not cleared when it was started"
+    done = _wait(bench)
+    if done & (_BUSY | _DONE) != _DONE or done >> 8 & 0xFF:
+        return f"STATUS is 0x{done:x} at its end instead of DONE alone"
+    if not unit.interrupt.level:
+        return "INTERRUPT.ENABLE is set, and the line is not up at its end"
+    _write(bench, _INTERRUPT, 2)
+    if unit.interrupt.level:
+        return "a one in INTERRUPT.PENDING does not take the line down"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,13 +36,17 @@ def marks(backend: AcceleratorBackend) -> list[int]:
         if not number.real and 2 <= number.maximum <= 1 << 16:
             given.append(int(number.maximum))
     beside = {n + d for n in given for d in (-1, 0, 1)} | {2 * n + d for n in given for d in (0, 1)}
-    return sorted(n for n in beside if 2 <= n <= 1 << 16)
+    sizes = [int(n.maximum) for n in getattr(job, "numbers", ()) if not n.real]
+    most = min(1 << 16, max((n for n in sizes if n > 64), default=1 << 16) + 1)
+    return sorted(n for n in beside if 2 <= n <= most)
 
 
-def _extents(points: Iterable[int], most: int) -> S[int]:
+def _extents(points: list[int], most: int) -> S[int]:
     """Marks and whatever lies between them, up to the largest."""
+    most = min(most, points[-1])
     inside = [n for n in points if n <= most] or [1]
-    return st.one_of(st.sampled_from(inside), st.sampled_from(inside), st.integers(1, most))
+    fours = st.integers(1, max(1, most // 4)).map(lambda n: 4 * n)  # as many units want them
+    return st.one_of(st.sampled_from(inside), st.sampled_from(inside), st.integers(1, most), fours)
 
 
 def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
@@ -113,6 +117,11 @@ def _arithmetic(kind: str, shape: dict[str, Any]) -> S[ConvCase]:
         {"extreme": True, "output_scale": st.sampled_from([1.0, 3.0])},
         {"largest": True, "zero_points": st.tuples(st.sampled_from([127, -128, 0]), _STORED)},
         {"wide": True, "bias": True},
+        {  # shifts by little, where double rounding shows
+            "weight_limit": st.integers(1, 3),
+            "zeros": st.sampled_from([0.0, 0.6, 0.9]),
+            "output_scale": st.sampled_from([0.25, 1.0, 4.0, 16.0]),
+        },
     ]
     return st.one_of([layers.convolutions(kind, **{**fields, **more}) for more in kinds]).map(
         _affordable

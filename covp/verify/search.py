@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,11 @@ from covp.verify.abuse import abuse
 from covp.verify.bench import Bench
 from covp.verify.borders import borders
 from covp.verify.check import open_bench, run_case
+from covp.verify.corners import corners
 from covp.verify.driver_bench import DriverBench
 from covp.verify.model_layers import ModelLayer, model_layers
 from covp.verify.printed_test import printed_test, spec_of
+from covp.verify.shrink import smaller
 
 _SHRINKING = 5.0
 """Seconds that a failing layer may be made smaller."""
@@ -122,6 +124,35 @@ class LayerSearch:
         except CovpError:  # Hypothesis runs the smallest one last, so `failing` is that
             return False
         return True
+
+    def run_all(self, cases: Iterable[Case], until: float = math.inf) -> bool:
+        """Try cases one by one; whether all came out right. The first that did not is shrunk."""
+        for case in cases:
+            if time.monotonic() > until:
+                return True
+            try:
+                self.attempt(case)
+            except CovpError:
+                self._shrink()
+                return False
+        return True
+
+    def _shrink(self) -> None:
+        """Simplify the failing case field by field, as long as it fails."""
+        found = True
+        while found:
+            assert self.failing is not None
+            found = False
+            for case in smaller(self.failing):
+                if time.monotonic() > self._shrink_until:
+                    return
+                try:
+                    self.attempt(case)
+                except CovpError:
+                    found = True
+                    break
+                except Exception:  # no such layer can be
+                    continue
 
     def _timed(self, case: Case, before: Case | None) -> None:
         now = time.monotonic()
@@ -255,12 +286,18 @@ class _Run:
         count = len(self.strategies)
         for position, (kind, strategy) in enumerate(self.strategies.items()):
             progress(kind)
-            if not self.search.run(strategy, 0.5, self._at(0.3 * (position + 1) / count)):
+            if not self.search.run(strategy, 0.5, self._at(0.2 * (position + 1) / count)):
+                return False
+        backend = self.search.bench.backend
+        for position, kind in enumerate(self.strategies):
+            progress(f"{kind}: corner cases")
+            until = self._at(0.2 + 0.3 * (position + 1) / count)
+            if not self.search.run_all(corners(kind, backend), until):
                 return False
         for position, kind in enumerate(self.strategies):
-            edge = borders(kind, self.search.bench.backend)
+            edge = borders(kind, backend)
             progress(f"{kind} at its borders")
-            until = self._at(0.3 + 0.35 * (position + 1) / count)
+            until = self._at(0.5 + 0.2 * (position + 1) / count)
             if edge is not None and not self.search.run(edge, 0.5, until):
                 return False
         return self._models(progress)

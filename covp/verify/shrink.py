@@ -1,0 +1,40 @@
+"""`smaller`: simpler forms of a case, for one that no strategy has drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from covp.testing import Case
+
+_PLAIN = {"bias": False, "same": False, "activation": "none", "output_scale": 1.0}
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Cases that differ from one in one field, which is simpler; the most daring ones first."""
+    if not is_dataclass(case) or isinstance(case, type):
+        return
+    for field in fields(case):
+        value = getattr(case, field.name)
+        if field.name in _PLAIN:
+            values: Iterator[Any] = iter([_PLAIN[field.name]])
+        else:
+            values = _simpler(value)
+        for simpler in values:
+            if simpler != value:
+                yield replace(case, **{field.name: simpler})
+
+
+def _simpler(value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield False
+    elif isinstance(value, int):
+        low = 1 if value > 0 else 0
+        for part in (low, value // 2, value - value // 4, value - 1):
+            if low <= part < value:
+                yield part
+    elif isinstance(value, tuple):
+        for i, each in enumerate(value):
+            for simpler in _simpler(each):
+                yield (*value[:i], simpler, *value[i + 1 :])
