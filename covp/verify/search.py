@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -75,6 +76,8 @@ class LayerSearch:
         sample: the latest of those, or None.
         rejected: the reasons for the others, and how often each was given.
         too_large: layers that do not fit the bench, by operator.
+        dtypes: of the accepted layers, by operator.
+        stopwatch: started with the search.
         failing: the smallest failing layer, or None.
         before: the layer that has to run before it, or None.
         error: its failure.
@@ -87,9 +90,11 @@ class LayerSearch:
         self.rejected: Counter[str] = Counter()
         self.too_large: Counter[str] = Counter()
         self.sample: Case | None = None
+        self.dtypes: defaultdict[str, set[str]] = defaultdict(set)
         self.failing: Case | None = None
         self.before: Case | None = None
         self.error: CovpError | None = None
+        self.stopwatch = _Stopwatch()
         self._seed = seed
         self._until = math.inf
         self._shrink_until = math.inf
@@ -103,7 +108,7 @@ class LayerSearch:
         Args:
             strategy: of cases.
             share: of the number of examples.
-            until: no further layer is tried after this time (of `time.monotonic`).
+            until: no further layer is tried after this time of the search.
         """
         self._until = until
         before = st.one_of(st.none(), st.none(), strategy)
@@ -128,7 +133,7 @@ class LayerSearch:
     def run_all(self, cases: Iterable[Case], until: float = math.inf) -> bool:
         """Try cases one by one; whether all came out right. The first that did not is shrunk."""
         for case in cases:
-            if time.monotonic() > until:
+            if self.stopwatch.now() > until:
                 return True
             try:
                 self.attempt(case)
@@ -144,7 +149,7 @@ class LayerSearch:
             assert self.failing is not None
             found = False
             for case in smaller(self.failing):
-                if time.monotonic() > self._shrink_until:
+                if self.stopwatch.now() > self._shrink_until:
                     return
                 try:
                     self.attempt(case)
@@ -155,7 +160,7 @@ class LayerSearch:
                     continue
 
     def _timed(self, case: Case, before: Case | None) -> None:
-        now = time.monotonic()
+        now = self.stopwatch.now()
         if self.error is None and now > self._until:
             raise _Enough
         if self.error is not None and now > self._shrink_until:
@@ -175,7 +180,7 @@ class LayerSearch:
             return
         except CovpError as error:
             if self.error is None:
-                self._shrink_until = time.monotonic() + _SHRINKING
+                self._shrink_until = self.stopwatch.now() + _SHRINKING
             self.failing, self.before, self.error = case, before, error
             raise
         if self.error is None:
@@ -184,10 +189,26 @@ class LayerSearch:
                 self.rejected.update(map(_without_value, outcome.reasons[:1]))
             else:
                 self.accepted[case.kind] += 1
+                self.dtypes[case.kind].add(getattr(case, "dtype", ""))
                 if isinstance(case, ModelLayer):
                     self.sample = self.sample or case  # drawn ones are small
                 else:
                     self.sample = case
+
+
+class _Stopwatch:
+    """Seconds of processor time, those of compilers included; half of the clock's where more.
+
+    On a busy machine a search takes longer instead of trying less.
+    """
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self._used = sum(os.times()[:4])
+
+    def now(self) -> float:
+        """Since it was made."""
+        return max(sum(os.times()[:4]) - self._used, (time.monotonic() - self.began) / 2)
 
 
 class _Enough(BaseException):
@@ -234,10 +255,9 @@ def verify(
     backend = find_backend(spec) if isinstance(spec, str) else spec
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = _strategies(backend)
-    start = time.monotonic()
     with open_bench(backend, platform, toolchain) as bench:
         search = LayerSearch(bench, examples, seed)
-        run = _Run(search, strategies, _zoo() if models is None else models, start, seconds)
+        run = _Run(search, strategies, _zoo() if models is None else models, seconds)
         abuses, failure, test = 0, None, ""
         if not run.layers(progress):
             assert search.failing is not None
@@ -258,7 +278,7 @@ def verify(
         dict(search.rejected.most_common()),
         {kind: search.too_large[kind] for kind in search.tried},
         dict(run.ran),
-        time.monotonic() - start,
+        time.monotonic() - search.stopwatch.began,
     )
 
 
@@ -269,7 +289,6 @@ class _Run:
     Attributes:
         strategies: by operator.
         models: whose layers are tried.
-        start: when the search began.
         seconds: that it may take.
         ran: layers of models that ran on the accelerator, by model.
     """
@@ -277,7 +296,6 @@ class _Run:
     search: LayerSearch
     strategies: dict[str, st.SearchStrategy[Any]]
     models: Sequence[str]
-    start: float
     seconds: float
     ran: Counter[str] = field(default_factory=Counter)
 
@@ -292,18 +310,26 @@ class _Run:
         for position, kind in enumerate(self.strategies):
             progress(f"{kind}: corner cases")
             until = self._at(0.2 + 0.3 * (position + 1) / count)
-            if not self.search.run_all(corners(kind, backend), until):
+            cases = map(self._of_its_type, corners(kind, backend))
+            if not self.search.run_all(cases, until):
                 return False
         for position, kind in enumerate(self.strategies):
             edge = borders(kind, backend)
+            edge = None if edge is None else edge.map(self._of_its_type)
             progress(f"{kind} at its borders")
             until = self._at(0.5 + 0.2 * (position + 1) / count)
             if edge is not None and not self.search.run(edge, 0.5, until):
                 return False
         return self._models(progress)
 
+    def _of_its_type(self, case: Any) -> Any:
+        """The same of float32 for a unit that accepts nothing else."""
+        if self.search.dtypes[case.kind] == {"float32"}:
+            return replace(case, dtype="float32")
+        return case
+
     def _at(self, part: float) -> float:
-        return self.start + part * self.seconds
+        return part * self.seconds
 
     def _models(self, progress: Callable[[str], None]) -> bool:
         """Layers of the models, one of each in turn."""
@@ -311,7 +337,7 @@ class _Run:
         turns = [(name, model_layers(name, backend)) for name in self.models]
         if turns:
             progress(f"layers of {', '.join(self.models)}")
-        while turns and time.monotonic() < self._at(0.95):
+        while turns and self.search.stopwatch.now() < self._at(0.95):
             name, cases = turns.pop(0)
             case = next(cases, None)
             if case is None:
@@ -334,10 +360,19 @@ def _demand_sample(search: LayerSearch, kinds: dict[str, Any]) -> Case:
     if search.sample is None:
         raise AcceleratorError(
             f"accelerator {search.bench.backend.name} took none of {search.tried.total()} layers "
-            f"of {', '.join(kinds)}; its limits are too narrow for what is drawn, or the layers "
-            "too large for the RAM"
+            f"of {', '.join(kinds)}{_reasons(search)}; give it a method cases() that returns "
+            "operator names (for a pattern of several operators its last one) with strategies of "
+            "layers that it accepts, or a bench on which they are not too large for the RAM"
         )
     return search.sample
+
+
+def _reasons(search: LayerSearch) -> str:
+    """The most frequent reasons for rejecting layers, for a message."""
+    if search.too_large:
+        return f" ({search.too_large.total()} were too large for the RAM)"
+    first = [f"{reason} ({count})" for reason, count in search.rejected.most_common(3)]
+    return f": {', '.join(first)}" if first else ""
 
 
 def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]]:

@@ -106,7 +106,7 @@ PLANTS = [
         ),
         writes_beside_the_output=(
             "            output += part * row_bytes;\n",
-            "            output += part * row_bytes;\n            if (row_bytes == 64) output[0] = 0;\n",
+            "            output += part * row_bytes;\n            if (row_bytes > 64) output[0] = 0;\n",
         ),
         batch_of_one=("for (; batch > 0; batch--)", "for (; batch > 0; batch = 0)"),
     ),
