@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 import covp
 from covp.accelerator import Accelerator, CCall, Job, Limit, number, result, table, tensor
 from covp.accelerator.registry import find_backend
-from covp.errors import AcceleratorError, ToolchainError, UsageError
+from covp.errors import AcceleratorError, CovpError, ToolchainError, UsageError
 from covp.graph.pattern import Match
 from covp.hardware.job_unit import AcceptedJob
 from covp.verify import ConvCase, Verdict, check, verify
@@ -358,3 +359,45 @@ def test_more_arguments_than_verify_can_pass() -> None:
             return [CCall("fc_prepare", "fc_more.h", tuple(range(13)))]
 
     assert "needs 13 argument words" in str(_failure(Many).failure)
+
+
+OWN_CASES = """
+from dataclasses import dataclass
+import numpy as np
+from hypothesis import strategies as st
+from covp.accelerator.registry import find_backend
+from covp.testing import ConvCase
+
+@dataclass(frozen=True)
+class Mine:
+    n: int = 1
+    gap: int = 0
+    kind: str = "FULLY_CONNECTED"
+
+    def graph(self):
+        return ConvCase("FULLY_CONNECTED", channels=(self.n, 3)).graph()
+
+    def inputs(self):
+        return ConvCase("FULLY_CONNECTED", channels=(self.n, 3)).inputs()
+
+class Own(type(find_backend("gemm"))):
+    name = "own"
+
+    def cases(self):
+        return {"FULLY_CONNECTED": st.builds(Mine, st.integers(1, 50))}
+
+    def compute(self, job):
+        right = super().compute(job)
+        return right ^ np.int8(1) if job.IN_CHANNELS > 9 else right
+"""
+
+
+def test_the_printed_test_of_a_user_s_own_case_imports_it_and_fails(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN_CASES, encoding="utf-8")
+    verdict = verify(f"{file}:Own", models=(), seconds=8)
+    assert "Mine(n=10, " in verdict.test
+    space: dict[str, Any] = {}
+    exec(compile(verdict.test, "smallest", "exec"), space)
+    with pytest.raises(CovpError, match="elements differ"):
+        space["test_the_smallest_failing_layer"]()
