@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +74,10 @@ def find(name: str) -> ZooModel:
         if folder and (path := Path(folder) / wanted.file).is_file():
             return _found(wanted, path, "official" if _is_official(path, wanted) else "custom")
         path = cache_dir("models") / wanted.file
-        if path.is_file() and _is_official(path, wanted):
-            return _found(wanted, path, "official")
+        if path.is_file():
+            if _is_official(path, wanted):
+                return _found(wanted, path, "official")
+            print(f"covp: {path} is damaged: run `covp models fetch {name}`", file=sys.stderr)
     from covp.zoo.synthetic import synthetic_path
 
     return _found(wanted, synthetic_path(name), "synthetic")

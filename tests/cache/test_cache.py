@@ -221,3 +221,16 @@ def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(tmp_path: Pa
     assert len(list(tmp_path.glob("covp-cc-*"))) == 1
     sweep(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_fetched_model_that_is_damaged_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not silently replaced by a synthetic one."""
+    from covp import zoo
+
+    monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
+    path = cache.cache_dir("models") / zoo.entry("toycar").file
+    path.write_bytes(b"damaged")
+    assert zoo.find("toycar").source == "synthetic"
+    assert capsys.readouterr().err == f"covp: {path} is damaged: run `covp models fetch toycar`\n"
