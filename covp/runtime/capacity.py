@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from covp.errors import CapacityError
 from covp.platform_file import Platform, load_platform, platform_names
 from covp.program import Program
-from covp.runtime.linking import ALIGNMENT, FLASH_SECTIONS, ImageMemory
+from covp.runtime.linking import ALIGNMENT, ImageMemory
 
 _RUNTIME_BYTES = 4096
 _SMALLEST_STACK = 512
@@ -41,17 +41,14 @@ def _of_program(error: CapacityError, program: Program) -> Iterator[str]:
             f"its int8 weights under float activations (dynamic range) take {expanded} bytes more "
             "as float32: quantize the activations too"
         )
-    if (
-        error.kind == "flash"
-        and _flash_excess(error, program.platform) < error.sections[".text"] // 2
-    ):
+    if error.kind == "flash" and _could_fit(program):
         yield "--optimize size"
 
 
-def _flash_excess(error: CapacityError, platform: Platform) -> int:
-    """Bytes by which code and constants exceed the platform's flash."""
-    flash = sum(region.bytes for region in platform.memory if region.kind == "flash")
-    return sum(error.sections[name] for name in FLASH_SECTIONS) + _RUNTIME_BYTES - flash
+def _could_fit(program: Program) -> bool:
+    """Whether other schedules could fit the flash: the model's own constants stay what they are."""
+    flash = sum(r.bytes for r in program.platform.memory if r.kind == "flash") - _RUNTIME_BYTES
+    return sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant) < flash
 
 
 def _of_platform(error: CapacityError, platform: Platform) -> Iterator[str]:
