@@ -43,7 +43,7 @@ def fresh_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
     with pytest.raises(SystemExit) as done:
-        main([*arguments, "--json"])
+        main([*arguments, "--check", "none", "--json"])
     output = capsys.readouterr()
     assert done.value.code == 0, output.err
     rows: list[dict[str, Any]] = json.loads(output.out)["rows"]
