@@ -39,10 +39,10 @@ def demand_count(name: str, value: Any, least: int = 0) -> None:
 
 
 def demand_seconds(name: str, value: Any) -> None:
-    """Raise UsageError unless the argument is a finite number above 0."""
+    """Raise UsageError unless the argument is a finite number, 0 or more."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and 0 < value < math.inf):
-        raise UsageError(f"{name}: {shown(value)} is not a finite number above 0")
+    if not (is_number and 0 <= value < math.inf):
+        raise UsageError(f"{name}: {shown(value)} is not a finite number of seconds")
 
 
 def demand_name(name: str, value: Any, known: Sequence[str]) -> None:

@@ -20,8 +20,8 @@ class GroupedCommand(click.Command):
     HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
         "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
         "Model and inputs": ("operators", "inputs", "seed"),
-        "Schedules": ("optimize", "max_scratch", "tuned"),
-        "Checks": ("require_offload",),
+        "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
+        "Checks": ("check", "require_offload"),
         "Report": ("profile", "explain", "as_json"),
     }
 

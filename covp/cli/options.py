@@ -37,12 +37,12 @@ device = click.option(
 
 
 class Seconds(click.FloatRange):
-    """A time: a number above 0 and finite."""
+    """A time: a finite number, 0 or more."""
 
     name = "seconds"
 
     def __init__(self) -> None:
-        super().__init__(0, min_open=True)
+        super().__init__(0)
 
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None

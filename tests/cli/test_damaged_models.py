@@ -187,4 +187,4 @@ def test_names_stay_on_one_line() -> None:
     builder = GraphBuilder()
     x = builder.input((1, 4), np.float16)
     x.name = "two\nlines\x1b[2J"
-    assert "two?lines?[2J" in refusal(single_op_graph("RELU", x))
+    assert "two?lines?[2J" in refusal(single_op_graph("SOFTMAX", x, attributes=Softmax(1.0)))
