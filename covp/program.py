@@ -60,6 +60,7 @@ class ProgramLayer:
         outputs: what the layer leaves in the arena, by the tensor's name in the model.
         operators: names of the operators that it computes.
         estimated_cycles: by which the partitioner chose, the driver's included; None: unknown.
+        work: multiply-accumulates that are left of ``macs`` after the passes.
     """
 
     index: int
@@ -73,6 +74,7 @@ class ProgramLayer:
     outputs: tuple[ProgramTensor, ...] = ()
     operators: tuple[str, ...] = ()
     estimated_cycles: int | None = None
+    work: int = 0
 
 
 @dataclass(frozen=True)

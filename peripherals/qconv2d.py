@@ -88,7 +88,7 @@ class QConv2d(JobUnit):
         job = decode(self.values)
         job.check()
         result = compute(job, load(job, self.bus))
-        return AcceptedJob(self.timing(job), job.output, result, words, job.traffic())
+        return AcceptedJob(self.timing(job), job.output, result, words, job.traffic(), job.macs)
 
     def timing(self, job: Job) -> JobTiming:
         """The time of a job; it does not depend on the operands' addresses."""

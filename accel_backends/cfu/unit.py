@@ -124,6 +124,7 @@ def make_unit(mac_cycles: int, requantize_cycles: int) -> InstructionUnit:
                 behaviour(what, i),
                 _NATIVE[what].replace("{i}", str(i)),
                 {SET: 1, REQUANTIZE: requantize_cycles}.get(what, mac_cycles),
+                macs=4 if what in (DOT, LANES) else 0,
             )
             for what in (SET, DOT, LANES, REQUANTIZE)
             for i in range(0, ACCUMULATORS, 4 if what == LANES else 1)

@@ -104,7 +104,7 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
         None if seconds is None else f"{seconds * 1e3:,.2f} ms",
         result.memory.flash_bytes,
         result.memory.ram_bytes,
-        *([f"{result.build.mac_coverage:.0%}"] if offloads else []),
+        *([f"{result.mac_coverage:.0%}"] if offloads else []),
         ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
         equality([result]),
     ]

@@ -52,7 +52,8 @@ from covp.tune.records import Objective
     "--require-offload",
     multiple=True,
     metavar="OP",
-    help="Fail when a layer of this kind (such as CONV_2D) runs on the core.",
+    help="Fail when a layer of this kind (such as CONV_2D) runs on the core, or its accelerator "
+    "does not report all of its work.",
 )
 @options.optimize
 @options.max_scratch

@@ -85,7 +85,18 @@ def _print_jobs(result: Evaluation) -> None:
         own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
         busy = sum(o.startup + max(o.compute, o.memory) for o in own)
         text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
-        click.echo(f"{name} received {jobs:,} {text}")
+        click.echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
+
+
+def _share(result: Evaluation, name: str) -> str:
+    """The share of the model's MACs that an accelerator did, and of its layers' if that is less."""
+    own = [entry for entry in result.profile.layers if entry.layer.target == name]
+    total = sum(entry.layer.macs for entry in result.profile.layers)
+    planned, done = sum(e.layer.macs for e in own), sum(e.offloaded_macs for e in own)
+    if not total or not planned:
+        return ""
+    short = "" if done > planned * (1 - 1e-9) else f", of its own layers' {done / planned:.0%}"
+    return f"; it did {done / total:.0%} of the model's MACs{short}"
 
 
 def _print_simulation(result: Evaluation) -> None:

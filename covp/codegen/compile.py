@@ -25,7 +25,7 @@ from covp.codegen.offload import (
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op
-from covp.graph.ops import definition
+from covp.graph.ops import OPS, definition
 from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import load_model
 from covp.passes import run_passes
@@ -196,7 +196,13 @@ def _describe(
         outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
         operators=placement.names,
         estimated_cycles=placement.cycles,
+        work=sum(_work(op, macs) for op in placement.ops),
     )
+
+
+def _work(op: Op, macs: Mapping[int, int]) -> int:
+    """MACs after the passes; an operator that an accelerator's pass made has none of its own."""
+    return definition(op.kind).macs(op) if op.kind in OPS else macs[op.index]
 
 
 def _header(name: str, arena_bytes: int) -> str:

@@ -36,12 +36,14 @@ class Build:
         accelerators: as they were requested.
         toolchain: that compiles its C, "zig" or "gcc".
         schedules: where the layers' schedules come from.
+        require_offload: operator kinds whose layers accelerators have to do wholly.
     """
 
     program: Program
     accelerators: tuple[str, ...]
     toolchain: str
     schedules: ScheduleSource = UNTUNED
+    require_offload: tuple[str, ...] = ()
 
     @property
     def graph(self) -> Graph:
@@ -64,8 +66,11 @@ class Build:
         return self.graph.source
 
     @property
-    def mac_coverage(self) -> float:
-        """The share of the model's multiply-accumulates on accelerators, 0 to 1."""
+    def planned_coverage(self) -> float:
+        """The share of the model's MACs in layers that are for accelerators, 0 to 1.
+
+        What accelerators did of it is `Evaluation.mac_coverage`.
+        """
         total = sum(layer.macs for layer in self.program.layers)
         offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
         return offloaded / total if total else 0.0
@@ -167,7 +172,7 @@ def build(
             `covp.compile`.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
-            accelerator.
+            accelerator. That the accelerators do all of them is held when the program runs.
 
     Raises:
         AcceleratorError: a layer of ``require_offload`` runs on the core.
@@ -190,7 +195,7 @@ def build(
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
-    return Build(program, names, toolchain, ScheduleSource.of(used))
+    return Build(program, names, toolchain, ScheduleSource.of(used), tuple(require_offload))
 
 
 def _demand_offload(program: Program, kind: str) -> None:

@@ -41,8 +41,8 @@ class Comparison:
 
     @property
     def mac_coverage(self) -> float:
-        """The share of the multiply-accumulates on accelerators, 0 to 1."""
-        return self.accelerated.build.mac_coverage
+        """The share of the multiply-accumulates that accelerators report they did, 0 to 1."""
+        return self.accelerated.mac_coverage
 
     @property
     def matches_reference(self) -> bool:

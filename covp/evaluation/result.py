@@ -72,6 +72,16 @@ class Evaluation:
         return self.mismatches == 0 and self.check.mismatch is None
 
     @property
+    def mac_coverage(self) -> float:
+        """The share of the model's multiply-accumulates that accelerators report they did, 0 to 1.
+
+        Nothing of a layer whose accelerator reports nothing.
+        """
+        total = sum(layer.macs for layer in self.program.layers)
+        done = sum(entry.offloaded_macs for entry in self.profile.layers)
+        return done / total if total else 0.0
+
+    @property
     def verdict(self) -> str:
         """Such as "bit-exact: 13 layers x 4 inputs"; for the first difference, see `check`."""
         if self.check.level == "none":
@@ -105,6 +115,7 @@ class Evaluation:
             "check": self.check.record(),
             "transfers": asdict(profile.transfers),
             "accelerator_jobs": dict(profile.jobs),
+            "mac_coverage": self.mac_coverage,
             "memory": {
                 "flash_bytes": self.memory.flash_bytes,
                 "ram_bytes": self.memory.ram_bytes,
@@ -149,6 +160,7 @@ def _layer(entry: LayerProfile) -> dict[str, Any]:
         "cycles": entry.cycles,
         "schedule": entry.layer.schedule,
         "offload": asdict(entry.offload) if entry.offload else None,
+        "work": asdict(entry.work) if entry.work else None,
     }
 
 

@@ -66,7 +66,8 @@ class Runner:
 
         Raises:
             DeviceFault: the program faulted.
-            AcceleratorError: an accelerator received no job for its layers.
+            AcceleratorError: an accelerator received no job for its layers, or did not do all of a
+                layer that has to be offloaded.
         """
         start = time.perf_counter()
         result = self._module.run(*sample.inputs)
@@ -74,6 +75,7 @@ class Runner:
         outputs = tuple(result) if isinstance(result, list) else (result,)
         profile = self.session.profile()
         _demand_jobs(self.build.program, profile)
+        _demand_work(self.build, profile)
         start = time.perf_counter()
         pairs = zip(outputs, sample.outputs, strict=True) if sample.outputs else ()
         mismatches = sum(differences(got, wanted).size for got, wanted in pairs)
@@ -184,3 +186,19 @@ def _demand_jobs(program: Program, profile: Profile) -> None:
                 f"accelerator {name} received no job for its {len(layers)} layers, first "
                 f"{layers[0]}: its driver does not start it"
             )
+
+
+def _demand_work(build: Build, profile: Profile) -> None:
+    """Raises AcceleratorError: a driver computes in software what has to be offloaded."""
+    stated = {op.index: op.kind for op in build.graph.ops}
+    for entry in profile.layers:
+        layer, work = entry.layer, entry.work
+        kinds = {layer.op, stated.get(layer.index)} & {*build.require_offload}
+        share = work.share if work else 0.0
+        if not kinds or layer.target == "cpu" or share > 1 - 1e-9:
+            continue
+        jobs = f" in {work.jobs:,} jobs" if work and work.jobs is not None else ""
+        raise AcceleratorError(
+            f"{layer.name} ({layer.op}) has to be offloaded: {layer.target} reports {share:.0%} of "
+            f"it{jobs}; the rest was computed on the core by its driver, or is not reported"
+        )

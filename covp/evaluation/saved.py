@@ -34,9 +34,10 @@ class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
     instructions: Count | None
     cycles: Count | None
     seconds: Seconds | None
-    matches_reference: bool
+    matches_reference: bool | None
     memory: _Memory
     layers: list[_Layer]
+    mac_coverage: float | None = None
 
 
 class _Row(msgspec.Struct):
@@ -118,18 +119,24 @@ def _runs(document: _Document) -> Iterator[_Run]:
 
 
 def _saved(run: _Run) -> SavedRun:
-    macs = sum(layer.macs for layer in run.layers)
-    offloaded = sum(layer.macs for layer in run.layers if layer.target != "cpu")
     return SavedRun(
         (run.model, run.platform, run.device.partition(":")[0], tuple(run.accelerators)),
         run.toolchain,
-        run.matches_reference,
+        run.matches_reference is not False,
         {
             "instructions": run.instructions,
             "cycles": run.cycles,
             "ms": None if run.seconds is None else run.seconds * 1e3,
             "flash": run.memory.flash_bytes,
             "ram": run.memory.ram_bytes,
-            "offload": offloaded / macs if macs else None,
+            "offload": _offload(run),
         },
     )
+
+
+def _offload(run: _Run) -> float | None:
+    """The share of the MACs that accelerators did; of older files, that they were to do."""
+    macs = sum(layer.macs for layer in run.layers)
+    if not macs or run.mac_coverage is not None:
+        return run.mac_coverage if macs else None
+    return sum(layer.macs for layer in run.layers if layer.target != "cpu") / macs

@@ -51,7 +51,7 @@ class Trial:
             "platform": self.platform.name,
             "fits": self.fits,
             "reason": self.reason,
-            "mac_coverage": self.result.build.mac_coverage if self.result else None,
+            "mac_coverage": self.result.mac_coverage if self.result else None,
             "regions": [asdict(use) | {"free_bytes": use.free_bytes} for use in self.regions],
             "run": self.result.record() if self.result else None,
         }

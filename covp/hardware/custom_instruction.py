@@ -30,6 +30,8 @@ class CustomInstruction:
             survive a reset; use the state.
         cycles: that the core takes for it, 1..10000; it stalls for all of them.
         opcode: custom-0 (0x0b), custom-1 (0x2b), custom-2 (0x5b) or custom-3 (0x7b).
+        macs: multiply-accumulates that it does, from which the share of a model on the unit is
+            computed; 0 in all of a unit's instructions: any use counts.
 
     Raises:
         AcceleratorError: a field is out of range.
@@ -42,6 +44,7 @@ class CustomInstruction:
     native: str
     cycles: int = 1
     opcode: int = 0x0B
+    macs: int = 0
 
     def __post_init__(self) -> None:
         for what, value, least, most in (

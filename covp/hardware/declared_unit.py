@@ -30,6 +30,10 @@ class Behaviour(Protocol):
         """The result from numbers and operands."""
         ...
 
+    def macs(self, job: JobValues) -> int:
+        """Multiply-accumulates of a job; 0 where it does not say."""
+        ...
+
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
         """The bytes that a job moves, of the ``declared`` ones of its operands."""
         ...
@@ -85,7 +89,8 @@ class DeclaredUnit(JobUnit):
         read = fetched + sum(size for _, _, size in places[:-1])
         traffic = self._behaviour.traffic(values, Traffic(read, places[-1][2]))
         timing = self._behaviour.timing(values, traffic.nbytes)
-        return AcceptedJob(timing, places[-1][1], computed, numbers, traffic)
+        macs = self._behaviour.macs(values) or None
+        return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
 
     def retime(self, job: JobRecord) -> JobTiming:
         """See `JobUnit`."""

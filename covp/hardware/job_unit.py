@@ -59,6 +59,7 @@ class AcceptedJob:
         result: the bytes, as an array of any type.
         numbers: the job's numbers by register name; all that `JobUnit.retime` needs.
         traffic: the bytes that it moves.
+        macs: its multiply-accumulates; None where the model does not say.
     """
 
     timing: JobTiming
@@ -66,6 +67,7 @@ class AcceptedJob:
     result: NDArray[Any]
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     traffic: Traffic = NO_TRAFFIC
+    macs: int | None = None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -82,7 +84,8 @@ class JobRecord:
         start, end: cycles that the core had spent in that phase when it started and ended.
         timing: how long it took.
         waited: cycles of it in which the core was stalled.
-        numbers, traffic: see `AcceptedJob`.
+        numbers, traffic, macs: see `AcceptedJob`.
+        stored: bytes of its result.
     """
 
     phase: int
@@ -92,6 +95,8 @@ class JobRecord:
     waited: int
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     traffic: Traffic = NO_TRAFFIC
+    macs: int | None = None
+    stored: int = 0
 
 
 class JobUnit(Peripheral):
@@ -185,7 +190,17 @@ class JobUnit(Peripheral):
             waited = self.clock.skipped - skipped
             end = spent + self.clock.now - now
             self.jobs.append(
-                JobRecord(phase, spent, end, job.timing, waited, job.numbers, job.traffic)
+                JobRecord(
+                    phase,
+                    spent,
+                    end,
+                    job.timing,
+                    waited,
+                    job.numbers,
+                    job.traffic,
+                    job.macs,
+                    job.result.nbytes,
+                )
             )
             self._over()
 

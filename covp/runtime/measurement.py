@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from covp.device.base import Abilities, PhaseCount, Stop
+from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord, JobUnit
-from covp.program import Program
+from covp.program import Program, ProgramLayer
 from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
+from covp.runtime.work import Work, of_instructions, of_jobs
 
 OUTSIDE, BETWEEN, FIRST_LAYER = range(3)
 """Phases of an inference: the task runner, the run function itself, and from here on the layers."""
@@ -73,19 +75,47 @@ class Measurement:
 
     def _counted_layers(self, phases: Sequence[PhaseCount]) -> tuple[LayerProfile, ...]:
         jobs = [job for unit in self._units.values() for job in unit.jobs]
+        in_core = self._in_core()
         return tuple(
             LayerProfile(
-                layer, count.instructions, count.cycles, _offload(jobs, phase, count.cycles)
+                layer,
+                count.instructions,
+                count.cycles,
+                _offload(jobs, phase, count.cycles),
+                self._work(layer, phase, in_core),
             )
             for phase, (layer, count) in enumerate(
                 zip(self._program.layers, phases[FIRST_LAYER:], strict=True), FIRST_LAYER
             )
         )
 
+    def _work(self, layer: ProgramLayer, phase: int, in_core: Mapping[str, Work]) -> Work | None:
+        unit = self._units.get(layer.target)
+        if unit is None:
+            return in_core.get(layer.target)
+        return of_jobs(layer, [job for job in unit.jobs if job.phase == phase])
+
+    def _in_core(self) -> dict[str, Work]:
+        """Of each unit in the core what it did of its layers."""
+        found = {}
+        uses = self._instruction_uses()
+        for accelerator in self._program.accelerators:
+            name = accelerator.name
+            if name not in uses:
+                continue
+            unit = accelerator.make()
+            before = self._uses[name]
+            own = {key: count - before.get(key, 0) for key, count in uses[name].items()}
+            layers = [layer for layer in self._program.layers if layer.target == name]
+            if isinstance(unit, InstructionUnit):
+                found[name] = of_instructions(layers, unit, own)
+        return found
+
     def _jobs(self) -> dict[str, int]:
         """Jobs that each accelerator received; of units in the core, instructions."""
         jobs = {name: unit.begun for name, unit in self._units.items()}
-        return jobs | {n: uses - self._uses[n] for n, uses in self._instruction_uses().items()}
+        uses = self._instruction_uses()
+        return jobs | {n: sum(uses[n].values()) - sum(self._uses[n].values()) for n in uses}
 
     def _job_units(self) -> dict[str, JobUnit]:
         """The hardware models of the program's accelerators that keep a record of their jobs."""
@@ -95,13 +125,13 @@ class Measurement:
         }
         return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
 
-    def _instruction_uses(self) -> dict[str, int]:
-        """Executed instructions of the program's tightly coupled units, by unit."""
+    def _instruction_uses(self) -> dict[str, Mapping[str, int]]:
+        """Executed instructions of the program's tightly coupled units, by unit and name."""
         if self._hardware is None:
             return {}
         hardware = self._hardware
         names = [a.name for a in self._program.accelerators if a.name not in hardware.peripherals]
-        return {name: sum(hardware.instruction_uses(name).values()) for name in names}
+        return {name: hardware.instruction_uses(name) for name in names}
 
 
 def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:

@@ -11,6 +11,7 @@ from covp.hardware.job_unit import JobRecord
 from covp.html_table import html_table
 from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
+from covp.runtime.work import Work
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class Offload:
 class LayerProfile:
     """The cost of one layer, with all that it calls.
 
-    ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs.
+    ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs,
+    ``work`` is what an accelerator reports that it did; None on the core.
     What describes the layer is in ``layer``, and here too: ``entry.name`` is ``entry.layer.name``.
     """
 
@@ -100,6 +102,12 @@ class LayerProfile:
     instructions: int | None
     cycles: int | None
     offload: Offload | None = None
+    work: Work | None = None
+
+    @property
+    def offloaded_macs(self) -> float:
+        """Of the layer's multiply-accumulates those that an accelerator did."""
+        return self.layer.macs * self.work.share if self.work else 0.0
 
     @property
     def index(self) -> int:

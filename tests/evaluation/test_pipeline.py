@@ -46,7 +46,7 @@ def test_a_build_knows_its_memory_before_it_runs(toycar: Build) -> None:
     assert toycar.memory() == run(toycar).memory
     assert (toycar.model, toycar.platform.name) == ("toycar", "riscv32")
     assert toycar.source in ("official", "custom", "synthetic")
-    assert toycar.mac_coverage == 0
+    assert toycar.planned_coverage == 0
 
 
 def test_one_runner_runs_many_samples(toycar: Build) -> None:
@@ -142,7 +142,7 @@ def test_comparing_does_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     # one for each of the four inputs of the check
     assert done == {"load": 1, "available": 1, "run_all": 4}
     assert found.matches_reference
-    assert found.alone.build.accelerators == () and found.alone.build.mac_coverage == 0
+    assert found.alone.build.accelerators == () and found.alone.mac_coverage == 0
     assert found.accelerated.build.accelerators == ("qconv2d",)
     before, after = (e.profile for e in (found.alone, found.accelerated))
     assert before.instructions and after.instructions and before.cycles and after.cycles
