@@ -289,6 +289,7 @@ CONVERTERS: dict[str, Converter] = {
     "PAD": _pad,
     "PADV2": _pad,
     "QUANTIZE": _nothing,
+    "REDUCE_MAX": _mean,
     "RELU": _nothing,
     "RELU6": _nothing,
     "RESHAPE": _nothing,

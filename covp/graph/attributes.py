@@ -73,7 +73,7 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Mean:
-    """MEAN over axes (sorted, not negative)."""
+    """MEAN or REDUCE_MAX over axes (sorted, not negative)."""
 
     axes: tuple[int, ...]
     keep_dims: bool

@@ -195,6 +195,7 @@ STRATEGIES: dict[str, Callable[[str], S[Any]]] = {
     "SOFTMAX": lambda kind: softmaxes(),
     "CONCATENATION": lambda kind: concatenations(),
     "MEAN": lambda kind: means(),
+    "REDUCE_MAX": lambda kind: means(kind=kind, output_scale=None),
     "RESIZE_NEAREST_NEIGHBOR": lambda kind: resizes(),
     **dict.fromkeys(CONVERSIONS, conversions),
 }

@@ -151,6 +151,7 @@ _OPERANDS: dict[str, Callable[[GraphBuilder, Op], list[Tensor | None]]] = {
         b._integers(op.attributes.paddings),
         _padding_value(b, op),
     ],
+    "REDUCE_MAX": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
     "RESHAPE": lambda b, op: [op.inputs[0], b._integers(op.output.shape)],
     "RESIZE_NEAREST_NEIGHBOR": lambda b, op: [op.inputs[0], b._integers(op.attributes.size)],
     "SPLIT": lambda b, op: [b._integers(op.attributes.axis), op.inputs[0]],

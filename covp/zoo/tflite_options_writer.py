@@ -98,6 +98,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "PAD": ("PadOptions", _nothing),
     "PADV2": ("PadV2Options", _nothing),
     "QUANTIZE": ("QuantizeOptions", _nothing),
+    "REDUCE_MAX": ("ReducerOptions", lambda op: {"KeepDims": op.attributes.keep_dims}),
     "RESHAPE": ("ReshapeOptions", _nothing),
     "RESIZE_NEAREST_NEIGHBOR": (
         "ResizeNearestNeighborOptions",

@@ -50,3 +50,12 @@ def test_float(run_layer, platform, axes):
     tensors = [Tensor(n, s, x.dtype) for n, s in (("x", x.shape), ("y", wanted.shape))]
     op = Op("MEAN", "layer", [tensors[0]], [tensors[1]], Mean(axes, True))
     assert np.allclose(run_layer(platform, op, x)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@settings(max_examples=8, deadline=None)
+@given(layer=layers.layers("REDUCE_MAX"), data=st.data())
+def test_the_largest_with_every_schedule(run_layer, platform, layer, data):
+    op, (x,) = layer.op(), layer.inputs()
+    result = run_layer(platform, op, x, choose=lambda s: data.draw(st.sampled_from(s)))[0]
+    assert np.array_equal(result.reshape(-1), x.max(layer.attributes.axes).reshape(-1))

@@ -20,6 +20,7 @@ from covp.graph.attributes import (
     Conv2D,
     Elementwise,
     FullyConnected,
+    Mean,
     Padding,
     Softmax,
     Split,
@@ -287,3 +288,13 @@ def test_uint8_without_a_scale_is_refused() -> None:
     x = Tensor("x", (4,), np.dtype(np.uint8))
     with pytest.raises(ModelError, match="tensor x is uint8 without a scale; quantize the model"):
         read_tflite(written("RESHAPE", x, attributes=None))
+
+
+def test_a_maximum_into_another_scale_is_refused() -> None:
+    """TFLM rejects it too."""
+    x = Tensor("x", (2, 4), np.dtype(np.int8), quantization(0.1))
+    y = Tensor("y", (2,), np.dtype(np.int8), quantization(0.2))
+    axes = Tensor("axes", (1,), np.dtype(np.int32), None, np.array([1], np.int32))
+    op = Op("REDUCE_MAX", "op", [x, axes], [y], Mean((1,), False))
+    with pytest.raises(ModelError, match=r"\(REDUCE_MAX\): its input and output have different"):
+        read_tflite(write_tflite(Graph("one", [x], [y], [op])))

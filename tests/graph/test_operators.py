@@ -111,6 +111,12 @@ def test_mean(holds: Any, layer: OperatorCase) -> None:
 
 
 @bounded
+@given(layers.layers("REDUCE_MAX"))
+def test_reduce_max(holds: Any, layer: OperatorCase) -> None:
+    holds(layer.graph(), layer.seed)
+
+
+@bounded
 @given(layers.softmaxes(dtype=dtypes, beta=st.floats(0.25, 2, width=32)))
 def test_softmax(holds: Any, layer: SoftmaxCase) -> None:
     holds(layer.graph(), layer.seed)

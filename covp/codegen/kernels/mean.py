@@ -1,4 +1,4 @@
-"""MEAN over any axes, int8 and float32; neighbouring outputs are summed together."""
+"""MEAN and REDUCE_MAX over any axes, int8 and float32; neighbouring outputs together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from covp.graph.ops.reduction import mean_factor
 
 
 def mean_schedules(request: KernelRequest) -> list[Schedule]:
-    """The numbers of neighbouring outputs that are summed together; the default first."""
+    """The numbers of neighbouring outputs that are computed together; the default first."""
     outer = _outer(request.op)
     default = Schedule("sums", {"together": outer.unroll()})
     space = Space("sums", {"together": UNROLLS})
@@ -49,6 +49,16 @@ def emit_float_mean(request: KernelRequest) -> LayerCode:
     return _emit(request, lambda total: f"{total} / {_count(request.op)}.0f", [], [])
 
 
+@kernel("REDUCE_MAX", "int8", "float32", schedules=mean_schedules)
+def emit_max(request: KernelRequest) -> LayerCode:
+    """The largest element, in stored units: both sides have one quantization."""
+    single = request.op.output.dtype == np.float32
+    lowest = "-__builtin_inff()" if single else "-128"
+    result = "{}" if single else "(int8_t){}"
+    larger = "{0} = {1} > {0} ? {1} : {0};".format
+    return _emit(request, result.format, [], [], lowest, larger)
+
+
 def _count(op: Op) -> int:
     """Elements of one mean."""
     return prod(op.input(0).shape[axis] for axis in op.attributes.axes)
@@ -70,8 +80,17 @@ def _emit(
     mean: Callable[[str], str],
     definitions: list[str],
     includes: list[str],
+    start: str = "0",
+    tap: Callable[[str, str], str] = "{} += {};".format,
 ) -> LayerCode:
-    """The loops; ``mean`` makes the C expression of an output from that of its sum."""
+    """The loops.
+
+    Args:
+        mean: C expression of an output from that of its sum.
+        definitions, includes: C text that it needs.
+        start: first value of a sum.
+        tap: statement that adds to a sum (the first) an element (the second).
+    """
     op, schedule, outer = request.op, request.choose(mean_schedules), _outer(request.op)
     shape, axes = op.input(0).shape, op.attributes.axes
     strides = dense_strides(shape)
@@ -80,12 +99,12 @@ def _emit(
     sums = [f"s{n}" for n in range(together)]
     number = "float" if op.output.dtype == np.float32 else "int32_t"
     reads = [
-        f"{s} += part[{inner.at('input', 0, n * outer.strides['input'][-1])}];"
+        tap(s, f"part[{inner.at('input', 0, n * outer.strides['input'][-1])}]")
         for n, s in enumerate(sums)
     ]
     body = [
         f"const {c_type(op.output.dtype)} *part = input + {outer.at('input')};",
-        f"{number} {', '.join(f'{s} = 0' for s in sums)};",
+        f"{number} {', '.join(f'{s} = {start}' for s in sums)};",
         *inner.loops(lambda ahead: reads),
     ]
     for n, s in enumerate(sums):

@@ -1,4 +1,4 @@
-"""MEAN."""
+"""MEAN and REDUCE_MAX."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
@@ -46,4 +47,21 @@ def _quantized(op: Op, total: Array, count: int) -> Array:
     return np.clip(scaled + op.output.zero_point, -128, 127)
 
 
+def _max_shape(op: Op) -> list[Shape]:
+    source, out = op.input(0), op.output
+    if source.dtype not in (np.int8, np.float32):
+        raise ModelError(f"{op.kind} of {source.dtype}; only int8 and float32 are supported")
+    if source.dtype == np.int8:
+        scales = [(t.scale, t.zero_point) for t in (source, out)]
+        if scales[0] != scales[1]:
+            raise ModelError("its input and output have different scales; TFLM rejects it too")
+    return _shape(op)
+
+
+def _max_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    return [np.asarray(x.max(axis=op.attributes.axes), x.dtype).reshape(op.output.shape)]
+
+
+OPS["REDUCE_MAX"] = OpDefinition(_max_shape, _max_reference)
 OPS["MEAN"] = OpDefinition(_shape, _reference)
