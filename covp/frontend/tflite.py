@@ -32,6 +32,8 @@ _KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstan
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
 # what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
 _FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
+# their output is their input's bytes in the shape that the file states
+_SYNONYMS = {"EXPAND_DIMS": "RESHAPE", "SQUEEZE": "RESHAPE"}
 _CONVERTING = frozenset({"DEQUANTIZE", "QUANTIZE"})
 _TYPES = frozenset(map(np.dtype, (np.int8, np.float32, np.int32)))
 # of a model's inputs and outputs, where they are not int8
@@ -211,11 +213,12 @@ class _Reader:
     def _converter(self, raw: Any, index: int) -> tuple[str, Converter]:
         """Kind and converter: covp's own, or a user's."""
         kind = self._kind(raw)
+        kind = _SYNONYMS.get(kind, kind)
         if kind in CONVERTERS:
             return kind, CONVERTERS[kind]
         operator = find_user_operator(kind.removeprefix("custom "))
         if operator is None:
-            known = ", ".join(sorted(CONVERTERS))
+            known = ", ".join(sorted({*CONVERTERS, *_SYNONYMS}))
             raise ModelError(
                 f"operator {index} is {kind}, which is not supported; known: {known} "
                 "(a file or package can add others, see covp.graph.user_operators)"

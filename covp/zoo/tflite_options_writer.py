@@ -87,6 +87,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "CONV_2D": ("Conv2DOptions", _convolution),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", _convolution),
     "DEQUANTIZE": ("DequantizeOptions", _nothing),
+    "EXPAND_DIMS": ("ExpandDimsOptions", _nothing),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
         lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op),
@@ -109,6 +110,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     ),
     "SOFTMAX": ("SoftmaxOptions", lambda op: {"Beta": op.attributes.beta}),
     "SPLIT": ("SplitOptions", lambda op: {"NumSplits": len(op.outputs)}),
+    "SQUEEZE": ("SqueezeOptions", _nothing),
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
     "SUB": ("SubOptions", _activation),
     "TRANSPOSE": ("TransposeOptions", _nothing),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covp.codegen.compile import compile as compile_model
 from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Conv2D, LeakyRelu, Pad, Padding
-from covp.graph.graph import Tensor
+from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
 from covp.testing import (
@@ -215,6 +215,27 @@ def test_uint8_at_the_ends_of_a_model(litert: Any) -> None:
     graph = read_tflite(data)
     wanted = litert(data, [value])[0]
     assert wanted.dtype == np.uint8
+    assert np.array_equal(run_reference(graph, [value])[0], wanted)
+    with Session("riscv32") as session:
+        assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_squeezing_and_expanding_are_reshapes(litert: Any, dtype: str) -> None:
+    """Written as what they are, read as RESHAPE, without code of their own."""
+    scaled = affine(0.5, 3) if dtype == "int8" else None
+    x, flat, wide = (
+        Tensor(name, shape, np.dtype(dtype), scaled)
+        for name, shape in (("x", (1, 3, 1, 4)), ("flat", (3, 4)), ("wide", (3, 1, 4)))
+    )
+    axis = Tensor("axis", (1,), np.dtype(np.int32), None, np.array([1], np.int32))
+    squeeze = Op("SQUEEZE", "squeeze", [x], [flat], None)
+    expand = Op("EXPAND_DIMS", "expand", [flat, axis], [wide], None)
+    data, value = write_tflite(Graph("two", [x], [wide], [squeeze, expand])), filled(x, 2)
+    graph = read_tflite(data)
+    assert [op.kind for op in graph.ops] == ["RESHAPE", "RESHAPE"]
+    wanted = litert(data, [value])[0]
+    assert wanted.shape == (3, 1, 4)
     assert np.array_equal(run_reference(graph, [value])[0], wanted)
     with Session("riscv32") as session:
         assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)
