@@ -131,7 +131,15 @@ class LayerSearch:
         return True
 
     def run_all(self, cases: Iterable[Case], until: float = math.inf) -> bool:
-        """Try cases one by one; whether all came out right. The first that did not is shrunk."""
+        """Try layers one by one; the first that fails is shrunk.
+
+        Args:
+            cases: the layers.
+            until: time of the stopwatch, in seconds, from which no further one is tried.
+
+        Returns:
+            Whether none failed.
+        """
         for case in cases:
             if self.stopwatch.now() > until:
                 return True
@@ -171,7 +179,15 @@ class LayerSearch:
         self.attempt(case, before)
 
     def attempt(self, case: Case, before: Case | None = None) -> None:
-        """Run one layer, perhaps after another one, and count it. Raises CovpError."""
+        """Run one layer and count it.
+
+        Args:
+            case: the layer.
+            before: a layer that runs first on the same device; its outcome does not count.
+
+        Raises:
+            CovpError: the layer fails.
+        """
         try:
             outcome = run_case(self.bench, case, before)
         except CapacityError:
