@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,9 @@ def test_a_backend_from_a_file_reaches_a_spawned_process(tmp_path: Path) -> None
     (folder / "beside.py").write_text("SCALE = 7\n")
     (folder / "scaled.py").write_text(BACKEND)
     pickled = pickle.dumps(find_backend(str(folder / "scaled.py")))
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_described, (pickled,)) == ("Scaled", 7)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as pool:  # which notices a child that cannot start
+        assert pool.submit(_described, pickled).result(120) == ("Scaled", 7)
     assert str(folder) not in sys.path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, CovpError, ToolchainError, UsageError
 from covp.graph.pattern import Match
 from covp.hardware.job_unit import AcceptedJob
-from covp.verify import ConvCase, Verdict, check, verify
+from covp.verify import ConvCase, Verdict, check
+from covp.verify import verify as verify_in_full
+
+# the layers of models have tests of their own; these are to be short
+verify = partial(verify_in_full, models=(), seconds=4)
 
 SPECS = [
     "qconv2d",
@@ -31,16 +36,19 @@ SPECS = [
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("platform", ["riscv32", "stm32f746", "cortex-m0plus"])
+@pytest.mark.parametrize(
+    "platform",
+    ["riscv32", *(pytest.param(p, marks=pytest.mark.slow) for p in ("stm32f746", "cortex-m0plus"))],
+)
 def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> None:
-    verdict = verify(spec, platform, examples=16, models=())
+    verdict = verify(spec, platform, examples=16)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 0
     assert verdict.abuses >= 10
 
 
 def test_a_unit_inside_the_core_is_tried_with_whole_programs() -> None:
-    verdict = verify("cfu", "riscv32", examples=8, models=())
+    verdict = verify("cfu", "riscv32", examples=8)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 0
     assert verdict.abuses == 0
@@ -395,7 +403,7 @@ class Own(type(find_backend("gemm"))):
 def test_the_printed_test_of_a_user_s_own_case_imports_it_and_fails(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN_CASES, encoding="utf-8")
-    verdict = verify(f"{file}:Own", models=(), seconds=8)
+    verdict = verify(f"{file}:Own", seconds=8)
     assert "Mine(n=10, " in verdict.test
     space: dict[str, Any] = {}
     exec(compile(verdict.test, "smallest", "exec"), space)
