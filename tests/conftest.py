@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,12 @@ def obeys_the_law_of_time(device: VirtualDevice) -> None:
     assert trace.instructions == device.instructions
     assert trace.cycles == device.cycles
     assert cost(trace, device.core.timing) == device.cycles
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tables_as_in_a_pipe() -> None:
+    """pytest-xdist tells its workers a width of the terminal; commands would fold tables to it."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -90,7 +90,7 @@ def test_tuning() -> None:
     is_rejected(lambda junk: tune(junk, platform))
     is_rejected(lambda junk: tune(graph, platform, junk))
     is_rejected(lambda junk: tune(graph, platform, options=junk))
-    for seconds in (float("nan"), float("inf"), -1, 0, "1"):
+    for seconds in (float("nan"), float("inf"), -1, "1"):
         with pytest.raises(covp.UsageError, match="finite"):
             tune(graph, platform, options=Options(seconds=seconds))  # type: ignore[arg-type]
     for name in ("trials", "jobs", "strategy", "objective", "cost", "seed", "device"):

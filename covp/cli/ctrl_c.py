@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,3 +16,12 @@ def until_ctrl_c() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
+
+
+def wait_for_ctrl_c() -> None:
+    """Block until Ctrl-C.
+
+    In short sleeps: a signal that another thread happens to take does not end an untimed wait.
+    """
+    while True:
+        time.sleep(0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import click
 
 import covp.debug
 from covp.cli import options
-from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.debug.ports import PROTOCOLS, debug_port
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
@@ -43,7 +42,7 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
         with DebugServer(handler, host, at, say) as server, until_ctrl_c():
             click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
             click.echo(f"  {openocd_line(chosen, name, server.port)}")
-            threading.Event().wait()
+            wait_for_ctrl_c()
 
 
 def openocd_line(platform: Platform, protocol: str, port: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import click
 
 from covp.cache import write_atomically
 from covp.cli import options
-from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.provenance import model_note
 from covp.debug.gdb_stub import BUSY, GdbStub
 from covp.debug.program_file import load_elf
@@ -83,7 +82,7 @@ def gdbserver(
             with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():
                 at = f"[{host}]" if ":" in host else host
                 _greet(chosen, f"{at}:{server.port}", elf, program)
-                threading.Event().wait()
+                wait_for_ctrl_c()
 
 
 def _firmware(

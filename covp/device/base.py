@@ -242,3 +242,9 @@ def name_fault(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
     if names is not None and fault.pc is not None:
         fault.symbol, fault.source = names.locate(fault.pc)
     return fault
+
+
+def is_device(value: object) -> bool:
+    """Whether a user's object has the members of a `LowLevelDevice`."""
+    members = ("read", "write", "execute", "reset", "abilities")
+    return all(hasattr(value, member) for member in members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covp.arguments import shown
-from covp.device.base import LowLevelDevice
+from covp.device.base import LowLevelDevice, is_device
 from covp.errors import UsageError, near_misses
 from covp.platform_file import Platform
 
@@ -42,8 +42,6 @@ def _host(platform: Platform, address: str) -> LowLevelDevice:
     return HostDevice(platform)
 
 
-_MEMBERS = ("read", "write", "execute", "reset", "abilities")
-
 DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
     "virtual": _virtual,
     "host": _host,
@@ -60,7 +58,7 @@ def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevic
         UsageError: no such device, or it cannot run the platform's code; no device at all.
     """
     if not isinstance(name, str):
-        if not all(hasattr(name, member) for member in _MEMBERS):
+        if not is_device(name):
             raise UsageError(f"device must be a name or a device, not {shown(name)}")
         return name
     scheme, _, address = name.partition(":")

@@ -30,7 +30,6 @@ STATUS = [
     (2, "UsageError", ("tune", "kws", *MODEL, "--seconds", "nan")),
     (2, "UsageError", ("tune", "kws", *MODEL, "--seconds", "inf")),
     (2, "UsageError", ("tune", "kws", *MODEL, "--seconds", "-1")),
-    (2, "UsageError", ("tune", "kws", *MODEL, "--seconds", "0")),
     (2, "UsageError", ("export", "kws", *MODEL, "-o", "/proc/covp")),
     (2, "UsageError", ("export", "kws", *MODEL, "-o", "/dev/null/covp")),
     (2, "UsageError", ("cache", "limit", "many")),
