@@ -60,9 +60,9 @@ def find_model(spec: str | Path) -> ModelFile:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{spec}: cannot be read as a model: {reason}") from None
-    if path.is_file() or path.suffix or len(path.parts) > 1:
-        return ModelFile(path.stem, path, "file")
-    if path.is_dir() and str(spec) not in CATALOG:
+    is_path = path.suffix or len(path.parts) > 1
+    # a folder is no model, but the error that says so names it; a zoo model's name goes first
+    if path.is_file() or is_path or (path.is_dir() and str(spec) not in CATALOG):
         return ModelFile(path.stem, path, "file")
     found = zoo.find(str(spec))
     return ModelFile(found.name, found.path, found.source)

@@ -45,23 +45,17 @@ def compile(
     schedules: ScheduleChoice | None = None,
     passes: Sequence[Callable[[Graph], Graph]] = (),
 ) -> Program:
-    """Compile a model ahead of time for a platform.
+    """`covp.compile` without the tuner's records.
 
     Args:
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
-        accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
-            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. Layers go
-            where they need the fewest cycles by the estimates, see
-            `covp.accelerator.partition.partition`.
+        accelerators: as of `covp.accelerator.registry.find_backends`.
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
         allow_slower: give accelerators also what the core does more than twice as fast.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
-        passes: graph passes of one's own, in their order, after covp's and before accelerators are
-            considered. Each takes a graph, which it may change, and returns the graph to go on
-            with. The reference stays that of the model as it was read: what a pass changes in the
-            results is found as a difference.
+        passes: graph passes after covp's own; see `covp.compile`.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
