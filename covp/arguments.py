@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import stat
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from covp.errors import UsageError, near_misses
@@ -54,3 +57,14 @@ def demand_name(name: str, value: Any, known: Sequence[str]) -> None:
 def shown(value: Any) -> str:
     """A value for a message: on one line, not too long."""
     return " ".join(f"{value!r:.80}".split())
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file that a caller names.
+
+    Raises:
+        OSError: it cannot be read, or is a device such as /dev/zero, which never ends.
+    """
+    if stat.S_ISCHR(path.stat().st_mode) or stat.S_ISBLK(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is a device, not a file")
+    return path.read_bytes()

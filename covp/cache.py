@@ -15,6 +15,8 @@ import os
 import sys
 import tempfile
 import threading
+import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -23,10 +25,12 @@ from covp.errors import CovpError
 from covp.temporary import owner, sweep, temporary_folder
 
 _T = TypeVar("_T")
-SUM = ".sum"
+SUM = ".crc"
 """Ends the name of a checksum, after the entry's own."""
 REPAIRED = "repaired"
 """A file in the cache folder with one byte for each damaged entry that was found."""
+TOUCH_SECONDS = 300.0
+"""How exactly an entry's file time tells when it was used."""
 _PARTIAL = "partial"
 _UNWRITABLE = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR,
@@ -187,24 +191,27 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
     """Path and content of an entry that is what was stored: of the cache, or the one instead."""
     hold()
     for root in dict.fromkeys((cache_root(), _root())):
-        path = root / kind / name
+        path = f"{root}/{kind}/{name}"
         try:
-            with path.open("rb") as stream:
-                data = stream.read()
-            with open(f"{path}{SUM}", "rb") as stream:
+            with open(path, "rb", buffering=0) as stream:
+                used = os.fstat(stream.fileno()).st_mtime
+                data = stream.readall()
+            with open(path + SUM, "rb", buffering=0) as stream:
                 expected = stream.read(256)
         except OSError:
             continue
         if expected == _checksum(data).encode():
-            with contextlib.suppress(OSError):
-                os.utime(path)  # what is used last is evicted last
-            return path, data
+            if abs(time.time() - used) > TOUCH_SECONDS:
+                with contextlib.suppress(OSError):
+                    os.utime(path)  # what is used last is evicted last
+            return Path(path), data
         count_damaged()
     return None
 
 
 def _checksum(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    """Against accidents, not attacks: a lookup is to cost no more than the disk."""
+    return f"{zlib.crc32(data):08x} {len(data)}"
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:

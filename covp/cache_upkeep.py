@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp import cache
-from covp.cache import REPAIRED, SUM
+from covp.cache import REPAIRED, SUM, TOUCH_SECONDS
 from covp.errors import CovpError
 from covp.temporary import sweep
 
-MADE = ("images", "native", "objects", "signatures", "sources", "versions", "zig")
+MADE = ("images", "native", "objects", "rtl", "signatures", "sources", "versions", "zig")
 """Folders of what is made again when it is needed."""
 KEPT = ("records", "models")
 """Folders of what costs hours or a network: the tuner's records, fetched models."""
 _LIMIT = "limit"
-_IN_USE_SECONDS = 600.0
+_IN_USE_SECONDS = 600.0 + TOUCH_SECONDS
 _LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at each new entry
 
 

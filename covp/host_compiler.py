@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -37,8 +38,13 @@ class HostBinary:
     link: tuple[str, ...]
 
 
-LIBRARY = HostBinary(".so", ("-O2", "-fPIC", "-fomit-frame-pointer"), ("-shared",))
+_LIBRARY = ("-O2", "-fPIC", "-fomit-frame-pointer")
+LIBRARY = HostBinary(".so", _LIBRARY, ("-shared",))
 """A shared library for `ctypes`."""
+PLAIN_LIBRARY = HostBinary(
+    ".so", _LIBRARY, ("-shared", "-nostdlib") if sys.platform == "linux" else LIBRARY.link
+)
+"""One that needs nothing but the C library of Python's own process: zig builds none for it."""
 
 
 def compile_for_host(
@@ -80,25 +86,74 @@ def compile_for_host(
     found = cache.find("native", file)
     if found is not None:
         return found
-    if sys.stderr.isatty():
-        print(f"covp: compiling {what}, once for this machine ...", file=sys.stderr)
-    with temporary_folder("host") as folder:
-        build = _Build(Path(folder), what, options)
-        return cache.store("native", file, build.binary(read, kind.link), mode=0o700)
+    data = build_for_host(what, read, kind, include=include, flags=flags)
+    return cache.store("native", file, data, mode=0o700)
+
+
+def build_for_host(
+    what: str,
+    sources: Sequence[Path | Source],
+    kind: HostBinary = LIBRARY,
+    *,
+    include: Sequence[Path] = (),
+    flags: Sequence[str] = (),
+) -> bytes:
+    """The file that C and C++17 sources are made into; nothing is cached.
+
+    Args: as of `compile_for_host`.
+
+    Raises:
+        ToolchainError: the first error of the compiler or linker, on one line.
+    """
+    read = [Source.read(source) if isinstance(source, Path) else source for source in sources]
+    options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
+    with temporary_folder("host") as folder, _Progress(what, len(read)) as progress:
+        return _Build(Path(folder), what, options, progress).binary(read, kind.link)
+
+
+class _Progress:
+    """One line on a terminal: how many of the files are compiled."""
+
+    def __init__(self, what: str, files: int) -> None:
+        self._text, self._files, self._done = f"covp: compiling {what}, once", files, 0
+        self._shown = sys.stderr.isatty()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> _Progress:
+        self._show(" ...")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._show("\n")
+
+    def step(self) -> None:
+        """Another file is compiled."""
+        with self._lock:
+            self._done += 1
+            self._show(" ...")
+
+    def _show(self, end: str) -> None:
+        if self._shown:
+            count = f": {self._done} of {self._files} files" if self._files > 1 else ""
+            print(f"\r{self._text}{count}", end=end, file=sys.stderr, flush=True)
 
 
 class _Build:
     """One run of the compiler for each source, then the linker."""
 
-    def __init__(self, folder: Path, what: str, options: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, what: str, options: Sequence[str], progress: _Progress
+    ) -> None:
         self.folder, self.what, self.options = folder, what, options
+        self.progress = progress
 
     def binary(self, sources: Sequence[Source], link: Sequence[str]) -> bytes:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(self._object, range(len(sources)), sources))
         made = self.folder / "made"
         language = "c++" if any(source.name.endswith(_CPP) for source in sources) else "cc"
-        self._run(language, [*link, *map(str, objects), "-o", str(made)])
+        # without -O2 zig builds debugging forms of its own libraries first, in half a minute
+        self._run(language, ["-O2", *link, *map(str, objects), "-o", str(made)])
         return made.read_bytes()
 
     def _object(self, index: int, source: Source) -> Path:
@@ -112,6 +167,7 @@ class _Build:
         standard = ["-std=c++17"] if cpp else []
         arguments = [*self.options, *standard, "-c", str(path), "-o", str(made)]
         self._run("c++" if cpp else "cc", arguments)
+        self.progress.step()
         return made
 
     def _run(self, language: str, arguments: Sequence[str]) -> None:

@@ -14,30 +14,44 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 import yaml
 
+from covp.arguments import read_file
 from covp.cores import Core, find_core
+from covp.energy.core_energy import CoreEnergy
 from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
+from covp.platform_yaml import parse_yaml
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
+Wait = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 _LARGEST = 1 << 48
-_SIZE = re.compile(r"^\s*(\d+)\s*([KkMm]i?[Bb]?)\s*$")
+_LONGEST = 300
+_SIZE = re.compile(r"^\s*([0-9]{1,12})\s*([KkMm]i?[Bb]?)\s*$")
 
 
 Kind = Literal["flash", "ram"]
+
+
+class WaitStates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Wait states of a memory, apart for instructions and data."""
+
+    fetch: Wait = 0
+    data: Wait = 0
 
 
 class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A stretch of memory.
 
     ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
-    the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024).
+    the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
+    are the cycles that an access to a word takes beyond the least; a number is for both kinds.
     """
 
     name: str
     kind: Kind
     start: Address
     size: int | str
+    wait_states: Wait | WaitStates = 0
 
     # cached: every access to memory asks for them
     @functools.cached_property
@@ -49,6 +63,12 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     def end(self) -> int:
         """First address past the end of the region."""
         return self.start + self.bytes
+
+    @functools.cached_property
+    def waits(self) -> WaitStates:
+        """The wait states of fetches and of loads and stores."""
+        both = self.wait_states
+        return both if isinstance(both, WaitStates) else WaitStates(both, both)
 
     def holds(self, address: int, size: int = 1) -> bool:
         """Whether all of ``size`` bytes from ``address`` lie in the region."""
@@ -118,6 +138,7 @@ class Platform(
         stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
             memory map and faults.
         accelerators: the bus addresses for accelerators; None where there can be none.
+        energy: what a cycle costs; None where no figure is published.
     """
 
     name: str
@@ -130,6 +151,7 @@ class Platform(
     accelerators: AcceleratorSlot | None = None
     openocd: OpenOcd | None = None
     qemu: Qemu | None = None
+    energy: CoreEnergy | None = None
 
     @property
     def core(self) -> Core:
@@ -145,6 +167,20 @@ class Platform(
     def ram(self) -> Region:
         """The region that data goes to."""
         return next(region for region in self.memory if region.kind == "ram")
+
+    @property
+    def has_wait_states(self) -> bool:
+        """Whether any memory has some."""
+        return any(region.waits.fetch or region.waits.data for region in self.memory)
+
+    @property
+    def wait_states(self) -> str:
+        """What every figure of cycles has to say, e.g. "zero wait states"."""
+        if not self.has_wait_states:
+            return "zero wait states"
+        waits = {region.name: region.waits for region in self.memory}
+        each = (f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
+        return f"wait states of fetch/data: {', '.join(each)}"
 
     @property
     def stack_bytes(self) -> int:
@@ -169,7 +205,7 @@ def parse_size(size: int | str) -> int:
         return size
     match = _SIZE.match(size)
     if match is None:
-        raise ValueError(f"{size!r} is not a size; write bytes or such as 320K, 1M")
+        raise ValueError(f"{size!r:.40} is not a size; write bytes or such as 320K, 1M")
     return int(match[1]) * (1024 if match[2][0] in "Kk" else 1024 * 1024)
 
 
@@ -209,7 +245,7 @@ def load_platform(name: str | Path | Platform) -> Platform:
 def read_platform(path: Path) -> Platform:
     """Read and check one platform file."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(read_file(path))
     except FileNotFoundError:
         raise PlatformError(f"{path}: no such platform file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -228,37 +264,46 @@ def read_platform(path: Path) -> Platform:
     try:
         platform = msgspec.convert(content, Platform)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{path}: {_readable(str(error))}") from None
+        raise PlatformError(f"{path}: {_readable(str(error))[:_LONGEST]}") from None
     problem = _first_problem(platform)
     if problem:
-        raise PlatformError(f"{path}: {problem}")
+        raise PlatformError(f"{path}: {problem[:_LONGEST]}")
     return msgspec.structs.replace(platform, memory=joined(platform.memory))
 
 
 def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:
-    """Regions of one kind that lie next to each other as one, such as two banks of a flash.
+    """Regions that lie next to each other and are alike as one, such as two banks of a flash.
 
     It stands where its first part was listed; its name is those of the parts in the order of their
     addresses, joined by "_".
     """
     rest = list(memory)
     for left in sorted(memory, key=lambda region: region.start):
-        lower = next((r for r in rest if r.end == left.start and r.kind == left.kind), None)
+        lower = next((r for r in rest if _continues(r, left)), None)
         if lower is None:
             continue
-        one = Region(f"{lower.name}_{left.name}", left.kind, lower.start, lower.bytes + left.bytes)
+        name, size = f"{lower.name}_{left.name}", lower.bytes + left.bytes
+        one = msgspec.structs.replace(lower, name=name, size=size)
         first = min(rest.index(lower), rest.index(left))
         rest[first] = one
         rest = [region for region in rest if region not in (lower, left)]
     return tuple(rest)
 
 
+def _continues(lower: Region, upper: Region) -> bool:
+    """Whether the second one follows the first without a gap or a difference."""
+    alike = (lower.kind, lower.waits) == (upper.kind, upper.waits)
+    return alike and lower.end == upper.start
+
+
 _STRUCTS: dict[str, type[msgspec.Struct]] = {
     "memory": Region,
+    "wait_states": WaitStates,
     "peripherals": PeripheralConfig,
     "accelerators": AcceleratorSlot,
     "openocd": OpenOcd,
     "qemu": Qemu,
+    "energy": CoreEnergy,
 }
 
 
@@ -269,7 +314,8 @@ def _readable(message: str) -> str:
     unknown = re.match(r"Object contains unknown field `(.*)`$", reason)
     value = re.match(r"Invalid enum value (.*)$", reason)
     if unknown:
-        fields = msgspec.structs.fields(_STRUCTS.get(re.split(r"[\[.]", where)[0], Platform))
+        structs = [_STRUCTS[name] for name in re.findall(r"\w+", where) if name in _STRUCTS]
+        fields = msgspec.structs.fields(structs[-1] if structs else Platform)
         known = near_misses(unknown[1], [field.encode_name for field in fields])
         reason = f"unknown key {unknown[1]!r}: {known}"
     elif value and where.endswith(".kind"):
@@ -292,6 +338,9 @@ def _first_problem(platform: Platform) -> str | None:
     problem = _memory_problem(platform)
     if problem:
         return problem
+    problem = platform.energy.problem() if platform.energy else None
+    if problem:
+        return f"energy{problem}"
     if stack < 512 or stack % 16 or stack >= platform.ram.bytes:
         return f"stack: {stack} bytes; it must be a multiple of 16, at least 512 and below the ram"
     return _bus_problem(platform)
@@ -306,7 +355,9 @@ def _memory_problem(platform: Platform) -> str | None:
 
 
 def _extent_problem(region: Region) -> str | None:
-    """The broken rule on start and size, as the text after the region's key."""
+    """The broken rule on name, start and size, as the text after the region's key."""
+    if not _is_name(region.name):
+        return f".name: {region.name!a:.80} must be one line of printable characters, 60 at most"
     try:
         size = region.bytes
     except ValueError as error:
@@ -316,6 +367,10 @@ def _extent_problem(region: Region) -> str | None:
     if region.end > 1 << 32:
         return f": 0x{region.start:08x} + {size} bytes leaves the 32-bit address space"
     return None
+
+
+def _is_name(text: str) -> bool:
+    return text.isprintable() and 0 < len(text) <= 60
 
 
 def _clash(region: Region, earlier: tuple[Region, ...]) -> str | None:
@@ -340,7 +395,7 @@ def _missing_kind(memory: tuple[Region, ...]) -> str | None:
 
 def _unguarded_stack(platform: Platform) -> str | None:
     region = platform.region_of(platform.ram.start - 1)
-    if region is None or region.kind == "ram":  # which will be one with it
+    if region is None or _continues(region, platform.ram):  # which will be one with it
         return None
     return (
         f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
@@ -352,6 +407,8 @@ def _bus_problem(platform: Platform) -> str | None:
     names: set[str] = set()
     for position, peripheral in enumerate(platform.peripherals):
         key = f"peripherals[{position}]"
+        if not _is_name(peripheral.name):
+            return f"{key}.name: {peripheral.name!a:.80} must be one line, 60 characters at most"
         if peripheral.name in names:
             return f"{key}.name: {peripheral.name!r} is used twice"
         names.add(peripheral.name)

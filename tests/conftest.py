@@ -16,6 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from numpy.typing import NDArray
 
+from covp.cache import cache_dir
 from covp.device.base import Stop
 from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
@@ -95,6 +96,12 @@ def obeys_the_law_of_time(device: VirtualDevice) -> None:
 def tables_as_in_a_pipe() -> None:
     """pytest-xdist tells its workers a width of the terminal; commands would fold tables to it."""
     os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def zig_keeps_its_libraries() -> None:
+    """Zig builds its C library for the host in half a minute: once, not in each test's cache."""
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_dir("zig")))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,6 +19,7 @@ from covp.accelerator import (
     Workspace,
 )
 from covp.accelerator.call import Step
+from covp.accelerator.unit_parameters import TECHNOLOGY
 from covp.codegen.intrinsics import (
     DotProduct,
     RequantizeInstruction,
@@ -75,6 +76,7 @@ class Cfu(AcceleratorBackend):
     parameters = (
         Parameter("mac_cycles", 1, "cycles of a dot product", 1, 64),
         Parameter("requantize_cycles", 1, "cycles of a requantization", 1, 64),
+        TECHNOLOGY,
     )
 
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.accelerator import TIMING, WAIT, Accelerator, Job, Limit, number, result, tensor
+from covp.accelerator import (
+    TECHNOLOGY,
+    TIMING,
+    WAIT,
+    Accelerator,
+    Job,
+    Limit,
+    number,
+    result,
+    tensor,
+)
 from covp.accelerator.call import Argument
 from covp.errors import ModelError
 from covp.graph.graph import Op
@@ -32,7 +42,7 @@ class Dma(Accelerator):
 
     name = "dma"
     operators = ("CONCATENATION",)
-    parameters = (*TIMING[1:], WAIT)
+    parameters = (*TIMING[1:], WAIT, TECHNOLOGY)
     job = Job(
         tensor("SOURCE_0", "int8", lambda job: job.ROWS * job.BYTES_0),
         *(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator import (
+    TECHNOLOGY,
     TIMING,
     WAIT,
     Accelerator,
@@ -61,6 +62,7 @@ class Gemm(Accelerator):
         Parameter("accumulators", 16384, "bytes for int32 sums", 64, 1 << 24),
         *TIMING[1:],
         WAIT,
+        TECHNOLOGY,
     )
     job = Job(
         tensor(
@@ -117,6 +119,11 @@ class Gemm(Accelerator):
         shape = (layer.batch, input_bytes, row_bytes, layer.out_height, self.strip_rows(layer))
         return CCall(step.function, step.header, (image, source, target, *shape))
 
+    def hardware_size(self) -> tuple[int, float]:
+        """A multiplier for each element of the array, and both memories."""
+        memory = self._of("scratchpad") + self._of("accumulators")
+        return self._of("size") ** 2, memory / 1024
+
     def strip_rows(self, layer: QuantizedConv2D) -> int:
         """The most output rows whose input and sums fit."""
         columns = min(self._of("size"), layer.out_channels)
@@ -165,6 +172,10 @@ class Gemm(Accelerator):
         for _ in range(layer.batch):
             for row in range(0, layer.out_height, step):
                 yield job.but(FIRST_ROW=row, ROWS=min(step, layer.out_height - row))
+
+    def macs(self, job: JobValues) -> int:
+        """Padding included."""
+        return _pixels(job) * _depth(job) * int(job.OUT_CHANNELS)
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
         """Of the image only the strip's rows; the start-up cycles fetch the registers."""

@@ -20,7 +20,7 @@ from covp.accelerator.core_cycles import requantize_cycles
 from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.unit_parameters import TIMING, WAIT
+from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
 from covp.c_names import c_prefix
 from covp.cores import Core
 from covp.errors import ModelError
@@ -56,6 +56,7 @@ class QConv2dBackend(AcceleratorBackend):
         Parameter("max_stride", HALF, "largest stride of the address generator", 1, HALF),
         *TIMING,
         WAIT,
+        TECHNOLOGY,
     )
 
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator import (
+    TECHNOLOGY,
     TIMING,
     WAIT,
     Accelerator,
@@ -68,6 +69,7 @@ class Vector(Accelerator):
         Parameter("buffer", 16384, "elements of an operand that the local memory holds", 16),
         *TIMING,
         WAIT,
+        TECHNOLOGY,
     )
     job = Job(
         tensor("FIRST", "int8", _operands, "Of images NHWC."),

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from covp.accelerator.declared import Accelerator
     from covp.accelerator.limits import Limit
     from covp.accelerator.parameters import Parameter
-    from covp.accelerator.unit_parameters import TIMING, WAIT
+    from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
+    from covp.energy.units import UnitArea, UnitEnergy
     from covp.hardware.job import Job, number, real, result, table, tensor
     from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
 __all__ = [
+    "TECHNOLOGY",
     "TIMING",
     "WAIT",
     "Accelerator",
@@ -45,6 +47,8 @@ __all__ = [
     "Requantize",
     "TensorSlice",
     "Traffic",
+    "UnitArea",
+    "UnitEnergy",
     "UnitTiming",
     "Workspace",
     "number",
@@ -68,7 +72,8 @@ _HOMES = {
     "covp.accelerator.declared": ("Accelerator",),
     "covp.accelerator.limits": ("Limit",),
     "covp.accelerator.parameters": ("Parameter",),
-    "covp.accelerator.unit_parameters": ("TIMING", "WAIT"),
+    "covp.accelerator.unit_parameters": ("TECHNOLOGY", "TIMING", "WAIT"),
+    "covp.energy.units": ("UnitArea", "UnitEnergy"),
     "covp.hardware.job_timing": ("JobTiming", "Traffic", "UnitTiming"),
     "covp.hardware.job": ("Job", "number", "real", "result", "table", "tensor"),
 }

@@ -14,6 +14,7 @@ from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
 from covp.cores import Core
+from covp.energy.units import NONE, UnitArea, UnitEnergy, area_in, energy_in
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
@@ -37,6 +38,8 @@ class AcceleratorBackend(ABC):
         parameters: settings after the name: ``name:key=value,key=value``. The keywords of the
             peripheral's constructor must be among them; those are passed on to it.
         architectures: of the cores it can be beside ("arm", "riscv"); empty: any.
+        energy: of its operations and bytes; None: that of its parameter ``technology``, if any.
+        area: likewise, of its multipliers and memory.
         values: the parameters of this instance, each of its declared type.
     """
 
@@ -45,6 +48,8 @@ class AcceleratorBackend(ABC):
     peripheral: ClassVar[str | type[Any]]
     parameters: ClassVar[Sequence[Parameter]] = ()
     architectures: ClassVar[tuple[str, ...]] = ()
+    energy: ClassVar[UnitEnergy | None] = None
+    area: ClassVar[UnitArea | None] = None
 
     def __init__(self, values: Mapping[str, str | Value] | None = None) -> None:
         """Set parameters, given as text or as values; the others keep their defaults.
@@ -144,6 +149,22 @@ class AcceleratorBackend(ABC):
         take 50 to 65 in simulation.
         """
         return DRIVER_CYCLES
+
+    def unit_energy(self) -> UnitEnergy | None:
+        """What its operations and bytes cost; None where neither class nor parameters say it."""
+        return self.energy or energy_in(str(self.values.get("technology", NONE)))
+
+    def unit_area(self) -> UnitArea | None:
+        """What its multipliers and memory take; None where neither class nor parameters say it."""
+        return self.area or area_in(str(self.values.get("technology", NONE)))
+
+    def hardware_size(self) -> tuple[int, float] | None:
+        """Its multiply-accumulate units, and its memory in KB (1024 bytes); None: unknown.
+
+        By default its parameter ``macs_per_cycle``, and no memory.
+        """
+        macs = self.values.get("macs_per_cycle")
+        return (int(macs), 0.0) if isinstance(macs, int) else None
 
     def cases(self) -> Mapping[str, Any]:
         """For `covp verify`: operator name to a Hypothesis strategy of `covp.testing.Case`.

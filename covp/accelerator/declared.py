@@ -45,7 +45,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.unit_parameters import TIMING, WAIT, unit_timing
+from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT, unit_timing
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
@@ -69,7 +69,7 @@ class Accelerator(AcceleratorBackend):
     operators: ClassVar[tuple[str, ...]] = ()
     patterns: ClassVar[Sequence[Pattern]] = ()
     peripheral = DeclaredUnit
-    parameters: ClassVar[Sequence[Parameter]] = (*TIMING, WAIT)
+    parameters: ClassVar[Sequence[Parameter]] = (*TIMING, WAIT, TECHNOLOGY)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

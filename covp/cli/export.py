@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Sample, build, recorded_schedules
 from covp.export import export_project
@@ -59,6 +59,7 @@ def export(
         if tuned
         else None,
     )
+    warn(made.program.warnings)
     sample = Sample.random(made.graph, seed)
     compiler = get_toolchain(toolchain, board.core)
     written = export_project(made.program, compiler, output, sample.inputs, sample.outputs)
@@ -69,6 +70,7 @@ def export(
                 "schema": "covp.export/1",
                 "model_source": made.source,
                 "schedules": asdict(made.schedules),
+                "warnings": list(made.program.warnings),
                 "folder": str(output),
                 "files": files,
             }

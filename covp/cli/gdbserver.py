@@ -11,6 +11,7 @@ import click
 from covp.cache import write_atomically
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
+from covp.cli.output import warn
 from covp.cli.provenance import model_note
 from covp.debug.gdb_stub import BUSY, GdbStub
 from covp.debug.program_file import load_elf
@@ -18,7 +19,7 @@ from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
-from covp.evaluation import Sample, build, recorded_schedules
+from covp.evaluation import Build, Sample, build
 from covp.export import link_project
 from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
@@ -34,6 +35,7 @@ from covp.toolchain import get_toolchain
     "--model", metavar="MODEL", help="Start with this model as a program: one checked inference."
 )
 @options.accelerators
+@options.allow_slower
 @options.toolchain
 @options.seed
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
@@ -55,6 +57,7 @@ def gdbserver(
     elf: Path | None,
     model: str | None,
     accelerators: tuple[str, ...],
+    allow_slower: bool,
     toolchain: str,
     seed: int,
     host: str,
@@ -70,7 +73,11 @@ def gdbserver(
     with VirtualDevice(chosen) as device:
         program = None
         if model:
-            elf, program = _firmware(device, chosen, model, accelerators, toolchain, seed)
+            made = build(
+                model, chosen, accelerators, toolchain=toolchain, allow_slower=allow_slower
+            )
+            warn(made.program.warnings)
+            elf, program = _firmware(device, made, seed), made.program
         entry = load_elf(device, elf) if elf else None
         if svd_file:
             _write(svd_file, svd(chosen, device.peripherals))
@@ -85,23 +92,14 @@ def gdbserver(
                 wait_for_ctrl_c()
 
 
-def _firmware(
-    device: VirtualDevice,
-    platform: Platform,
-    model: str,
-    accelerators: tuple[str, ...],
-    toolchain: str,
-    seed: int,
-) -> tuple[Path, Program]:
+def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:
     """The model's ELF file; its accelerators are on the bus."""
-    schedules = recorded_schedules(platform, toolchain)
-    made = build(model, platform, accelerators, toolchain=toolchain, schedules=schedules)
-    program, sample = made.program, Sample.random(made.graph, seed)
-    compiler = get_toolchain(toolchain, platform.core)
-    elf = link_project(program, compiler, sample.inputs, sample.outputs)
-    for accelerator in program.accelerators:
+    sample = Sample.random(made.graph, seed)
+    compiler = get_toolchain(made.toolchain, made.platform.core)
+    elf = link_project(made.program, compiler, sample.inputs, sample.outputs)
+    for accelerator in made.program.accelerators:
         attach_accelerator(device, accelerator)
-    return elf, program
+    return elf
 
 
 def _write(path: Path, text: str) -> None:

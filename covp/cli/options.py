@@ -31,7 +31,7 @@ device = click.option(
     default="virtual",
     show_default=True,
     metavar="DEVICE",
-    help="What the platform runs on: virtual, host (no sandbox), gdb:HOST:PORT, gdb:qemu, "
+    help="What the platform runs on: virtual, rtl, host (no sandbox), gdb:HOST:PORT, gdb:qemu, "
     "openocd:HOST:PORT.",
 )
 

@@ -1,10 +1,10 @@
-"""Printing: JSON for programs, progress on terminals only; tables are in `covp.cli.tables`."""
+"""Printing: JSON, warnings, progress on terminals only; tables are in `covp.cli.tables`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,12 @@ import click
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """One line each on standard error; a text that comes again is printed once."""
+    for warning in dict.fromkeys(warnings):
+        click.echo(f"warning: {warning}", err=True)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
-from covp.cli.output import print_json, progress
+from covp.cli.output import print_json, progress, warn
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
@@ -40,6 +40,9 @@ def compare_platforms(
                 found.append(trial)
                 given.append((model, name))
                 advance(f"{trial.model} on {trial.platform.name}")
+    warn(
+        f"{t.model} on {t.platform.name}: {w}" for t in found if t.result for w in t.result.warnings
+    )
     if as_json:
         print_json(
             {

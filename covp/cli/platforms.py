@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import click
 
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
+from covp.energy.core_area import core_area
 from covp.platform_file import Platform, load_platform, platform_names
 
 
@@ -34,6 +38,8 @@ def platforms(as_json: bool) -> None:
                     "flash_bytes": size(p, "flash"),
                     "ram_bytes": size(p, "ram"),
                     "accelerator_slot": p.accelerators is not None,
+                    "energy": _energy(p),
+                    "core_area": _core_area(p),
                 }
                 for p in known
             ]
@@ -51,3 +57,21 @@ def platforms(as_json: bool) -> None:
         for p in known
     ]
     print_table(["platform", "core", "description", "clock", "flash", "RAM"], rows, left=3)
+
+
+def _energy(platform: Platform) -> dict[str, Any] | None:
+    if platform.energy is None:
+        return None
+    run, sleep = platform.energy.run, platform.energy.sleep
+    return {
+        "pj_per_cycle": run.value,
+        "pj_per_sleep_cycle": sleep.value if sleep else None,
+        "model": platform.energy.model,
+        "assumes": platform.energy.conditions,
+        "source": run.source,
+    }
+
+
+def _core_area(platform: Platform) -> dict[str, Any] | None:
+    area = core_area(platform.name) or core_area(platform.core.name)
+    return asdict(area) if area else None

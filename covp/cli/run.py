@@ -11,7 +11,7 @@ from covp.cli import options
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
-from covp.cli.output import print_json
+from covp.cli.output import print_json, warn
 from covp.cli.run_report import print_report
 from covp.cli.verdict import reproduction
 from covp.evaluation import (
@@ -20,7 +20,6 @@ from covp.evaluation import (
     build,
     recorded_schedules,
     rejected_layers,
-    wrong_estimates,
 )
 from covp.evaluation import run as evaluate
 from covp.platform_file import load_platform
@@ -93,12 +92,10 @@ def run(
         else None,
         require_offload=require_offload,
     )
-    for warning in made.program.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
     result = evaluate(made, sample, device=device, by_layer=profile, check=check)
-    for warning in wrong_estimates(result):
-        click.echo(f"warning: {warning}", err=True)
+    warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from covp.cli.energy_report import area_lines, energy_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import print_table
 from covp.cli.verdict import verdict_lines
@@ -29,6 +30,8 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     )
     if time := run_time(result.profile, result.platform.clock_hz):
         click.echo(time)
+    for line in (*energy_lines(result), *area_lines(result)):
+        click.echo(line)
     _print_jobs(result)
     _print_simulation(result)
     for line in verdict_lines(result, again):

@@ -69,6 +69,8 @@ def verify(
                 "too_large": verdict.too_large,
                 "models": verdict.models,
                 "seconds": verdict.seconds,
+                "macs_per_cycle": verdict.rates[0],
+                "bytes_per_cycle": verdict.rates[1],
             }
         )
         return 1 if verdict.failure else 0
@@ -82,6 +84,10 @@ def verify(
     if verdict.models:
         each = ", ".join(f"{name} {count}" for name, count in verdict.models.items())
         click.echo(f"layers of models: {each}")
+    if any(verdict.rates):
+        macs, moved = verdict.rates
+        each = f"{macs:.3g} MACs and " if macs else ""
+        click.echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
     if verdict.failure:
         click.echo(f"FAILED: {verdict.failure}")
         if verdict.test:

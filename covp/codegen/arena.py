@@ -47,7 +47,7 @@ class ArenaPlan:
     def describe(self, tensor: Tensor) -> ProgramTensor:
         """The tensor as the session needs it."""
         if id(tensor) not in self._buffers:
-            raise ModelError(f"output {tensor.name} is a constant; nothing is left to compute")
+            raise _constant(tensor)
         return ProgramTensor(
             tensor.name, tensor.shape, tensor.dtype, self.offset(tensor), tensor.quantization
         )
@@ -61,14 +61,19 @@ class ArenaPlan:
             if id(tensor) in written:
                 self._own(tensor, written[id(tensor)])
             elif op.kind in ALIASES:
-                self._buffers[id(tensor)] = self._buffers[id(op.input(0))]
+                source = self._buffers.get(id(op.input(0)))
+                if source is None:
+                    raise _constant(tensor)
+                self._buffers[id(tensor)] = source
 
     def _extend(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
         """Keep every buffer until its last reader, the outputs until the end."""
         for step, layer in enumerate(layers):
             for argument in layer.arguments.values():
                 if isinstance(argument, Tensor):
-                    buffer = self._buffers[id(argument)]
+                    buffer = self._buffers.get(id(argument))
+                    if buffer is None:
+                        raise _constant(layer.op.output)
                     buffer.last = max(buffer.last, step)
         for tensor in graph.outputs:
             if id(tensor) in self._buffers:
@@ -87,3 +92,7 @@ class ArenaPlan:
                     if buffer is output:
                         self._buffers[key] = source
                 break
+
+
+def _constant(output: Tensor) -> ModelError:
+    return ModelError(f"output {output.name} is a constant; nothing is left to compute")

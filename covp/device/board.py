@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from covp.device.base import EXACT, Source, Sources
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
-from covp.hardware.job_unit import JobUnit
+from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
@@ -219,10 +218,7 @@ class Board:
         if fault.kind == "timeout" and core.mmio.polling:
             fault.detail += f", polling {core.mmio.polling}"
         if fault.kind in _TRAPS:
-            # drivers trap when a unit reports an error
-            for name, (_, model) in self.shared.peripherals.items():
-                if isinstance(model, JobUnit) and model.refusal:
-                    fault.detail += f"; {name} rejected its job: {model.refusal}"
+            fault.detail += rejected_jobs(self.shared.peripherals)
         fault.registers = core.registers()
         if fault.pc is not None:
             fault.symbol, fault.source = self.symbols.locate(fault.pc)
@@ -267,8 +263,14 @@ class Board:
             raise DeviceError("the state cannot be saved or loaded while a core runs")
 
 
-@functools.cache
-def core_sources(core: Core) -> Sources:
-    """Instructions are counted, cycles estimated by the core's timing model."""
+def core_sources(core: Core, platform: Platform) -> Sources:
+    """Instructions are counted, cycles estimated by the core's timing model.
+
+    Args:
+        core: the one that runs.
+        platform: says the wait states of its memory.
+    """
     timing = core_timing(core)
-    return Sources(EXACT, Source("estimated", timing.name, timing.assumes, timing.error))
+    assumes = ", ".join(filter(None, (timing.assumes, platform.wait_states)))
+    error = None if platform.has_wait_states else timing.error  # known without them only
+    return Sources(EXACT, Source("estimated", timing.name, assumes, error))

@@ -20,9 +20,11 @@ from covp.errors import DeviceError
 from covp.host_compiler import HostBinary, compile_for_host
 
 _SOURCE = Path(__file__).with_name("host_runner.c")
-# For Linux without its C library: the program is the same on every distribution.
-_TARGET = ("-target", "x86_64-linux-musl")
-_RUNNER = HostBinary("", (*_TARGET, "-fPIE", "-O2"), (*_TARGET, "-static-pie", "-s"))
+# Of glibc zig links a list of symbols, of musl it compiles every file, which takes a minute.
+_ON_GLIBC = platform.libc_ver()[0] == "glibc"
+_TARGET = ("-target", "x86_64-linux-gnu.2.17" if _ON_GLIBC else "x86_64-linux-musl")
+_LINK = (*_TARGET, "-pie" if _ON_GLIBC else "-static-pie", "-s")
+_RUNNER = HostBinary("", (*_TARGET, "-fPIE", "-O2"), _LINK)
 _COMMAND = struct.Struct("<4I")
 _REPORT = struct.Struct("<Ii3Q17Q")
 _GRACE = 5.0  # seconds for what takes microseconds on an idle machine

@@ -83,7 +83,7 @@ def run_in_turns(
         board.active = board.cores[: len(programs)]
         for run in runs:
             run.core.execution.turn_end = None
-    return tuple(_stop(run) for run in runs)
+    return tuple(_stop(run, board) for run in runs)
 
 
 def _start(core: EmulatedCore, entry: int, stop: int, deadline: float) -> _Run:
@@ -133,11 +133,11 @@ def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
         raise core.sleep.endless()
 
 
-def _stop(run: _Run) -> Stop:
+def _stop(run: _Run, board: Board) -> Stop:
     now = run.core.totals
     return Stop(
         run.stop,
         now.instructions - run.before.instructions,
         now.cycles - run.before.cycles,
-        sources=core_sources(run.core.core),
+        sources=core_sources(run.core.core, board.platform),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -51,10 +52,10 @@ class VirtualDevice(VirtualMachine):
             phases=self, hardware=self, names=self, time=self, state=self, closing=self
         )
 
-    @property
+    @functools.cached_property
     def sources(self) -> Sources:
         """Instructions are counted, cycles estimated by the core's timing model."""
-        return core_sources(self.core.core)
+        return core_sources(self.core.core, self.platform)
 
     def execute(
         self,

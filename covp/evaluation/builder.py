@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.compile import compile as generate
@@ -28,6 +30,21 @@ Pass = Callable[[Graph], Graph]
 
 
 @dataclass(frozen=True, eq=False)
+class Recorded:
+    """How a build came by recorded schedules.
+
+    Attributes:
+        schedules: the records.
+        used: the operators that got one, with the record it comes from.
+        again: builds the same with what the records say then.
+    """
+
+    schedules: RecordedSchedules
+    used: tuple[tuple[Op, Trial], ...]
+    again: Callable[[], Build]
+
+
+@dataclass(frozen=True, eq=False)
 class Build:
     """A compiled program and how it came about. Builds pickle.
 
@@ -37,6 +54,8 @@ class Build:
         toolchain: that compiles its C, "zig" or "gcc".
         schedules: where the layers' schedules come from.
         require_offload: operator kinds whose layers accelerators have to do wholly.
+        notes: what the user should know of the schedules, one line each.
+        recorded: None without recorded schedules, and in a copy from a pickle.
     """
 
     program: Program
@@ -44,6 +63,11 @@ class Build:
     toolchain: str
     schedules: ScheduleSource = UNTUNED
     require_offload: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    recorded: Recorded | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "recorded": None}
 
     @property
     def graph(self) -> Graph:
@@ -195,7 +219,23 @@ def build(
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
-    return Build(program, names, toolchain, ScheduleSource.of(used), tuple(require_offload))
+    source, kinds = ScheduleSource.of(used), tuple(require_offload)
+    recorded = None
+    if isinstance(schedules, RecordedSchedules):
+        again = partial(
+            build,
+            program.graph,
+            platform,
+            accelerators,
+            toolchain=toolchain,
+            schedules=schedules,
+            allow_unused=allow_unused,
+            allow_slower=allow_slower,
+            require_offload=require_offload,
+            passes=passes,
+        )
+        recorded = Recorded(schedules, tuple(used), again)
+    return Build(program, names, toolchain, source, kinds, recorded=recorded)
 
 
 def _demand_offload(program: Program, kind: str) -> None:

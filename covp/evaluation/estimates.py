@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from covp.accelerator.placement import NEGLIGIBLE
-from covp.evaluation.result import Evaluation
-from covp.runtime.profile import LayerProfile
+from covp.runtime.profile import LayerProfile, Profile
 
 FACTOR = 2
 """An estimate is wrong that is off by more than this factor."""
 
 
-def wrong_estimates(result: Evaluation) -> list[str]:
+def wrong_estimates(profile: Profile) -> list[str]:
     """Warnings about estimates that are off by more than 2x, one line per accelerator.
 
     Estimates decide which layers an accelerator gets. Empty where cycles are not known by layer.
     """
     wrong: dict[str, list[LayerProfile]] = {}
-    for entry in result.profile.layers:
+    for entry in profile.layers:
         if entry.layer.target != "cpu" and _error(entry) > FACTOR:
             wrong.setdefault(entry.layer.target, []).append(entry)
     return [_warning(name, entries) for name, entries in wrong.items()]

@@ -7,8 +7,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
+from covp.evaluation.energy import Energy, estimate_energy
+from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.html_table import html_table
@@ -82,6 +85,11 @@ class Evaluation:
         return done / total if total else 0.0
 
     @property
+    def energy(self) -> Energy | str | None:
+        """Of the inference, estimated; or why not, see `covp.evaluation.energy.estimate_energy`."""
+        return estimate_energy(self.program, self.profile)
+
+    @property
     def verdict(self) -> str:
         """Such as "bit-exact: 13 layers x 4 inputs"; for the first difference, see `check`."""
         if self.check.level == "none":
@@ -93,9 +101,15 @@ class Evaluation:
             return f"bit-exact: {self.check.amount}"
         return f"within {FLOAT_TOLERANCE:g}: {self.check.amount}, worst error {error:.1e}"
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know, one line each: of compiler, schedules and wrong estimates."""
+        return (*self.program.warnings, *self.build.notes, *wrong_estimates(self.profile))
+
     def record(self) -> dict[str, Any]:
         """The JSON document ``covp.run/1`` of docs/json.md."""
         profile, cycles = self.profile, self.profile.sources.cycles
+        energy = self.energy if isinstance(self.energy, Energy) else None
         return {
             "schema": "covp.run/1",
             "model": self.model,
@@ -105,11 +119,14 @@ class Evaluation:
             "toolchain": self.toolchain,
             "accelerators": list(self.build.accelerators),
             "schedules": asdict(self.build.schedules),
+            "warnings": list(self.warnings),
             "instructions": profile.instructions,
             "cycles": profile.cycles,
             "cycles_source": asdict(cycles) if cycles else None,
             "seconds": profile.seconds,
-            "energy_j": None,
+            "energy_j": energy.joules if energy else None,
+            "energy_source": energy.record() if energy else None,
+            "accelerator_area": [area.record() for area in estimate_areas(self.program)],
             "simulation_seconds": self.simulation_seconds,
             "matches_reference": None if self.check.level == "none" else self.matches_reference,
             "check": self.check.record(),
@@ -158,6 +175,7 @@ def _layer(entry: LayerProfile) -> dict[str, Any]:
         "macs": entry.layer.macs,
         "instructions": entry.instructions,
         "cycles": entry.cycles,
+        "estimated_cycles": entry.layer.estimated_cycles,
         "schedule": entry.layer.schedule,
         "offload": asdict(entry.offload) if entry.offload else None,
         "work": asdict(entry.work) if entry.work else None,

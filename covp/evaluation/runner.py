@@ -12,12 +12,14 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.errors import AcceleratorError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import Check, check_layers, checked_level, output_check
+from covp.evaluation.renewed import renewed
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import recorded_schedules
 from covp.graph.equality import differences
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
+from covp.runtime.allocator import RegionUse
 from covp.runtime.profile import Profile
 from covp.runtime.session import Session
 
@@ -120,9 +122,33 @@ def run(
     """
     level = checked_level(check, device)
     sample = sample or Sample.random(build.graph)
-    with Runner(build, device, by_layer=by_layer) as runner:
-        result = runner.run(sample.unchecked() if level == "none" else sample)
+    result, _ = measured(build, sample.unchecked() if level == "none" else sample, device, by_layer)
     return by_layers(result, probes) if level == "layers" else result
+
+
+def measured(
+    build: Build, sample: Sample, device: str = "virtual", by_layer: bool = False
+) -> tuple[Evaluation, tuple[RegionUse, ...]]:
+    """One inference, and how full the memory is, with schedules that hold for this compiler.
+
+    Where recorded ones turn out to be slower than the kernels' own choice, the build is made anew
+    and runs again, see `covp.evaluation.renewed`.
+
+    Args:
+        build: what runs.
+        sample: its inputs.
+        device, by_layer: as for `Runner`.
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    with Runner(build, device, by_layer=by_layer) as runner:
+        result, regions = runner.run(sample), runner.session.regions()
+    better = renewed(result)
+    if better is None:
+        return result, regions
+    with Runner(better, device, by_layer=by_layer) as runner:
+        return runner.run(sample), runner.session.regions()
 
 
 def by_layers(result: Evaluation, probes: Sequence[Sample] | None = None) -> Evaluation:

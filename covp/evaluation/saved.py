@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from covp.arguments import read_file
 from covp.errors import UsageError
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -93,7 +94,7 @@ def read_results(path: Path) -> list[SavedRun]:
         UsageError: the file cannot be read, is no such document, or has two runs of one kind.
     """
     try:
-        document = _DECODER.decode(path.read_bytes())
+        document = _DECODER.decode(read_file(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -77,7 +77,7 @@ def recorded_schedules(
             saved; None for speed at any price.
 
     Raises:
-        CovpError: a file of records is damaged.
+        CovpError: a file of records that comes with covp is damaged.
     """
     try:
         compiler = get_toolchain(toolchain, platform.core).version

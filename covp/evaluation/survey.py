@@ -13,7 +13,7 @@ from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import Runner, by_layers
+from covp.evaluation.runner import by_layers, measured
 from covp.evaluation.sample import Sample
 from covp.graph.graph import Graph
 from covp.models import load_model
@@ -113,9 +113,7 @@ def survey(
 
 
 def _run(made: Build, samples: Sequence[Sample], device: str) -> Trial:
-    with Runner(made, device) as runner:
-        result = runner.run(samples[0])
-        regions = runner.session.regions()
+    result, regions = measured(made, samples[0], device)
     if len(samples) > 1:
         result = by_layers(result, samples)
     return Trial(made.model, made.platform, result, None, regions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
+from covp.arguments import read_file
 from covp.errors import ModelError
 from covp.frontend.tflite_options import CONVERTERS, Converter
 from covp.graph.graph import Graph, Op, Quantization, Tensor
@@ -19,6 +21,8 @@ from covp.graph.ops import definition
 from covp.graph.user_operators import find_user_operator
 
 _IDENTIFIER = b"TFL3"
+_LONGEST = 500  # characters of an error
+_MOST_AXES = 8  # of LiteRT's kernels
 _DTYPES = {
     tflite.TensorType.FLOAT32: np.float32,
     tflite.TensorType.INT8: np.int8,
@@ -71,7 +75,8 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
             raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
         return _Reader(data, name).graph()
     except ModelError as error:
-        raise ModelError(f"{where}: {error}") from None
+        text = str(error)  # with names and numbers of any length in a damaged file
+        raise ModelError(f"{where}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}") from None
     except _DAMAGE as error:
         raise ModelError(
             f"{where}: damaged or truncated ({type(error).__name__} while reading); "
@@ -83,7 +88,7 @@ def _read(path: Path) -> bytes:
     if path.is_dir():
         raise ModelError(f"{path}: is a directory; name a .tflite file in it")
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file; check the path") from None
     except OSError as error:
@@ -159,9 +164,13 @@ class _Reader:
                 f"tensor {name} is {kind.lower()}, which is not supported; convert the model to "
                 "int8 (full integer quantization) or float32"
             )
+        if len(shape) > _MOST_AXES:
+            raise ModelError(f"tensor {name} has {len(shape)} axes; {_MOST_AXES} are the most")
         if any(extent < 0 for extent in shape):
             raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
         dtype: np.dtype[Any] = np.dtype(_DTYPES[raw.Type()])
+        if math.prod(shape) * dtype.itemsize >= 2**31:
+            raise ModelError(f"tensor {name} of shape {shape} is larger than a core's memory")
         scaled = self._quantization(raw, name, shape)
         if scaled is not None and dtype.kind in "iu":
             info, points = np.iinfo(dtype), scaled.zero_point
@@ -331,7 +340,10 @@ def _check_shapes(op: Op) -> None:
 
 
 def _check_order(graph: Graph) -> None:
-    """Each operator reads what is an input, a constant or already computed."""
+    """Each operator reads what is an input, a constant or already computed, and writes new ones."""
+    for source in graph.inputs:
+        if source.data is not None:
+            raise ModelError(f"input {source.name} has values of its own; it can be no constant")
     known = {id(tensor) for tensor in graph.inputs}
     for op in graph.ops:
         for tensor in op.inputs:
@@ -339,7 +351,13 @@ def _check_order(graph: Graph) -> None:
                 raise ModelError(
                     f"operator {op.index} ({op.kind}) reads {tensor.name} before it is computed"
                 )
-        known |= {id(tensor) for tensor in op.outputs}
+        for output in op.outputs:
+            if output.data is not None or id(output) in known:
+                what = "a constant" if output.data is not None else "an input or computed already"
+                raise ModelError(
+                    f"operator {op.index} ({op.kind}) writes {output.name}, which is {what}"
+                )
+            known.add(id(output))
 
 
 def _make_unique(tensors: list[Tensor]) -> None:

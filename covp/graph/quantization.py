@@ -12,6 +12,7 @@ common code would be in both.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
+@lru_cache(maxsize=8192)  # the channels of a model are resolved again for every input
 def quantize_multiplier(real: float) -> tuple[int, int]:
     """A real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
 

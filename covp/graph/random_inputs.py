@@ -69,9 +69,8 @@ def _near_zero(rng: np.random.Generator, tensor: Probed) -> NDArray[Any]:
     if tensor.dtype.kind == "f":
         return (rng.standard_normal(tensor.shape) / 100).astype(tensor.dtype)
     zero_point = 0 if tensor.quantization is None else int(tensor.quantization.zero_point[0])
-    info = np.iinfo(tensor.dtype)
     drawn = zero_point + rng.integers(-3, 3, tensor.shape, np.int64, endpoint=True)
-    return np.clip(drawn, info.min, info.max).astype(tensor.dtype)
+    return np.clip(drawn, *_range(tensor.dtype)).astype(tensor.dtype)
 
 
 def _ends(tensor: Probed, is_high: Callable[[NDArray[np.intp]], NDArray[np.bool_]]) -> NDArray[Any]:
@@ -81,6 +80,8 @@ def _ends(tensor: Probed, is_high: Callable[[NDArray[np.intp]], NDArray[np.bool_
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    if dtype == np.bool_:
+        return 0, 1
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
@@ -88,8 +89,6 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
 def _draw(rng: np.random.Generator, tensor: Shaped) -> NDArray[Any]:
     if tensor.dtype.kind == "f":
         return rng.standard_normal(tensor.shape).astype(tensor.dtype)
-    info = np.iinfo(tensor.dtype)
-    drawn: NDArray[Any] = rng.integers(
-        info.min, info.max, tensor.shape, tensor.dtype, endpoint=True
-    )
+    low, high = _range(tensor.dtype)
+    drawn: NDArray[Any] = rng.integers(low, high, tensor.shape, tensor.dtype, endpoint=True)
     return drawn

@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class InterruptController(Protocol):
-    """Decides when the running program is interrupted, and by which exception.
-
-    No call comes while an instruction is being executed, but for `set_line`.
-    """
+class InterruptInputs(Protocol):
+    """A core's interrupt request lines."""
 
     def set_line(self, number: int, level: bool) -> None:
         """Interrupt request line ``number``, from 0, goes up or down: ``level``."""
         ...
+
+
+class InterruptController(InterruptInputs, Protocol):
+    """Decides when the running program is interrupted, and by which exception.
+
+    No call comes while an instruction is being executed, but for `set_line`.
+    """
 
     def wakes(self) -> bool:
         """Whether a core in WFI wakes up."""
@@ -56,7 +60,7 @@ class InterruptLine:
 
     def __init__(
         self,
-        controller: InterruptController | None = None,
+        controller: InterruptInputs | None = None,
         number: int | None = None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:

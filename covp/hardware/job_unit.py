@@ -99,6 +99,19 @@ class JobRecord:
     stored: int = 0
 
 
+def rejected_jobs(peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
+    """The units that rejected a job, with the reason, to be added to a fault: drivers trap then.
+
+    ``peripherals``: name to (base address, model).
+    """
+    units = ((name, model) for name, (_, model) in peripherals.items())
+    return "".join(
+        f"; {name} rejected its job: {model.refusal}"
+        for name, model in units
+        if isinstance(model, JobUnit) and model.refusal
+    )
+
+
 class JobUnit(Peripheral):
     """The base of units with jobs. A model defines its jobs in `accept`.
 

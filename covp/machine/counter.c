@@ -7,6 +7,7 @@
  *
  * Compiled for the host by covp/machine/counter.py.
  */
+#include "accesses.h"
 #include "alignment_check.h"
 #include "blocks.h"
 #include "breakpoints.h"
@@ -14,6 +15,7 @@
 #include "custom_calls.h"
 #include "decode.h"
 #include "edges.h"
+#include "operands.h"
 #include "progress.h"
 #include "tlb.h"
 
@@ -34,7 +36,7 @@ EXPORT Machine *machine_new(void) {
         return NULL;
     }
     m->nowhere.version = &m->outside;
-    forget_last(m);
+    forget_last(m, NOWHERE);
     return m;
 }
 
@@ -47,6 +49,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->chunks);
     free(m->code_pages);
     free(m->customs);
+    free(m->watched);
     free(m->all);
     free(m->far_edges);
     free(m->markers);
@@ -57,15 +60,17 @@ EXPORT void machine_free(Machine *m) {
 
 /* -- counting ------------------------------------------------------------------------------------ */
 
-static inline void count(Machine *m, Block *b, uint32_t address, uint32_t size) {
+static inline void count(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
     m->instructions += b->instructions;
-    /* A table, no branch: the host would mispredict it as often as the emulated one. */
-    m->cycles += b->cycles + m->branch_cycles[!jumped];
-    m->last->jumped += jumped;
-    m->fall_through = address + size;
-    m->branch_cycles[0] = b->taken;
-    b->count++;
+    /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
+    m->cycles += b->cycles[jumped] + m->branch_cycles[!jumped];
+    m->last->jumped[m->entry] += jumped;
+    m->fall_through = b->next;
+    m->entry = jumped;
+    m->branch_cycles[0] = b->branch[jumped][0];
+    m->branch_cycles[1] = b->branch[jumped][1];
+    b->runs[jumped]++;
     m->last = b;
 }
 
@@ -108,15 +113,17 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         stop_before(m, uc);
         return;
     }
-    if ((b->flags & BLOCK_CHECKED) && finds_misaligned(m, uc, b)) {
-        m->special = m->misaligned = 1;
+    if (!runs_of(b)) watch_block(m, uc, b);
+    if ((b->flags & BLOCK_CHECKED) && finds_misaligned(m, uc, b)) m->special = m->misaligned = 1;
+    if (m->special || m->retranslate) {
+        m->retranslate_pc = address;
         stop_before(m, uc);
         return;
     }
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
     count_edge(m, address);
-    count(m, b, address, size);
+    count(m, b, address);
     m->pending = b->after;
 }
 
@@ -130,7 +137,7 @@ static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint3
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
         if (LIKELY(!b->flags && b->size == size && room)) {
             count_edge(m, address);
-            count(m, b, address, size);
+            count(m, b, address);
             m->pending = b->after;
             return;
         }
@@ -146,7 +153,7 @@ EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *use
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
         if (LIKELY(b->key == size + 1 && room)) {
-            count(m, b, address, size);
+            count(m, b, address);
             return;
         }
     }
@@ -191,23 +198,37 @@ EXPORT bool on_invalid_instruction(uc_engine *uc, void *user) {
 /* Another program starts: bucket 0, and no branch leads from what ran before. */
 EXPORT void machine_start(Machine *m) {
     switch_bucket(m, 0);
-    end_last(m);
+    end_last(m, NOWHERE);
+}
+
+/* The part of a block before pc, as a block. */
+static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
+    Block *part = find(m, b->address, pc - b->address, true);
+    if (!part->version->before && b->version->before) {
+        part->version->before = b->version->before;
+        time_code(m, part);
+    }
+    return part;
 }
 
 /* The last block was left at pc: take back what it did not do. */
 EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     Block *b = m->last;
     if (!lies_in(b, pc)) return;
-    b->count--;
+    uint32_t entry = m->entry;
+    b->runs[entry]--;
     m->instructions -= b->instructions;
-    m->cycles -= b->cycles;
-    forget_last(m);
-    if (pc == b->address) return;
-    Block *done = find(m, b->address, pc - b->address, true);
+    m->cycles -= b->cycles[entry];
+    forget_last(m, pc);
+    if (pc == b->address) {
+        if (entry == JUMPED) m->fall_through = NOWHERE;
+        return;
+    }
+    Block *done = start_of(m, b, pc);
     m->instructions += done->instructions;
-    m->cycles += done->cycles;
-    done->count++;
-    done->version->ended++;
+    m->cycles += done->cycles[entry];
+    done->runs[entry]++;
+    done->version->ended[entry]++;
 }
 
 /* Totals before the instruction at pc in the block that is running. */
@@ -216,11 +237,11 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     const Block *b = m->last;
     if (!lies_in(b, pc)) return;
     now->instructions -= b->instructions;
-    now->cycles -= b->cycles;
+    now->cycles -= b->cycles[m->entry];
     if (pc == b->address) return;
-    const Block *done = find(m, b->address, pc - b->address, true);
+    const Block *done = start_of(m, b, pc);
     now->instructions += done->instructions;
-    now->cycles += done->cycles;
+    now->cycles += done->cycles[m->entry];
 }
 
 /* Where the block that is running starts; 0 before the first one. */
@@ -240,9 +261,9 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 /* Count one instruction that the host executed. */
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);
-    end_last(m);
-    count(m, b, address, size);
-    end_last(m);
+    end_last(m, m->fall_through);
+    count(m, b, address);
+    end_last(m, address + size);
 }
 
 /* -- markers and breakpoints --------------------------------------------------------------------- */

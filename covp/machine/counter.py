@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from unicorn import unicorn_const as uc
-from unicorn.arm_const import UC_ARM_REG_XPSR
+from unicorn.arm_const import UC_ARM_REG_R0, UC_ARM_REG_XPSR
 from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
@@ -17,22 +17,17 @@ from covp.hardware.bus import Memory
 from covp.machine.native_counter import (
     MAX_REGIONS,
     BlockCount,
-    CodeItem,
     CountPair,
     EdgeCount,
     MachineState,
     MarkerItem,
     Progress,
     counter_library,
-    pack_rules,
     pack_specials,
-    pointer,
-    u32,
-    u64,
 )
 from covp.machine.special_instructions import Special
-from covp.timing.model import TimingModel
-from covp.timing.trace import BlockRuns, Edge, Instruction, Trace
+from covp.timing.native import CodeItem, Pipeline, pointer, u32, u64
+from covp.timing.trace import BlockRuns, Edge, OperandRuns, RunCycles, Runs, Trace
 
 _HOOKS = (
     (uc.UC_HOOK_BLOCK, "on_block"),
@@ -45,6 +40,13 @@ _HOOKS = (
 _Item = TypeVar("_Item", bound=ctypes.Structure)
 NOWHERE = 1
 """An odd address: no instruction lies there."""
+
+
+class Traffic(NamedTuple):
+    """Bytes that a core loaded and stored: exact."""
+
+    read: int
+    written: int
 
 
 class Totals(NamedTuple):
@@ -71,10 +73,11 @@ class Counter:
         uclib: Unicorn's shared library.
         memories: where code can be.
         thumb: Arm, else RISC-V.
-        model: cycles of instructions.
+        timing: cycles of code.
         specials: instructions that the emulator must not execute.
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
+        allows_misaligned: misaligned accesses are no faults, but take time.
     """
 
     def __init__(
@@ -83,9 +86,10 @@ class Counter:
         uclib: Any,
         memories: Sequence[Memory],
         thumb: bool,
-        model: TimingModel,
+        timing: Pipeline,
         specials: tuple[Special, ...],
         checked_registers: Sequence[int] = (),
+        allows_misaligned: bool = False,
     ) -> None:
         if len(memories) > MAX_REGIONS:
             raise DeviceError(f"{len(memories)} memory regions; at most {MAX_REGIONS} are possible")
@@ -109,15 +113,19 @@ class Counter:
         self.state.register_count = len(checked_registers)
         for position, number in enumerate(checked_registers):
             self.state.register_ids[position] = number
-        self.state.first_register = UC_RISCV_REG_X0
-        self._rules, self._specials = pack_rules(model), pack_specials(specials)
-        self.state.rules = ctypes.addressof(self._rules)
-        self.state.rule_count = len(self._rules)
+        self.state.first_register = UC_ARM_REG_R0 if thumb else UC_RISCV_REG_X0
+        self.state.hook_add = ctypes.cast(uclib.uc_hook_add, pointer).value
+        self.state.allows_misaligned = allows_misaligned
+        self._timing, self._specials = timing, pack_specials(specials)
+        self.state.timing = timing.address
         self.state.specials = ctypes.addressof(self._specials)
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
+        self._memories, self._looks_at_accesses = tuple(memories), False
         for kind, function in _HOOKS:
             self._hook(kind, function)
+        if timing.has_slow_regions:
+            self.look_at_accesses()
 
     def decode_again(self) -> None:
         """Custom instructions have changed; what was counted stays."""
@@ -143,6 +151,19 @@ class Counter:
         if status:
             raise DeviceError(f"Unicorn rejected the hook {function}: error {status}")
         return handle
+
+    def look_at_accesses(self) -> None:
+        """Count bytes by memory, and the wait states of slower memories, from now on."""
+        if not self._looks_at_accesses:
+            self._looks_at_accesses = True
+            self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
+
+    def traffic(self) -> dict[str, Traffic]:
+        """Bytes by the name of the memory, since `look_at_accesses`."""
+        return {
+            memory.region.name: Traffic(*bytes_)
+            for memory, bytes_ in zip(self._memories, self.state.traffic, strict=False)
+        }
 
     @contextlib.contextmanager
     def watching_accesses(self) -> Iterator[None]:
@@ -177,7 +198,7 @@ class Counter:
         state.ceiling = min(ceiling, (1 << 64) - 1)
         state.fresh, state.limit = 1, 0
         state.stopped = state.special = state.misaligned = state.breakpoint = 0
-        state.interrupt = state.access_type = state.pending = 0
+        state.interrupt = state.access_type = state.pending = state.retranslate = 0
 
     def request_stop(self) -> None:
         """Stop before the next block. For callbacks, where uc_emu_stop would harm."""
@@ -325,22 +346,38 @@ class Counter:
                 count.address,
                 count.size,
                 self._code(position, count.instructions),
-                count.count,
-                count.jumped,
-                count.cycles,
-                count.taken_cycles,
+                Runs(count.runs[0], count.jumped[0], count.ended[0]),
+                Runs(count.runs[1], count.jumped[1], count.ended[1]),
+                count.before - 1 if count.before else None,
+                count.target != NOWHERE and count.target < count.address + count.size,
+                RunCycles.of(count.time),
             )
             for position, count in enumerate(counts)
         )
-        return Trace(blocks, self._edges(counts), self._waited, self._exceptions)
+        return Trace(
+            blocks,
+            self._edges(counts),
+            self._operands(),
+            self.state.misaligned_count,
+            tuple(self.state.extra),
+            self._waited,
+            self._exceptions,
+        )
 
-    def _code(self, position: int, length: int) -> tuple[Instruction, ...]:
+    def _operands(self) -> tuple[OperandRuns, ...]:
+        kinds = self._timing.model.instructions.with_operands
+        return tuple(
+            OperandRuns(kind, first, second, count)
+            for kind, rows in zip(kinds, self.state.operands, strict=False)
+            for first, row in enumerate(rows)
+            for second, count in enumerate(row)
+            if count
+        )
+
+    def _code(self, position: int, length: int) -> bytes:
         items = (CodeItem * max(1, length))()
         self._library.machine_code(self._machine, position, items)
-        return tuple(
-            Instruction(item.bits, item.bytes, item.cycles if item.is_custom else None)
-            for item in items[:length]
-        )
+        return bytes(items)[: length * ctypes.sizeof(CodeItem)]
 
     def _edges(self, blocks: Sequence[BlockCount]) -> tuple[Edge, ...]:
         """Those that were counted, and those that blocks with a direct branch imply."""
@@ -352,9 +389,10 @@ class Counter:
             if block.target == NOWHERE:
                 continue
             past = block.address + block.size
-            found[position, past] = block.count - block.jumped - block.ended
+            jumped = sum(block.jumped)
+            found[position, past] = sum(block.runs) - jumped - sum(block.ended)
             taken = (position, block.target)
-            found[taken] = found.get(taken, 0) + block.jumped
+            found[taken] = found.get(taken, 0) + jumped
         return tuple(Edge(*place, count) for place, count in found.items() if count)
 
     def _exported(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:

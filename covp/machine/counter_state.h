@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../timing/pipeline.h"
 #include "custom.h"
 
 #ifdef _WIN32
@@ -24,54 +25,43 @@ typedef struct uc_struct uc_engine;
 typedef int (*emu_stop_fn)(uc_engine *uc);
 typedef int (*reg_read_batch_fn)(uc_engine *uc, const int *ids, void **values, int count);
 typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
+typedef int (*hook_add_fn)(uc_engine *uc, size_t *handle, int type, void *callback, void *user,
+                           uint64_t begin, uint64_t end, ...);
 typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
 
 enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
 enum { PAGE_BITS = 10, MAX_REGIONS = 16 };
 
-/* Properties of a rule's instructions, beside their cycles. */
-enum {
-    RULE_LOAD = 1,    /* the next instruction, if it is RULE_MEMORY, takes a cycle less */
-    RULE_MEMORY = 2,
-    RULE_COUNTED = 4, /* list: add the value of these low bits, not how many are set */
-};
-
-/* The time of the instructions with bits & mask == match. */
-typedef struct {
-    uint32_t bytes, mask, match;
-    uint32_t list;  /* one more cycle for every set bit of these (register lists) */
-    uint16_t cycles;
-    uint16_t taken; /* extra cycles of a conditional branch that is taken */
-    uint16_t flags;
-    uint16_t unit;  /* neighbours with different units issue together; 0 issues alone */
-} Rule;
-
 /* Instructions that the emulator leaves to the host, or that it takes for ordinary ones. */
 typedef struct { uint32_t bytes, mask, match, is_special; } Special;
 
-/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. */
-typedef struct {
-    uint32_t bits;
-    uint8_t bytes, is_custom;
-    uint16_t cycles;
-} Instruction;
-
-enum { BLOCK_MARKER = 1, BLOCK_SPECIAL = 2, BLOCK_CHECKED = 4, BLOCK_BREAK = 8 };
+enum {
+    BLOCK_MARKER = 1,
+    BLOCK_SPECIAL = 2,
+    BLOCK_CHECKED = 4,
+    BLOCK_BREAK = 8,
+};
 
 typedef struct Version Version;
+enum { NOWHERE = 1 }; /* an address where no code is */
 
 /* Straight-line code that the emulator translated as a whole. */
 typedef struct Block {
-    uint64_t count;
-    uint64_t jumped;     /* how often the next block was not the one directly after it */
+    uint64_t runs[ENTRIES];
+    uint64_t jumped[ENTRIES]; /* how often the next block was not the one directly after it */
     Version *version;
+    uint32_t cycles[ENTRIES];
     uint32_t address;
+    uint32_t next;       /* the address past its end; NOWHERE after a jump */
     uint16_t key;        /* 1 + size; 0 where the common path must not take it, or no block is */
     uint16_t size;
-    uint16_t instructions, cycles;
-    uint8_t taken, flags;
+    uint16_t branch[ENTRIES][2]; /* cycles of the branch at its end: taken, not taken */
+    uint16_t instructions;
     uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE */
+    uint8_t flags;
 } Block;
+
+static inline uint64_t runs_of(const Block *b) { return b->runs[FALLEN] + b->runs[JUMPED]; }
 
 /* Count where the core goes after the block. */
 enum { AFTER_EDGE = 0x8000 };
@@ -82,7 +72,9 @@ struct Version {
     struct Block *other; /* the same address with another size */
     Instruction *code;
     uint64_t index;      /* in `all` */
-    uint64_t ended;      /* how often nothing followed it */
+    uint64_t ended[ENTRIES]; /* how often nothing followed it */
+    BlockTime time;
+    uint64_t before;     /* 1 + the place in `all` of the code that it follows, or 0 */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };
@@ -122,18 +114,27 @@ typedef struct {
     uint32_t breakpoint;  /* 1: `special` because of a breakpoint */
     uint32_t allowed;     /* a special instruction that may be executed, by itself */
     uint32_t pending;     /* what the running block has to be followed by: its `after` */
-    const Rule *rules;
-    uint64_t rule_count;
+    const Timing *timing;
     const Special *specials;
     uint64_t special_count;
     uint32_t *registers;  /* the emulator's own x0..x31, or NULL where they were not found */
     uint64_t first_register; /* Unicorn's number of x0 */
     uint64_t tracing;     /* 1: edges are counted; set by machine_trace_edges */
+    hook_add_fn hook_add;
+    uint32_t allows_misaligned; /* 1: misaligned accesses are no faults: they are timed */
+    uint32_t retranslate; /* 1: `stopped` because the block at retranslate_pc has to be */
+    uint32_t retranslate_pc;
+    uint32_t unused;
+    uint64_t misaligned_count; /* accesses that crossed a word */
+    int64_t extra[CAUSES];     /* cycles beside those of the blocks */
+    uint64_t operands[MAX_OPERANDS][33][33]; /* executions by the sizes of their operands */
+    uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
     /* Only the native side. */
     Block **chunks;
     Block *last;               /* the block that runs, or `nowhere` */
-    uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not: 0 */
-    uint32_t fall_through;     /* where the last block leads when it is not taken */
+    uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not */
+    uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
+    uint32_t entry;            /* how the last block was entered */
     Block nowhere;
     Version outside;           /* of `nowhere` */
     FarEdge *far_edges;        /* a hash table */
@@ -148,6 +149,8 @@ typedef struct {
     uint64_t bucket_count;
     Count switched;       /* totals when the current bucket became current */
     uint8_t *code_pages;  /* a bit for every page that was fetched from */
+    uint32_t *watched;    /* addresses of instructions that a hook looks at */
+    uint64_t watched_count;
     Custom *customs;      /* by number; number 0 is none */
     uint32_t custom_count;
 } Machine;
@@ -161,16 +164,17 @@ static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint
     return NULL;
 }
 
-/* Nothing has run that a branch could lead from. */
-static inline void forget_last(Machine *m) {
+/* Nothing has run that a branch could lead from; the code goes on at `next`. */
+static inline void forget_last(Machine *m, uint32_t next) {
     m->last = &m->nowhere;
-    m->branch_cycles[0] = 0;
+    m->branch_cycles[0] = m->branch_cycles[1] = 0;
+    m->fall_through = next;
 }
 
-/* Nothing follows the block that ran last. */
-static inline void end_last(Machine *m) {
-    m->last->version->ended++;
-    forget_last(m);
+/* Nothing follows the block that ran last; the code goes on at `next`. */
+static inline void end_last(Machine *m, uint32_t next) {
+    m->last->version->ended[m->entry]++;
+    forget_last(m, next);
 }
 
 static inline bool lies_in(const Block *b, uint32_t address) {

@@ -1,4 +1,4 @@
-/* Instructions in memory: their bits, whether the host has to execute them, and their cycles. */
+/* Instructions in memory: their bits, and whether the host has to execute them. */
 #ifndef COVP_DECODE_H
 #define COVP_DECODE_H
 
@@ -36,32 +36,6 @@ static bool is_special(const Machine *m, const uint8_t *p, const uint8_t *end, I
         if (s->bytes == i.bytes && (i.bits & s->mask) == s->match) return s->is_special;
     }
     return false;
-}
-
-static const Rule *find_rule(const Machine *m, Instruction i) {
-    static const Rule one_cycle = {.cycles = 1};
-    for (uint64_t n = 0; n < m->rule_count; n++) {
-        const Rule *r = &m->rules[n];
-        if (r->bytes == i.bytes && (i.bits & r->mask) == r->match) return r;
-    }
-    return &one_cycle;
-}
-
-/* Cycles of an instruction. *before is the rule of the one before it, and becomes its own. */
-static uint32_t cost(const Machine *m, Instruction i, const Rule **before) {
-    static const Rule custom = {0};
-    const Rule *rule = i.is_custom ? &custom : find_rule(m, i), *previous = *before;
-    *before = rule;
-    if (i.is_custom) return i.cycles;
-    uint32_t listed = i.bits & rule->list;
-    uint32_t cycles = rule->cycles;
-    cycles += rule->flags & RULE_COUNTED ? listed : (uint32_t)__builtin_popcount(listed);
-    if (!cycles) return 0;
-    bool pipelined = (previous->flags & RULE_LOAD) && (rule->flags & RULE_MEMORY);
-    bool paired = previous->unit && rule->unit && previous->unit != rule->unit;
-    if (!pipelined && !paired) return cycles;
-    if (rule->unit) *before = &custom; /* a pair is two instructions, not a chain */
-    return cycles - 1;
 }
 
 #endif

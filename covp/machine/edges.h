@@ -60,22 +60,26 @@ static inline void count_edge(Machine *m, uint32_t to) {
 }
 
 typedef struct {
-    uint64_t count, jumped, ended;
-    uint32_t address, size, instructions, cycles, taken_cycles;
-    uint32_t target; /* of the direct branch at its end, or 1: it counts its targets */
+    uint64_t runs[ENTRIES], jumped[ENTRIES], ended[ENTRIES];
+    uint64_t before; /* its place among all, plus 1; 0: not known */
+    BlockTime time;
+    uint32_t address, size, instructions;
+    uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
 } BlockCount;
 
 /* Every version of every block, into out (room for that many); returns how many there are. */
 EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room) {
     for (uint64_t n = 0; n < m->all_count && n < room; n++) {
         const Block *b = m->all[n];
-        uint32_t target = 1;
-        if (b->instructions) {
-            Instruction last = b->version->code[b->instructions - 1];
-            direct_branch(m, last, b->address + b->size - last.bytes, &target);
+        const Version *v = b->version;
+        out[n] = (BlockCount){.before = v->before, .time = v->time, .address = b->address,
+                              .size = b->size, .instructions = b->instructions,
+                              .target = target_of(m, b)};
+        for (uint32_t entry = 0; entry < ENTRIES; entry++) {
+            out[n].runs[entry] = b->runs[entry];
+            out[n].jumped[entry] = b->jumped[entry];
+            out[n].ended[entry] = v->ended[entry] + (b == m->last && entry == m->entry);
         }
-        out[n] = (BlockCount){b->count, b->jumped, b->version->ended + (b == m->last), b->address,
-                              b->size, b->instructions, b->cycles, b->taken, target};
     }
     return m->all_count;
 }

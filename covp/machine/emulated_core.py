@@ -38,6 +38,7 @@ from covp.machine.system_control import SCS_BASE, SystemControl
 from covp.machine.watchpoints import Watchpoints
 from covp.platform_file import Platform
 from covp.timing.model import core_timing
+from covp.timing.native import Pipeline, WaitStates
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ class EmulatedCore:
             uclib,
             memories,
             bool(self.thumb),
-            self.timing,
+            Pipeline(self.timing, _wait_states(platform)),
             special_instructions(core.isa),
             numbered_registers(core) if checks_alignment(core) else (),
+            core.allows_misaligned,
         )
         self.custom = CustomInstructions(core, self._engine, self.counter, memories)
         self.watchpoints = Watchpoints(self._engine, memories)
@@ -289,6 +291,13 @@ class EmulatedCore:
         self.mmio.load_state(state.mmio)
         self.own.load_state(state.peripherals)
         self.sleep.wfi = state.wfi
+
+
+def _wait_states(platform: Platform) -> list[WaitStates]:
+    return [
+        WaitStates(region.start, region.end, region.waits.fetch, region.waits.data)
+        for region in platform.memory
+    ]
 
 
 def _map(engine: Uc, memory: Memory) -> None:

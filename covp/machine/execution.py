@@ -110,6 +110,8 @@ class Execution:
             self._raise_fault,
             # No error: the counter stopped before an instruction that needs the host, ...
             self._attend,
+            # ... or because code has to be translated anew, ...
+            self._translate_again,
             # ... or for a limit, an event, a request. ...
             self._pass_limit,
             # ... Else the emulator itself ended the run: at `stop`, or after a WFI.
@@ -283,6 +285,13 @@ class Execution:
             self.at_breakpoint = True
             return pc
         return self._execute_special(pc)
+
+    def _translate_again(self, end: RunEnd) -> int | None:
+        """A hook was added to instructions of the block that comes next."""
+        if not self._counter.state.retranslate:
+            return None
+        self.forget_code(self._counter.state.retranslate_pc, 2)
+        return end.pc
 
     def _pass_limit(self, end: RunEnd) -> int | None:
         return end.pc if self._counter.state.stopped else None

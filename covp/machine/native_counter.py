@@ -6,28 +6,17 @@ import ctypes
 import functools
 from pathlib import Path
 
-from covp.host_compiler import compile_for_host
+from covp.host_compiler import PLAIN_LIBRARY, compile_for_host
 from covp.machine.special_instructions import Special
-from covp.timing.model import TimingModel
+from covp.timing.native import CAUSES, MAX_OPERANDS, PIPELINE_HEADERS, BlockTime, pointer, u32, u64
 
 _SOURCE = Path(__file__).with_name("counter.c")
-_HEADERS = tuple(sorted(_SOURCE.parent.glob("*.h")))
+_HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS)
 MAX_REGIONS = 16
-_LOAD, _MEMORY, _COUNTED = 1, 2, 4
-
-u16, u32, u64, pointer = ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
 class _Special(ctypes.Structure):
     _fields_ = (("bytes", u32), ("mask", u32), ("match", u32), ("is_special", u32))
-
-
-class _Rule(ctypes.Structure):
-    _fields_ = (
-        ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
-        ("cycles", u16), ("taken", u16), ("flags", u16),
-        ("unit", u16),
-    )  # fmt: skip
 
 
 class _Region(ctypes.Structure):
@@ -50,8 +39,9 @@ class BlockCount(ctypes.Structure):
     """How often a version of a block ran, and what one run costs."""
 
     _fields_ = (
-        ("count", u64), ("jumped", u64), ("ended", u64), ("address", u32), ("size", u32),
-        ("instructions", u32), ("cycles", u32), ("taken_cycles", u32), ("target", u32),
+        ("runs", u64 * 2), ("jumped", u64 * 2), ("ended", u64 * 2), ("before", u64),
+        ("time", BlockTime), ("address", u32), ("size", u32), ("instructions", u32),
+        ("target", u32),
     )  # fmt: skip
 
 
@@ -61,18 +51,11 @@ class EdgeCount(ctypes.Structure):
     _fields_ = (("source", u64), ("target", u64), ("count", u64))
 
 
-class CodeItem(ctypes.Structure):
-    """An instruction of a block."""
-
-    _fields_ = (("bits", u32), ("bytes", ctypes.c_uint8), ("is_custom", ctypes.c_uint8),
-                ("cycles", u16))  # fmt: skip
-
-
 class Progress(ctypes.Structure):
     """All of a snapshot but the buckets."""
 
     _fields_ = (
-        ("total", CountPair), ("switched", CountPair), ("branch_cycles", u64),
+        ("total", CountPair), ("switched", CountPair), ("branch_cycles", u64 * 2),
         ("fall_through", u32), ("bucket", u32),
     )  # fmt: skip
 
@@ -91,20 +74,13 @@ class MachineState(ctypes.Structure):
         ("emu_stop", pointer), ("reg_read_batch", pointer),
         ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
         ("allowed", u32), ("pending", u32),
-        ("rules", pointer), ("rule_count", u64), ("specials", pointer), ("special_count", u64),
+        ("timing", pointer), ("specials", pointer), ("special_count", u64),
         ("registers", pointer), ("first_register", u64), ("tracing", u64),
+        ("hook_add", pointer), ("allows_misaligned", u32), ("retranslate", u32),
+        ("retranslate_pc", u32), ("unused", u32), ("misaligned_count", u64),
+        ("extra", ctypes.c_int64 * len(CAUSES)), ("operands", u64 * 33 * 33 * MAX_OPERANDS),
+        ("traffic", u64 * 2 * MAX_REGIONS),
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=32)
-def pack_rules(model: TimingModel) -> ctypes.Array[_Rule]:
-    """A timing model's rules for the native side."""
-    packed = (_Rule * len(model.rules))()
-    for slot, rule in zip(packed, model.rules, strict=True):
-        slot.bytes, slot.mask, slot.match, slot.list = rule.bytes, rule.mask, rule.match, rule.list
-        slot.cycles, slot.taken, slot.unit = rule.cycles, rule.taken, rule.unit
-        slot.flags = rule.loads * _LOAD | rule.accesses * _MEMORY | rule.counted * _COUNTED
-    return packed
 
 
 @functools.lru_cache(maxsize=32)
@@ -117,7 +93,9 @@ def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
 @functools.lru_cache(maxsize=1)
 def counter_library() -> ctypes.CDLL:
     """The native side, compiled on first use."""
-    path = compile_for_host("counter", "the instruction counter", [_SOURCE], headers=_HEADERS)
+    path = compile_for_host(
+        "counter", "the instruction counter", [_SOURCE], PLAIN_LIBRARY, headers=_HEADERS
+    )
     library = ctypes.CDLL(str(path))
     machine, address = pointer, u32
     for name, result, arguments in (

@@ -7,24 +7,26 @@
 /* All that a snapshot holds of the counts but the buckets. The counts of single blocks go on. */
 typedef struct {
     Count total, switched;
-    uint64_t branch_cycles;
+    uint64_t branch_cycles[2];
     uint32_t fall_through, bucket;
 } Progress;
 
 EXPORT void machine_save(const Machine *m, Progress *to, Count *buckets) {
-    *to = (Progress){{m->instructions, m->cycles}, m->switched, m->branch_cycles[0],
-                     m->fall_through, m->bucket};
+    *to = (Progress){.total = {m->instructions, m->cycles},
+                     .switched = m->switched,
+                     .fall_through = m->fall_through,
+                     .bucket = m->bucket};
+    memcpy(to->branch_cycles, m->branch_cycles, sizeof to->branch_cycles);
     memcpy(buckets, m->buckets, m->bucket_count * sizeof *buckets);
 }
 
 /* The markers must be those of the snapshot. */
 EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets) {
-    end_last(m);
+    end_last(m, from->fall_through);
     m->instructions = from->total.instructions;
     m->cycles = from->total.cycles;
     m->switched = from->switched;
-    m->branch_cycles[0] = from->branch_cycles;
-    m->fall_through = from->fall_through;
+    memcpy(m->branch_cycles, from->branch_cycles, sizeof m->branch_cycles);
     m->bucket = from->bucket;
     memcpy(m->buckets, buckets, m->bucket_count * sizeof *buckets);
 }

@@ -42,9 +42,18 @@ def _host(platform: Platform, address: str) -> LowLevelDevice:
     return HostDevice(platform)
 
 
+def _rtl(platform: Platform, address: str) -> LowLevelDevice:
+    from covp.rtl.device import RtlDevice
+
+    if address:
+        raise UsageError(f"device 'rtl' takes no address, not {address!r}")
+    return RtlDevice(platform)
+
+
 DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
     "virtual": _virtual,
     "host": _host,
+    "rtl": _rtl,
     "gdb": _gdb,
     "openocd": _openocd,
 }

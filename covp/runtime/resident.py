@@ -72,16 +72,8 @@ class Snapshot:
 class Resident:
     """The ground of tensors and modules: memory, the task queue, and the runtime's own image.
 
-    Calls are queued and run together when a result is needed (`Call.result`,
-    `DeviceTensor.numpy`) or at `sync`; ``strict=True`` runs each at once.
-
     Args:
-        platform: a platform, its name or the path of its YAML file.
-        device: what the platform runs on: a name ("virtual" is the emulated core) or a device.
-        toolchain: "zig" or "gcc".
-        strict: run every call when it is made.
-        timeout: seconds of host time that what is run together may take; None is the device's
-            default. A program that takes longer faults.
+        platform, device, toolchain, strict, timeout: as for `covp.Session`, which is one.
 
     Attributes:
         device: what the platform runs on.
@@ -91,9 +83,6 @@ class Resident:
         images: everything that is loaded, the runtime first.
         latest: the profile of the latest inference; None before the first.
         in_use: the context of a thread that uses the session; others get a UsageError.
-
-    Raises:
-        PlatformError, ToolchainError, UsageError, CapacityError: with one line each.
     """
 
     def __init__(

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.graph.attributes import Activation, Concatenation, Elementwise, Pair, Pool2D, Softmax
 from covp.graph.graph import Graph, Tensor
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.quantizations import affine
-from covp.testing.tensors import Shape, filled, int8, plain
+from covp.testing.tensors import Content, Shape, filled, int8, plain
 from covp.zoo.builder import single_op_graph
 
 
@@ -28,6 +29,7 @@ class ElementwiseCase(Layer):
         other: of the second, broadcast with the first; the same by default.
         zero_points, scales: of first, second and output, for int8.
         constant: the second operand is part of the graph.
+        content: of the operands that come at run time, see `covp.testing.tensors.filled`.
     """
 
     kind: str = "ADD"
@@ -40,6 +42,11 @@ class ElementwiseCase(Layer):
     dtype: Dtype = "int8"
     other: Shape | None = None
     constant: bool = False
+    content: Content = "random"
+
+    def inputs(self) -> list[NDArray[Any]]:
+        """Values for the graph's inputs."""
+        return self._inputs(self.seed, self.content)
 
     def graph(self) -> Graph:
         """The layer alone."""
@@ -65,6 +72,7 @@ class PoolCase(Layer):
         same: TFLite's SAME padding, else VALID.
         padding: (top, bottom, left, right) in place of both, less than the filter's extent.
         zero_point: of int8 input and output.
+        content: of the image, see `covp.testing.tensors.filled`.
     """
 
     kind: str = "AVERAGE_POOL_2D"
@@ -80,6 +88,11 @@ class PoolCase(Layer):
     batch: int = 1
     padding: tuple[int, int, int, int] | None = None
     zero_point: int = -3
+    content: Content = "random"
+
+    def inputs(self) -> list[NDArray[Any]]:
+        """Values for the graph's input."""
+        return self._inputs(self.seed, self.content)
 
     def graph(self) -> Graph:
         """The layer alone."""

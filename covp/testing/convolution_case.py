@@ -43,7 +43,7 @@ class ConvCase(Layer):
         extreme: int8 inputs and weights are at their ranges' ends only.
         largest: the weights of an int8 layer's channel are all the lowest or all the highest, and
             so are the inputs: sums are as large as they can be, and fill the output.
-        wide: output channels of an int8 layer have multipliers from 2**-31 to 6, half of them
+        wide: output channels of an int8 layer have multipliers from 2**-32 to 6, half of them
             powers of two, each with a bias (where there is one) that reaches as far as the output,
             at most 2**30.
     """
@@ -111,8 +111,10 @@ class ConvCase(Layer):
             result_scale = self._result_scale(filters)
             if self.wide:
                 result_scale = 0.05  # the input's: multipliers are the weights' scales
-                exponents = rng.uniform(-31, 2.5, scales.size)
+                exponents = rng.uniform(-32, 2.5, scales.size)
                 exponents[::2] = np.round(exponents[::2])  # results that lie between two integers
+                if scales.size == 1:  # neighbouring seeds far apart, 69 of them all
+                    exponents[0] = -32 + 7 * self.seed % 69 / 2
                 factors = 2.0**exponents
                 scales = factors.astype(np.float32)
                 weights.quantization = affine(scales, 0, axis)

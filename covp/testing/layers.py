@@ -8,6 +8,7 @@ Each accepts fields of the case that it draws, as a value or as a strategy, in p
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -176,14 +177,16 @@ def softmaxes(max_depth: int = 40, **fields: Any) -> S[SoftmaxCase]:
 
 
 def concatenations(max_parts: int = 5, **fields: Any) -> S[ConcatenationCase]:
-    """CONCATENATION of 2 to ``max_parts`` tensors of rank 3; ``fields`` of `ConcatenationCase`."""
+    """CONCATENATION of 2 to ``max_parts`` tensors; ``fields`` of `ConcatenationCase`."""
     extents = st.integers(1, 3)
     drawn = {
         "lengths": st.lists(st.integers(1, 6), min_size=2, max_size=max_parts).map(tuple),
-        "shape": st.tuples(extents, extents, extents),
-        "axis": st.integers(0, 2),
+        "shape": st.lists(extents, min_size=2, max_size=4).map(tuple),
+        "axis": st.integers(0, 3),
     }
-    return build_cases(ConcatenationCase, drawn, fields)
+    return build_cases(ConcatenationCase, drawn, fields).map(
+        lambda case: replace(case, axis=min(case.axis, len(case.shape) - 1))
+    )
 
 
 STRATEGIES: dict[str, Callable[[str], S[Any]]] = {

@@ -76,6 +76,8 @@ def filled(
 def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind == "f":
         return -_FLOATS, _FLOATS
+    if dtype.kind == "b":
+        return 0, 1
     limits = np.iinfo(dtype)
     return max(int(limits.min), -_WIDEST), min(int(limits.max), _WIDEST)
 

@@ -1,59 +1,106 @@
-"""`TimingModel`: estimated cycles of a core's instructions, read from data files.
+"""`TimingModel`: the cycles of a core's instructions, read from data files.
 
-A file in ``models`` gives cycles for classes of instructions; a file in ``instructions`` says which
-instructions each class of an instruction set has. Every figure is an estimate: a static cost of
-each instruction plus the cost of branches that are taken. Caches, wait states, bus contention and
-most data hazards are left out.
+A file in ``models`` describes an in-order pipeline by a few numbers for classes of instructions
+(`covp.timing.instructions`); ``pipeline.h`` applies them to straight-line code. Every figure that
+comes of it carries the model's name, what it assumes and its known error.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
-import yaml
 
 from covp.cores import Core
 from covp.errors import PlatformError, near_misses
+from covp.timing.instructions import (
+    NO_INSTRUCTIONS,
+    InstructionClass,
+    InstructionSet,
+    Pattern,
+    load_instructions,
+    read_yaml,
+)
 
-_Kind = TypeVar("_Kind")
 Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
-_FOLDER = Path(__file__).parent
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_UNITS = {"": 0, "alu": 1, "mac": 2, "port": 3}
-_REGISTER, _NUMBER = "r", "n"
+DataWait = Literal["access", "next", "use"]
+Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
+Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
+_FOLDER = Path(__file__).parent / "models"
+MAX_AHEAD, MAX_UNITS = 7, 8
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The cycles of the instructions with ``bits & mask == match``.
+    """The time of the instructions of one pattern.
 
     Attributes:
-        bytes: 2 or 4.
-        mask, match: over the instruction's bits; Arm 32-bit: first halfword on top.
-        cycles: estimated cycles.
-        list: one more cycle for each of these bits that is set (register lists); with ``counted``
-            the value of these low bits instead.
-        counted: see ``list``.
+        kind: their class.
+        pattern: which.
+        cycles: until the next one can issue; one more for each register of the pattern's list.
+        latency: further cycles until another instruction can use the result.
+        early: cycles before its issue in which the operands are needed.
+        late: cycles after its issue in which the operands of the letter u are needed.
         taken: extra cycles when a conditional branch is taken.
-        loads: the next instruction, if it accesses memory, takes a cycle less.
-        accesses: accesses memory.
-        unit: neighbours with different units other than 0 issue together.
+        mispredicted: extra cycles when it goes the way that was not predicted.
+        alone: does not issue together with another one.
+        decoded: it is done when it is decoded, while the one before it still executes.
+        unit: number of the unit, see `TimingModel.slots`.
     """
 
-    bytes: int
-    mask: int
-    match: int
+    kind: InstructionClass
+    pattern: Pattern
     cycles: int = 1
-    list: int = 0
-    counted: bool = False
+    latency: int = 0
+    early: int = 0
+    late: int = 0
     taken: int = 0
-    loads: bool = False
-    accesses: bool = False
+    mispredicted: int = 0
+    alone: bool = False
+    decoded: bool = False
     unit: int = 0
+
+
+class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cycles that the values of operands add to those of the class, or take away: negative.
+
+    From the sizes of the operands in bits: of a negative number with its sign.
+
+    Attributes:
+        constant: whatever they are.
+        divisor_zeros: for every leading zero of the divisor.
+        dividend_bits: for every bit of the dividend.
+        quotient_bits: for every bit that the dividend has more than the divisor, and one.
+        zero_divisor: instead of all these where the divisor is 0; None: no exception.
+        amount: for every place of a shift by a register.
+    """
+
+    constant: Correction = 0
+    divisor_zeros: Offset = 0
+    dividend_bits: Offset = 0
+    quotient_bits: Offset = 0
+    zero_divisor: Correction | None = None
+    amount: Cycles = 0
+
+
+class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The instruction fetch.
+
+    Attributes:
+        bytes: of one fetch, aligned to its size.
+        ahead: fetches that are requested or held before their instructions issue.
+        keeps: a fetch is held until its last bytes are decoded, not just its first.
+        commits: a fetch that was requested is done, even if a jump comes before it.
+    """
+
+    bytes: Literal[4, 8, 16]
+    ahead: Annotated[int, msgspec.Meta(ge=1, le=MAX_AHEAD)]
+    keeps: bool = False
+    commits: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,51 +110,98 @@ class TimingModel:
     Attributes:
         name: of its file.
         source: where the figures come from.
-        assumes: what they leave out, e.g. "zero wait states".
+        assumes: what they leave out, beside what the platform says of its memory; e.g. "an ideal
+            core".
         error: largest known relative error, e.g. 0.003; None where it was never checked.
+        instructions: classes of the instruction set.
         rules: the first one that matches an instruction decides; without one it takes a cycle.
+        width: instructions that issue in a cycle.
+        slots: ... of them for each unit, by number.
+        fetch: None where instructions are always there in time.
+        predicts: "backward": branches to lower addresses are predicted as taken, others not.
+        pipelined_accesses: an access directly after a load that it does not depend on takes a
+            cycle less.
+        overwrites_wait: a result that is overwritten, but by a load, is waited for as if it were
+            read.
+        executes_later: instructions execute in a stage after the one in which they are decoded,
+            with their operands read; the next one is decoded meanwhile.
+        data_wait: a wait of data memory delays "access", the load or store itself; "next", the
+            instruction after it; "use", the use of what is loaded.
+        split: further cycles of an instruction that crosses a word.
+        misaligned: further cycles of an access that crosses a word.
+        operands: class to cycles by the values of operands.
     """
 
     name: str
     source: str
     assumes: str
     error: float | None
+    instructions: InstructionSet
     rules: tuple[Rule, ...]
-
-
-class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"name": "class"}):
-    """One class of ``instructions/*.yaml``."""
-
-    name: str
-    patterns: tuple[str, ...]
-    access: Literal["", "load", "store"] = ""
-    unit: Literal["", "alu", "mac", "port"] = ""
+    width: int = 1
+    slots: tuple[int, ...] = ()
+    fetch: Fetch | None = None
+    predicts: Literal["", "backward"] = ""
+    pipelined_accesses: bool = False
+    overwrites_wait: bool = False
+    executes_later: bool = False
+    data_wait: DataWait = "access"
+    split: int = 0
+    misaligned: int = 0
+    operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
 
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of ``models/*.yaml``.
+    """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
-    Attributes:
-        instructions: the instruction set; None: all instructions take a cycle.
-        cycles: class to cycles, where it is not 1.
-        taken: class of branches to extra cycles when one is taken.
-        pipelined_accesses: a load or store directly after a load takes a cycle less.
-        dual_issue: two neighbours of different units issue together.
+    ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
+    instructions that it takes in a cycle; others take any number.
     """
 
     source: str
-    assumes: str
+    assumes: str = ""
     error: float | None = None
     instructions: str | None = None
     cycles: dict[str, Cycles] = {}
+    latency: dict[str, Cycles] = {}
+    early: dict[str, Cycles] = {}
+    late: dict[str, Cycles] = {}
     taken: dict[str, Cycles] = {}
+    mispredicted: dict[str, Cycles] = {}
+    alone: tuple[str, ...] = ()
+    decoded: tuple[str, ...] = ()
+    width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
+    slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
+    fetch: Fetch | None = None
+    predicts: Literal["", "backward"] = ""
     pipelined_accesses: bool = False
-    dual_issue: bool = False
+    overwrites_wait: bool = False
+    executes_later: bool = False
+    data_wait: DataWait = "access"
+    split: Cycles = 0
+    misaligned: Cycles = 0
+    operands: dict[str, OperandCycles] = {}
+
+    @property
+    def by_class(self) -> Mapping[str, Iterable[str]]:
+        """The keys that name classes of instructions."""
+        names = (
+            "cycles",
+            "latency",
+            "early",
+            "late",
+            "taken",
+            "mispredicted",
+            "alone",
+            "decoded",
+            "operands",
+        )
+        return {name: getattr(self, name) for name in names}
 
 
 def model_names() -> list[str]:
     """Names of the timing models that come with covp."""
-    return sorted(path.stem for path in (_FOLDER / "models").glob("*.yaml"))
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 @functools.cache
@@ -119,7 +213,7 @@ def load_timing(name: str) -> TimingModel:
     """
     if name.endswith((".yaml", ".yml")):
         return read_model(Path(name))
-    path = _FOLDER / "models" / f"{name}.yaml"
+    path = _FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
     return read_model(path)
@@ -132,66 +226,66 @@ def core_timing(core: Core) -> TimingModel:
 
 def read_model(path: Path) -> TimingModel:
     """Read and check the file of a timing model. Raises PlatformError."""
-    model = _read(path, _Model)
-    classes = _instruction_classes(path, model.instructions)
-    names = [one.name for one in classes]
-    for key, costs in (("cycles", model.cycles), ("taken", model.taken)):
-        for name in costs.keys() - set(names):
-            raise PlatformError(
-                f"{path}: {key}.{name}: no such class of instructions: {near_misses(name, names)}"
-            )
-    rules = tuple(_rule(model, one, pattern) for one in classes for pattern in one.patterns)
-    return TimingModel(path.stem, model.source, model.assumes, model.error, rules)
-
-
-def _instruction_classes(path: Path, instructions: str | None) -> tuple[_Class, ...]:
-    if instructions is None:
-        return ()
-    there = _FOLDER / "instructions" / f"{instructions}.yaml"
-    if not there.is_file():
-        known = [file.stem for file in there.parent.glob("*.yaml")]
-        raise PlatformError(
-            f"{path}: instructions: {instructions!r} is unknown: {near_misses(instructions, known)}"
-        )
-    return _classes(there)
-
-
-@functools.cache
-def _classes(path: Path) -> tuple[_Class, ...]:
-    return _read(path, tuple[_Class, ...])
-
-
-def _read(path: Path, kind: type[_Kind]) -> _Kind:
+    model = read_yaml(path, _Model)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
-        return msgspec.convert(content, kind)
-    except FileNotFoundError:
-        raise PlatformError(f"{path}: no such timing model file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlatformError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise PlatformError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    except msgspec.ValidationError as error:
+        known = load_instructions(model.instructions) if model.instructions else NO_INSTRUCTIONS
+    except PlatformError as error:
         raise PlatformError(f"{path}: {error}") from None
-
-
-def _rule(model: _Model, one: _Class, pattern: str) -> Rule:
-    text = pattern.replace(" ", "")
-    listed = _REGISTER if _REGISTER in text else _NUMBER
-    return Rule(
-        bytes=len(text) // 8,
-        mask=_bits(text, "01"),
-        match=_bits(text, "1"),
-        cycles=model.cycles.get(one.name, 1),
-        list=_bits(text, listed),
-        counted=_NUMBER in text,
-        taken=model.taken.get(one.name, 0),
-        loads=model.pipelined_accesses and one.access == "load",
-        accesses=model.pipelined_accesses and one.access != "",
-        unit=_UNITS[one.unit] if model.dual_issue else 0,
+    _check_names(path, model, known)
+    numbers = {unit: number for number, unit in enumerate(known.units, start=1)}
+    rules = tuple(
+        _rule(model, one, pattern, numbers.get(one.unit, 0))
+        for one in known.classes
+        for pattern in one.patterns
+    )
+    slots = tuple(model.slots.get(unit, model.width) for unit in ("", *known.units))
+    return TimingModel(
+        path.stem,
+        model.source,
+        model.assumes,
+        model.error,
+        known,
+        rules,
+        model.width,
+        slots,
+        model.fetch,
+        model.predicts,
+        model.pipelined_accesses,
+        model.overwrites_wait,
+        model.executes_later,
+        model.data_wait,
+        model.split,
+        model.misaligned,
+        model.operands,
     )
 
 
-def _bits(pattern: str, digits: str) -> int:
-    """The bits of a pattern that are one of the digits."""
-    return int("".join("1" if digit in digits else "0" for digit in pattern), 2)
+def _check_names(path: Path, model: _Model, known: InstructionSet) -> None:
+    for key, names in model.by_class.items():
+        for name in names:
+            if name not in known.class_names:
+                raise PlatformError(
+                    f"{path}: {key}.{name}: no such class of instructions: "
+                    f"{near_misses(name, known.class_names)}"
+                )
+    for unit in model.slots:
+        if unit not in known.units:
+            raise PlatformError(
+                f"{path}: slots.{unit}: no such unit: {near_misses(unit, known.units)}"
+            )
+
+
+def _rule(model: _Model, one: InstructionClass, pattern: str, unit: int) -> Rule:
+    return Rule(
+        kind=one,
+        pattern=Pattern.of(pattern),
+        cycles=model.cycles.get(one.name, 1),
+        latency=model.latency.get(one.name, 0),
+        early=model.early.get(one.name, 0),
+        late=model.late.get(one.name, 0),
+        taken=model.taken.get(one.name, 0),
+        mispredicted=model.mispredicted.get(one.name, 0),
+        alone=one.name in model.alone,
+        decoded=one.name in model.decoded,
+        unit=unit,
+    )

@@ -6,12 +6,18 @@ instruction set, without running it again.
 
 from __future__ import annotations
 
+import ctypes
+import operator
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from covp.timing.model import Rule, TimingModel
+from covp.timing.model import TimingModel
+from covp.timing.native import CAUSES, BlockTime, CodeItem, Pipeline, Spent, WaitStates
 
-_ONE_CYCLE = Rule(0, 0, 0)
+Cycles = tuple[int, ...]
+"""Cycles by cause, in the order of `covp.timing.native.CAUSES`."""
+NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
 @dataclass(frozen=True)
@@ -29,36 +35,122 @@ class Instruction:
     cycles: int | None = None
 
 
+def pack(code: Sequence[Instruction]) -> bytes:
+    """Instructions as `BlockRuns.packed` has them."""
+    items = (CodeItem(i.bits, i.bytes, i.cycles is not None, i.cycles or 0) for i in code)
+    return b"".join(bytes(item) for item in items)
+
+
+@dataclass(frozen=True)
+class RunCycles:
+    """The cycles of a run of a block of code, by cause.
+
+    Attributes:
+        own: of the run.
+        taken, untaken: added when the branch at its end is taken, or not.
+    """
+
+    own: Cycles
+    taken: Cycles
+    untaken: Cycles
+
+    @classmethod
+    def of(cls, time: BlockTime) -> tuple[RunCycles, RunCycles]:
+        """What the native side found for the two ways to enter a block."""
+        return tuple(  # type: ignore[return-value]
+            cls(_cycles(one.own), _cycles(one.taken), _cycles(one.untaken)) for one in time.entry
+        )
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How often a block of code ran.
+
+    Attributes:
+        count: to its end.
+        taken: ... and the core then went to another address than the one past its end.
+        ended: ... and nothing followed.
+    """
+
+    count: int
+    taken: int = 0
+    ended: int = 0
+
+    def __sub__(self, other: Runs) -> Runs:
+        return Runs(self.count - other.count, self.taken - other.taken, self.ended - other.ended)
+
+    def spent(self, cycles: RunCycles) -> Cycles:
+        """The cycles of all runs by cause, where one takes so many."""
+        untaken = self.count - self.taken - self.ended
+        return tuple(
+            self.count * own + self.taken * taken + untaken * other
+            for own, taken, other in zip(cycles.own, cycles.taken, cycles.untaken, strict=True)
+        )
+
+
+def _cycles(spent: Spent) -> Cycles:
+    return tuple(spent.by)
+
+
 @dataclass(frozen=True)
 class BlockRuns:
     """A block of straight-line code that ran.
 
     Attributes:
         address, size: of its code, in bytes.
-        code: its instructions.
-        count: how often it ran to its end.
-        taken: how often the core went to another address than the one past its end.
-        cycles: of one run by the device's timing model, without a taken branch.
-        taken_cycles: by the same model, added each time that the branch at its end is taken.
+        packed: its instructions, see `code`.
+        fallen, jumped: how often it followed the code before it, and how often it was jumped to.
+        before: position in `Trace.blocks` of the code that it follows; None where not known.
+        backward: it ends with a branch to a lower address.
+        cycles: of a run of each kind by the device's timing model.
     """
 
     address: int
     size: int
-    code: tuple[Instruction, ...]
-    count: int
-    taken: int
-    cycles: int
-    taken_cycles: int
+    packed: bytes
+    fallen: Runs
+    jumped: Runs
+    before: int | None
+    backward: bool
+    cycles: tuple[RunCycles, RunCycles]
+
+    @property
+    def count(self) -> int:
+        """How often it ran to its end."""
+        return self.fallen.count + self.jumped.count
+
+    @property
+    def taken(self) -> int:
+        """How often the core went from it to another address than the one past its end."""
+        return self.fallen.taken + self.jumped.taken
+
+    @property
+    def items(self) -> ctypes.Array[CodeItem]:
+        """Its instructions, for the native side."""
+        return (CodeItem * self.instructions).from_buffer_copy(self.packed)
+
+    @property
+    def code(self) -> tuple[Instruction, ...]:
+        """Its instructions."""
+        return tuple(
+            Instruction(item.bits, item.bytes, item.cycles if item.is_custom else None)
+            for item in self.items
+        )
 
     @property
     def instructions(self) -> int:
         """Instructions of one run."""
-        return len(self.code)
+        return len(self.packed) // 8
 
     @property
     def total_cycles(self) -> int:
         """Cycles of all runs by the device's timing model."""
-        return self.count * self.cycles + self.taken * self.taken_cycles
+        return sum(self.spent(self.cycles))
+
+    def spent(self, cycles: tuple[RunCycles, RunCycles]) -> Cycles:
+        """The cycles of all runs by cause, where one of each kind takes so many."""
+        fallen, jumped = self.fallen.spent(cycles[0]), self.jumped.spent(cycles[1])
+        return tuple(map(operator.add, fallen, jumped))
 
 
 @dataclass(frozen=True)
@@ -79,6 +171,22 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class OperandRuns:
+    """How often a class of instructions had operands of certain sizes.
+
+    Attributes:
+        kind: name of the class.
+        first, second: bits of the magnitudes of the operands; of a shift 0 and its places.
+        count: how often.
+    """
+
+    kind: str
+    first: int
+    second: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Trace:
     """The execution of programs by a core, as counts of its blocks of code.
 
@@ -86,12 +194,18 @@ class Trace:
         blocks: every block, those that never ran to their end included.
         edges: between them; those of returns and jumps to registers only while the device traced
             edges.
+        operands: executions by the sizes of their operands.
+        misaligned: accesses that crossed a word, where the core allows them.
+        extra: cycles by cause that the operands and such accesses took.
         waited: cycles in which the core waited for peripherals or slept.
         exceptions: cycles of exception entries and returns.
     """
 
     blocks: tuple[BlockRuns, ...]
     edges: tuple[Edge, ...] = ()
+    operands: tuple[OperandRuns, ...] = ()
+    misaligned: int = 0
+    extra: Cycles = NO_CYCLES
     waited: int = 0
     exceptions: int = 0
 
@@ -103,14 +217,28 @@ class Trace:
     @property
     def cycles(self) -> int:
         """Cycles by the device's own timing model."""
-        spent = sum(block.total_cycles for block in self.blocks)
-        return spent + self.waited + self.exceptions
+        return sum(self.causes.values())
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Cycles by what they passed with, by the device's own timing model; all of `cycles`.
+
+        The keys are `covp.timing.native.CAUSES`, "waited" and "exceptions".
+        """
+        found: Counter[str] = Counter()
+        for block in self.blocks:
+            found.update(dict(zip(CAUSES, block.spent(block.cycles), strict=True)))
+        found.update(dict(zip(CAUSES, self.extra, strict=True)))
+        return {**found, "waited": self.waited, "exceptions": self.exceptions}
 
     def since(self, earlier: Trace) -> Trace:
         """The part that was executed after an earlier trace of the same device."""
         return Trace(
             tuple(map(_block_since, self.blocks, _padded(earlier.blocks, len(self.blocks)))),
             _edges_since(self.edges, earlier.edges),
+            _operands_since(self.operands, earlier.operands),
+            self.misaligned - earlier.misaligned,
+            tuple(now - then for now, then in zip(self.extra, earlier.extra, strict=True)),
             self.waited - earlier.waited,
             self.exceptions - earlier.exceptions,
         )
@@ -123,7 +251,7 @@ def _padded(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | No
 def _block_since(now: BlockRuns, earlier: BlockRuns | None) -> BlockRuns:
     if earlier is None:
         return now
-    return replace(now, count=now.count - earlier.count, taken=now.taken - earlier.taken)
+    return replace(now, fallen=now.fallen - earlier.fallen, jumped=now.jumped - earlier.jumped)
 
 
 def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, ...]:
@@ -134,60 +262,44 @@ def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, 
     return tuple(edge for edge in later if edge.count)
 
 
-def cost(trace: Trace, model: TimingModel) -> int:
+def _operands_since(
+    now: Sequence[OperandRuns], earlier: Sequence[OperandRuns]
+) -> tuple[OperandRuns, ...]:
+    known = {(one.kind, one.first, one.second): one.count for one in earlier}
+    later = (
+        replace(one, count=one.count - known.get((one.kind, one.first, one.second), 0))
+        for one in now
+    )
+    return tuple(one for one in later if one.count)
+
+
+def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
     """The cycles of a trace by a timing model.
 
-    Waiting and exceptions take the cycles that they took in the run.
+    Waiting and exceptions take the cycles that they took in the run. Operands count as far as they
+    were recorded: where the device's model asks for them, or while it traced edges.
+
+    Args:
+        trace: of a core with the model's instruction set.
+        model: any.
+        waits: wait states of the memory.
     """
-    timer = _Timer(model)
+    pipeline = Pipeline(model, waits)
     spent = 0
     for block in trace.blocks:
         if block.count or block.taken:
-            cycles, taken = timer.block(block.code)
-            spent += block.count * cycles + block.taken * taken
+            spent += sum(block.spent(_block_cycles(trace, block, pipeline)))
+    spent += sum(
+        one.count * pipeline.operand_cycles(one.kind, one.first, one.second)
+        for one in trace.operands
+    )
+    spent += trace.misaligned * (model.misaligned + pipeline.data_waits)
     return spent + trace.waited + trace.exceptions
 
 
-@dataclass
-class _Timer:
-    """The rules of a model, applied to straight-line code; keeps what it found."""
-
-    model: TimingModel
-    _found: dict[tuple[int, int], Rule] = field(default_factory=dict)
-
-    def block(self, code: Sequence[Instruction]) -> tuple[int, int]:
-        """Cycles of the code, and those that a taken branch at its end adds."""
-        total, taken = 0, 0
-        loaded, free_unit = False, 0
-        for instruction in code:
-            if instruction.cycles is not None:
-                total += instruction.cycles
-                loaded, free_unit, taken = False, 0, 0
-                continue
-            rule = self._rule(instruction)
-            cycles = rule.cycles + _listed(rule, instruction.bits)
-            together = free_unit and rule.unit and rule.unit != free_unit
-            shorter = cycles > 0 and bool(together or (loaded and rule.accesses))
-            total += cycles - shorter
-            taken = rule.taken
-            # Two instructions issue together, not three: the second of a pair helps no other.
-            second = shorter and rule.unit
-            loaded = rule.loads and not second
-            free_unit = 0 if second else rule.unit
-        return total, taken
-
-    def _rule(self, instruction: Instruction) -> Rule:
-        key = (instruction.bytes, instruction.bits)
-        if key not in self._found:
-            self._found[key] = _first_rule(self.model.rules, *key)
-        return self._found[key]
-
-
-def _first_rule(rules: Sequence[Rule], size: int, bits: int) -> Rule:
-    matching = (rule for rule in rules if rule.bytes == size and bits & rule.mask == rule.match)
-    return next(matching, _ONE_CYCLE)
-
-
-def _listed(rule: Rule, bits: int) -> int:
-    listed = bits & rule.list
-    return listed if rule.counted else listed.bit_count()
+def _block_cycles(
+    trace: Trace, block: BlockRuns, pipeline: Pipeline
+) -> tuple[RunCycles, RunCycles]:
+    before = None if block.before is None else trace.blocks[block.before]
+    earlier = None if before is None else (before.items, before.address)
+    return RunCycles.of(pipeline.time(block.items, block.address, earlier, block.backward))

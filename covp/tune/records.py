@@ -7,6 +7,8 @@ continues where it stopped. Files can be shared; `covp.tune.shipped` has those t
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
@@ -17,9 +19,7 @@ import msgspec
 import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.cache import cache_dir
 from covp.codegen.layer import KernelRequest, schedules
-from covp.codegen.schedule import Schedule
 from covp.cores import CORES, Core
-from covp.errors import CovpError
 from covp.graph.graph import Op
 from covp.tune.compilers import by_distance
 from covp.tune.keys import layer_key, structure_key
@@ -64,6 +64,9 @@ class Records:
         self._unread += [(path, read_trials) for path in paths]
         # by core, device and layer_key or structure_key
         self._groups: dict[tuple[str, str, str], _Group] = {}
+        # what may have been changed by hand: the file of a layer, core and compiler
+        self._own: dict[tuple[str, str, str], Path] = {}
+        self._misfits: set[Trial] = set()
 
     @staticmethod
     def available() -> Records:
@@ -80,6 +83,8 @@ class Records:
         for path, read in wanted:
             for trial in read(path):
                 self.add(trial)
+                if read is read_trials:
+                    self._own[trial.layer, trial.core, trial.compiler] = path
 
     def add(self, trial: Trial) -> None:
         """Keep a trial; a later one of the same schedule replaces it."""
@@ -163,23 +168,32 @@ class Records:
         """
         for trials in self.groups(op, core, compiler, device):
             best = best_of(trials, objective, max_scratch=max_scratch, flash_trade=flash_trade)
+            if best is not None and self._file(best) is not None:
+                fitting = self.fitting(trials, op, core)
+                best = best_of(fitting, objective, max_scratch=max_scratch, flash_trade=flash_trade)
             if best is not None:
                 return best
         return None
 
-    def schedule(
-        self,
-        op: Op,
-        core: Core,
-        compiler: str,
-        objective: Objective = "speed",
-        device: str = "virtual",
-        max_scratch: int | None = None,
-        flash_trade: int | None = FLASH_TRADE,
-    ) -> Schedule | None:
-        """The schedule of the trial that `find` finds, None where it finds none."""
-        trial = self.find(op, core, compiler, objective, device, max_scratch, flash_trade)
-        return None if trial is None else Schedule.parse(trial.schedule)
+    def fitting(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
+        """The trials whose schedule an operator's layer can take on a core.
+
+        One line on standard error says how many of a file cannot be of that layer, once.
+        """
+        valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+        valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+        trials, own = list(trials), core.name  # those of a like core may not fit, and rightly so
+        misfits = {t for t in trials if t.schedule not in valid and t.core == own}
+        wrong = misfits - self._misfits
+        self._misfits |= misfits
+        for path, count in Counter(map(self._file, wrong)).items():
+            text = f"{count} schedules are" if count > 1 else "one schedule is"
+            _say(f"{path}: {text} not for the layer {op.name} and skipped; remove such lines")
+        return [trial for trial in trials if trial.schedule in valid]
+
+    def _file(self, trial: Trial) -> Path | None:
+        """The file of `covp tune` that a trial may come from."""
+        return self._own.get((trial.layer, trial.core, trial.compiler))
 
 
 def _places(core: Core, device: str) -> list[tuple[str, str]]:
@@ -208,12 +222,16 @@ def trial_file(core: Core, compiler: str) -> Path:
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """The trials of a file; a last line that was cut off is left out.
+    """The trials of a file.
 
-    Raises:
-        CovpError: another line is damaged; the text names it.
+    A line that is none is skipped, and one line on standard error says how many were; a last line
+    that was cut off is what an interrupted search leaves. So is a file that cannot be read.
     """
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        _say(f"{path} cannot be read: {error.strerror}; its trials are missing")
+        return []
     try:
         return _decoder.decode_lines(content)
     except msgspec.DecodeError:
@@ -222,15 +240,20 @@ def read_trials(path: Path) -> list[Trial]:
 
 def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
     """The trials of a file with a line that is damaged or cut off."""
-    trials = []
+    trials, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
             trials.append(_decoder.decode(line))
-        except msgspec.DecodeError as error:
-            if number == len(lines):
-                break
-            raise CovpError(f"{path}:{number}: not a trial ({error}); remove the line") from None
+        except msgspec.DecodeError:
+            damaged.append(number)
+    if damaged not in ([], [len(lines)]):
+        count = f"{len(damaged)} of {len(lines)} lines are" if len(damaged) > 1 else "one line is"
+        _say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
     return trials
+
+
+def _say(text: str) -> None:
+    print(f"covp: {text}", file=sys.stderr)
 
 
 def append_trials(path: Path, trials: Iterable[Trial]) -> None:

@@ -32,6 +32,7 @@ from covp.tune.records import (
     trial_file,
 )
 from covp.tune.search import Search, Strategy, make_search
+from covp.tune.taken_over import taken_over
 
 Report = Callable[["Progress"], None]
 _OWN_PROCESS = ("virtual", "host")
@@ -230,7 +231,8 @@ class _Tuner:
     def _known(self, op: Op) -> dict[str, Trial]:
         core, kind = self.platform.core.name, self.options.device_kind
         trials = self.records.trials(layer_key(op), core, self.compiler, kind)
-        return {trial.schedule: trial for trial in trials}
+        fitting = self.records.fitting(trials, op, self.platform.core)
+        return {trial.schedule: trial for trial in fitting}
 
     def _planned(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
         new = sum(str(point) not in known for point in points)
@@ -246,7 +248,7 @@ class _Tuner:
         return LayerResult(
             op,
             known.get(str(points[0])),
-            self._best(op),
+            self._best(known),
             tuple(known.values()),
             len(points),
             self.options.max_scratch,
@@ -256,7 +258,19 @@ class _Tuner:
     def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
         running: dict[Future[Trial | None], Schedule] = {}
         started = tried = 0
-        first = self._taken_over(op)
+        wanted = self.options
+        # before all others, the default second, to compare with
+        first = taken_over(
+            self.records,
+            op,
+            self.platform.core,
+            self.compiler,
+            wanted.objective,
+            wanted.cost,
+            wanted.device_kind,
+            wanted.max_scratch,
+            wanted.flash_trade,
+        )
         while True:
             while started < planned and len(running) < self.jobs and not self._late():
                 proposed, first = first[:1] or search.propose(1), first[1:]
@@ -275,43 +289,12 @@ class _Tuner:
                     self.records.add(trial)
                     append_trials(self.file, [trial])
                 search.learn(schedule, self._score(trial))
-                self.report(Progress(op.name, tried, planned, self.total, self._best(op)))
+                self.report(Progress(op.name, tried, planned, self.total, self._best(known)))
 
-    def _taken_over(self, op: Op) -> list[Schedule]:
-        """What builds take from other compilers, cores and weights: measured before all others.
-
-        The default comes second, to compare with. Without such trials the list is empty.
-        """
-        core, wanted = self.platform.core, self.options
-        points = self._points(op)
-        for trials in self.records.groups(op, core, self.compiler, wanted.device_kind):
-            objectives = dict.fromkeys([wanted.objective, *get_args(Objective)])
-            best = [
-                best_of(trials, each, wanted.cost, wanted.max_scratch, wanted.flash_trade)
-                for each in objectives
-            ]
-            found = dict.fromkeys(Schedule.parse(t.schedule) for t in best if t is not None)
-            fitting = [schedule for schedule in found if schedule in points]
-            if fitting and not self._is_own(trials[0], op):
-                return list(dict.fromkeys([fitting[0], points[0], *fitting[1:]]))
-        return []
-
-    def _is_own(self, trial: Trial, op: Op) -> bool:
-        """Whether a trial is of this layer, core, compiler and kind of device."""
-        own = layer_key(op), self.platform.core.name, self.compiler, self.options.device_kind
-        return (trial.layer, trial.core, trial.compiler, trial.device) == own
-
-    def _best(self, op: Op) -> Trial | None:
+    def _best(self, known: dict[str, Trial]) -> Trial | None:
         wanted = self.options
-        return self.records.best(
-            layer_key(op),
-            self.platform.core.name,
-            self.compiler,
-            wanted.objective,
-            wanted.cost,
-            wanted.device_kind,
-            wanted.max_scratch,
-            wanted.flash_trade,
+        return best_of(
+            known.values(), wanted.objective, wanted.cost, wanted.max_scratch, wanted.flash_trade
         )
 
     def _late(self) -> bool:

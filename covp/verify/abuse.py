@@ -13,6 +13,7 @@ from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
 from covp.plugins import describe
 from covp.testing import Case
+from covp.verify.bench import Conditions
 from covp.verify.driver_bench import DriverBench
 
 _START, _STATUS, _INTERRUPT = 0x00, 0x04, 0x08
@@ -33,7 +34,7 @@ def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
     unit = bench.unit
     assert isinstance(unit, JobUnit)
     bench.begin()
-    bench.run(case.graph(), case.inputs(), case.gap)
+    bench.run(case.graph(), case.inputs(), Conditions(case.gap))
     tried = 0
     for use, wrong in _wrong_uses(bench, unit, dict(unit.values)):
         tried += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,23 +21,24 @@ _MOST_ELEMENTS = 120_000
 hundreds."""
 _STORED = st.one_of(quantizations.zero_points("int8"), st.sampled_from([-128, 127, 0]))
 _SMALL = st.integers(1, 4)
+_ROUND = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
+"""Extents of which rows, images and tiles have a round number of bytes."""
 
 
-def marks(backend: AcceleratorBackend) -> list[int]:
+def marks(backend: AcceleratorBackend, limits: Sequence[int]) -> list[int]:
     """Extents at which a unit's counters, registers and memories may end.
 
-    Powers of two, the unit's parameters and the limits of its declared numbers, each with its
-    neighbours.
+    Powers of two, the unit's parameters and its limits, each with its neighbours.
+
+    Args:
+        backend: of the unit.
+        limits: that it states, see `covp.verify.stated_limits`.
     """
     given = [2**n for n in range(2, 17)]
     given += [v for v in backend.values.values() if type(v) is int and 2 <= v <= 1 << 16]
-    job = getattr(backend, "job", None)
-    for number in getattr(job, "numbers", ()):
-        if not number.real and 2 <= number.maximum <= 1 << 16:
-            given.append(int(number.maximum))
+    given += [n for n in limits if n <= 1 << 16]
     beside = {n + d for n in given for d in (-1, 0, 1)} | {2 * n + d for n in given for d in (0, 1)}
-    sizes = [int(n.maximum) for n in getattr(job, "numbers", ()) if not n.real]
-    most = min(1 << 16, max((n for n in sizes if n > 64), default=1 << 16) + 1)
+    most = min(1 << 16, max((n for n in limits if n > 64), default=1 << 16) + 1)
     return sorted(n for n in beside if 2 <= n <= most)
 
 
@@ -62,8 +63,10 @@ def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
     if kind == "FULLY_CONNECTED":
         usual = {"size": one, "kernel": one}
         shapes: list[dict[str, Any]] = [
+            usual | {"channels": st.tuples(_extents(points, 60_000), st.integers(1, 2))},
             usual | {"channels": st.tuples(deep, _SMALL)},
             usual | {"channels": st.tuples(_SMALL, deep)},
+            usual | {"channels": st.tuples(_ROUND, _ROUND), "batch": st.sampled_from([1, 2, 4])},
             usual | {"channels": st.tuples(_extents(points, 600), _extents(points, 600))},
             usual | {"channels": st.tuples(middle, middle)},
             usual | {"channels": narrow, "batch": _extents(points, 300)},
@@ -86,6 +89,20 @@ def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
             usual["channels"] = st.sampled_from([(4, 4), (8, 8), (1, 1), (3, 3), (2, 4)])
         shapes = [
             usual | {"size": pair},
+            usual
+            | {
+                "size": st.tuples(_ROUND, _ROUND),
+                "channels": st.tuples(_ROUND, _ROUND)
+                if not equal
+                else _ROUND.map(lambda n: (n, n)),
+                "same": True,
+            },
+            usual
+            | {
+                "size": st.tuples(st.integers(1, 12), st.integers(1, 12)),
+                "kernel": st.tuples(st.integers(1, 7), st.integers(1, 7)),
+                "padding": layers.paddings(4),
+            },
             usual | {"size": st.tuples(_extents(points, 300), _extents(points, 300))},
             usual | {"channels": channels(_extents(points, 2048))},
             usual | {"channels": channels(deep), "kernel": one},
@@ -253,7 +270,12 @@ _BORDERS: dict[str, Callable[[str, list[int]], S[Any]]] = {
 }
 
 
-def borders(kind: str, backend: AcceleratorBackend) -> S[Any] | None:
-    """Layers of a kind at the borders of an accelerator, or None where nothing draws them."""
+def borders(kind: str, backend: AcceleratorBackend, limits: Sequence[int]) -> S[Any] | None:
+    """Layers of a kind at the borders of an accelerator, or None where nothing draws them.
+
+    Args:
+        kind: of the operators.
+        backend, limits: see `marks`.
+    """
     strategy = _BORDERS.get(kind)
-    return None if strategy is None else strategy(kind, marks(backend))
+    return None if strategy is None else strategy(kind, marks(backend, limits))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from covp.graph.equality import differences
 from covp.graph.reference import run_reference
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.platform_file import Platform, load_platform
-from covp.testing import Case
-from covp.verify.bench import Bench, Outcome
+from covp.testing import Case, Layer
+from covp.verify.bench import Bench, Conditions, Outcome
 from covp.verify.driver_bench import DriverBench
 from covp.verify.program_bench import ProgramBench
 
@@ -28,7 +29,8 @@ def check(
     case: Case,
     platform: str = "riscv32",
     toolchain: str = "zig",
-    before: Case | None = None,
+    before: Case | Sequence[Case] | None = None,
+    cycles: int | None = None,
 ) -> None:
     """Run one layer on an accelerator: what the tests that `covp.verify.verify` prints do.
 
@@ -37,7 +39,8 @@ def check(
         case: the layer with its inputs, e.g. a `covp.testing.ConvCase`.
         platform: a name or the path of a YAML file.
         toolchain: "zig" or "gcc".
-        before: a layer that runs before it on the same device.
+        before: a layer that runs before it on the same device, or several in their order.
+        cycles: that each job of a unit on the bus takes, in place of its model's time.
 
     Raises:
         UsageError: the accelerator does not accept the layer.
@@ -48,18 +51,26 @@ def check(
     demand("spec", spec, str, "an accelerator's name")
     if not (hasattr(case, "graph") and hasattr(case, "inputs")):
         raise UsageError(f"case must be a covp.testing.Case, not {shown(case)}")
+    earlier = () if before is None else before if isinstance(before, Sequence) else (before,)
     with open_bench(find_backend(spec), platform, toolchain) as bench:
-        if run_case(bench, case, before).outputs is None:
+        if cycles is not None:
+            bench.begin()
+            for skips in (True, False):
+                outcome = run_once(bench, case, Conditions(case.gap, cycles=cycles, skips=skips))
+        else:
+            outcome = run_case(bench, case, earlier)
+        if outcome.outputs is None:
             raise UsageError(f"accelerator {spec} does not accept this layer: {case!r}")
 
 
-def run_case(bench: Bench, case: Case, before: Case | None = None) -> Outcome:
-    """Run one layer on a fresh device and compare; then again, at another place and pace.
+def run_case(bench: Bench, case: Case, before: Sequence[Case] = (), fresh: bool = True) -> Outcome:
+    """Run one layer and compare; then again, with other values, at another place and pace.
 
     Args:
         bench: with the accelerator.
         case: the layer with its inputs.
-        before: a layer that runs before it on the same device.
+        before: layers that run before it on the same device.
+        fresh: begin with a device that has run nothing yet, else as it is.
 
     Returns:
         Of the latest run.
@@ -67,27 +78,61 @@ def run_case(bench: Bench, case: Case, before: Case | None = None) -> Outcome:
     Raises:
         WrongResult, CapacityError, CovpError: as `check`.
     """
-    bench.begin()
-    if before is not None:
+    if fresh:
+        bench.begin()
+    for earlier in before:
         try:
-            _run(bench, before, (1.0,))
+            _run_twice(bench, earlier)
         except CovpError:  # its own failure, to be found where it runs alone
             bench.begin()
-    return _run(bench, case, (1.0, 0.1 if case.gap % 2 else 10.0))
+    return _run_twice(bench, case)
 
 
-def _run(bench: Bench, case: Case, paces: Sequence[float]) -> Outcome:
-    """Run one layer on the device as it is, several times."""
+def _run_twice(bench: Bench, case: Case) -> Outcome:
+    """In usual conditions and, with other values, in unusual ones."""
+    first = run_once(bench, case, Conditions(case.gap))
+    if first.outputs is None:
+        return first
+    second = run_once(bench, _sibling(case), _unusual(case))
+    return first if second.outputs is None else second
+
+
+def _sibling(case: Case) -> Case:
+    """The same layer with other values, where they come from a seed."""
+    if isinstance(case, Layer) and is_dataclass(case):
+        return replace(case, seed=case.seed + 1)
+    return case
+
+
+def _unusual(case: Case) -> Conditions:
+    """Conditions that differ with the layer's gap and seed."""
+    gap = case.gap
+    number = gap // 2 + int(getattr(case, "seed", 0))
+    return Conditions(
+        gap=gap,
+        pace=0.1 if gap % 2 else 10.0,
+        last=number if number % 3 else None,
+        apart=number % 3 != 1,
+    )
+
+
+def run_once(bench: Bench, case: Case, conditions: Conditions) -> Outcome:
+    """Run one layer on the device as it is, and compare.
+
+    Args:
+        bench: with the accelerator.
+        case: the layer with its inputs.
+        conditions: places of the buffers and time of the unit.
+
+    Raises:
+        WrongResult, CapacityError, CovpError: as `check`.
+    """
     graph, inputs = case.graph(), case.inputs()
-    wanted = latest = None
-    for pace in paces:
-        outcome = bench.run(graph, inputs, case.gap, pace)
-        if outcome.outputs is None:
-            return latest or outcome
-        latest = outcome
-        wanted = run_reference(graph, inputs) if wanted is None else wanted
-        note = "" if pace == 1.0 else f" (its second run, on a unit that takes {pace:g} x the time)"
-        _demand_right(bench.backend.name, outcome, wanted, note)
+    outcome = bench.run(graph, inputs, conditions)
+    if outcome.outputs is not None:
+        wanted = run_reference(graph, inputs)
+        how = str(conditions)
+        _demand_right(bench.backend.name, outcome, wanted, f" ({how})" if how else "")
     return outcome
 
 

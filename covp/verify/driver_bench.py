@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import CCall, Constant, RegisterImage, Requantize, TensorSlice, Workspace
 from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.offload import accelerator_places, checked_driver, split_graph
-from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import definition
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.hardware.custom_instruction import InstructionUnit
+from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.hardware.peripheral import Peripheral
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -26,7 +27,16 @@ from covp.plugins import describe
 from covp.runtime.linking import ALIGNMENT
 from covp.runtime.resident import Placed
 from covp.runtime.session import Session
-from covp.verify.bench import FLAGS, Outcome, roomy
+from covp.verify.bench import (
+    FAR_NAME,
+    FLAGS,
+    USUAL,
+    Conditions,
+    Outcome,
+    roomy,
+    with_far_memory,
+)
+from covp.verify.bench_device import BenchDevice
 from covp.verify.watch import Watch
 
 _GUARD = 0xA5
@@ -36,10 +46,65 @@ _CALLS = 1024
 """Bytes that the session needs for calls."""
 
 
+@dataclass(eq=False)
+class _Area:
+    """Memory that buffers are placed in.
+
+    Attributes:
+        base: address of its first byte.
+        memory: the device's own bytes.
+        content: that are written to it before a call.
+        used: bytes from its start that buffers take.
+        top: bytes from its start to the buffer at its end, or to its end.
+    """
+
+    base: int
+    memory: NDArray[np.uint8]
+    content: NDArray[np.uint8]
+    used: int = 0
+    top: int = 0
+
+    @classmethod
+    def of(cls, base: int, memory: NDArray[np.uint8]) -> _Area:
+        """Free memory of guard bytes."""
+        return cls(base, memory, np.full(memory.size, _GUARD, np.uint8), top=memory.size)
+
+    def place(self, nbytes: int, align: int, gap: int, at_end: bool) -> int:
+        """The offset of a buffer after guard bytes.
+
+        Args:
+            nbytes: of the buffer.
+            align: of its elements.
+            gap: unused elements before it.
+            at_end: it ends where the memory does, as far as its alignment allows.
+
+        Raises:
+            CapacityError: it does not fit.
+        """
+        if at_end:
+            start = (self.memory.size - nbytes) // align * align
+            end, self.top = self.used, min(self.top, start)
+        else:
+            start = -(-(self.used + 16) // 16) * 16 + gap * align
+            end = self.used = start + nbytes
+        if end + 16 > self.top and not (end <= self.top == self.memory.size):
+            needed = end + self.memory.size - self.top
+            raise CapacityError(
+                f"a layer of {needed} bytes or more does not fit the {self.memory.size} bytes for "
+                "layers",
+                needed,
+                self.memory.size,
+            )
+        return start
+
+
 class DriverBench:
     """Runs lowered layers call by call, without compiling anything but the driver.
 
     Operators that stay on the core are computed by their references.
+
+    Attributes:
+        jobs: of the latest run, of a unit that keeps records.
 
     Raises:
         ToolchainError: the driver does not compile, or warns.
@@ -51,9 +116,8 @@ class DriverBench:
         self.backend = backend
         self.platform = roomy(load_platform(platform))
         ((self.base, irq),) = accelerator_places(self.platform, 1)
-        self.session = Session(self.platform, toolchain=toolchain)
-        assert isinstance(self.session.device, VirtualDevice)
-        self.device = self.session.device
+        self.device = BenchDevice(with_far_memory(self.platform))
+        self.session = Session(self.platform, self.device, toolchain=toolchain)
         try:
             self.unit: Any = new_peripheral(backend)
             if isinstance(self.unit, InstructionUnit):
@@ -62,8 +126,9 @@ class DriverBench:
                 self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)
             self._arena = self._place_arena()
-            self.memory = self.device.bus.view(*self.arena())
-            self._unused: dict[int, int] = {}
+            self._counts: dict[int, int] = {}
+            self.rates = (0.0, 0.0)
+            self.jobs: tuple[JobRecord, ...] = ()
             self.watch: Watch | None = None
             if isinstance(self.unit, Peripheral):
                 self.watch = Watch(self.unit, *self.arena())
@@ -96,6 +161,24 @@ class DriverBench:
         finally:
             filler.free()  # calls need some
 
+    def areas(self) -> list[_Area]:
+        """Free memory for a layer: of the RAM, of flash and far away; the first where none is."""
+        found = [_Area.of(self._arena.address, self.device.bus.view(*self.arena()))]
+        flash = self.platform.flash
+        gap = next((g for g in self.session.image_memory.flash.gaps() if g.end == flash.end), None)
+        if gap is not None:
+            size = min(_ARENA, gap.end - gap.address) & -ALIGNMENT
+            found.append(_Area.of(gap.end - size, self._own_bytes(gap.end - size, size)))
+        else:
+            found.append(found[0])
+        far = [m for m in self.device.memories if m.region.name == FAR_NAME]
+        found += [_Area.of(m.region.start, m.bytes) for m in far] or [found[0]]
+        return found
+
+    def _own_bytes(self, address: int, size: int) -> NDArray[np.uint8]:
+        memory = next(m for m in self.device.memories if m.region.holds(address, size))
+        return memory.slice(address, size)
+
     def begin(self) -> None:
         """A device that has run nothing yet."""
         self.session.restore(self._fresh)
@@ -103,11 +186,14 @@ class DriverBench:
             self.watch.forget()
 
     def run(
-        self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+        self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
         """As `Bench.run`: only the driver is compiled, references compute the rest."""
         if self.watch is not None:
-            self.watch.pace = pace
+            self.watch.pace, self.watch.cycles = conditions.pace, conditions.cycles
+            self.watch.skips = conditions.skips
+        clock = self.device.clock
+        began = clock.now - clock.skipped
         lowered, split = split_graph(run_passes(graph), [self.backend], allow_slower=True)
         values: dict[int, NDArray[Any]] = {
             id(t): value for t, value in zip(graph.inputs, inputs, strict=True)
@@ -124,22 +210,32 @@ class DriverBench:
                 results = definition(op.kind).reference(op, given)
             else:
                 first = () if offloaded else startup_calls(self.backend)
-                memory = _LayerMemory(self, gap, values, self._offset(offloaded, pace))
+                memory = _LayerMemory(self, conditions, values, self._counts.get(offloaded, 1))
                 for step in (*first, *lower_placement(placement)):
                     memory.step(step)
-                self._unused[offloaded] = memory.unused
+                self._counts[offloaded] = memory.count
                 offloaded += 1
                 wrong = wrong or self._watched()
                 results, more, buffers = memory.finish(op.outputs)
                 damage += more
             values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
+        self._rate()
         reasons = tuple(refusal.reason for refusal in split.refusals if refusal.matched)
         outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
-        return Outcome(outputs, damage, buffers, wrong, reasons)
+        spent = clock.now - clock.skipped - began
+        return Outcome(outputs, damage, buffers, wrong, reasons, spent)
 
-    def _offset(self, index: int, pace: float) -> int:
-        """Of a layer in the arena: its start, or so that the last buffer is at its end."""
-        return 0 if pace == 1.0 else self._unused.get(index, 0) & ~15
+    def _rate(self) -> None:
+        """Keep the highest rates of jobs; their models' own time counts."""
+        if not isinstance(self.unit, JobUnit):
+            return
+        self.jobs = tuple(self.unit.jobs)
+        for job in self.jobs:
+            cycles = max(1, job.timing.cycles)
+            moved = job.traffic.nbytes or job.stored
+            rates = (job.macs or 0) / cycles, moved / cycles
+            self.rates = max(self.rates[0], rates[0]), max(self.rates[1], rates[1])
+        self.unit.forget_jobs()
 
     def _watched(self) -> str:
         """A rule that driver or unit have broken so far."""
@@ -180,16 +276,22 @@ class _LayerMemory(ArgumentVisitor[int | float]):
     """The memory of one layer: every buffer between guard bytes."""
 
     def __init__(
-        self, bench: DriverBench, gap: int, values: dict[int, NDArray[Any]], offset: int
+        self,
+        bench: DriverBench,
+        conditions: Conditions,
+        values: dict[int, NDArray[Any]],
+        count: int,
     ) -> None:
         super().__init__(f"accelerator {bench.backend.name}")
-        self.bench, self.gap, self.values = bench, gap, values
-        self.base, self.size = bench.arena()
-        self.content = np.full(self.size, _GUARD, np.uint8)
-        self._used = offset
+        self.bench, self.conditions, self.values = bench, conditions, values
+        self.near, self.flash, self.far = bench.areas()
+        self.areas = {id(area): area for area in (self.near, self.flash, self.far)}.values()
+        self.count = 0
+        last = conditions.last
+        self._last = -1 if last is None else last % max(1, count)
         self._addresses: dict[int, int] = {}
         self._started = self._loaded = False
-        self._written: list[tuple[int, int]] = []
+        self._written: list[tuple[_Area, int, int]] = []
 
     def step(self, step: CCall | Requantize | Any) -> None:
         """Execute one step of the lowered layer."""
@@ -208,17 +310,19 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         self, outputs: Sequence[Tensor]
     ) -> tuple[list[NDArray[Any]], list[int], list[tuple[int, int]]]:
         """The results, the damaged addresses and the buffers of an `Outcome`."""
-        raw = self.bench.memory.copy()
-        expected = self.content.copy()
+        read = self.bench.session.read
         results = []
         for tensor in outputs:
-            start = self._addresses[id(tensor)] - self.base
-            data = raw[start : start + tensor.nbytes]
-            results.append(data.view(tensor.dtype).reshape(tensor.shape).copy())
-        for start, size in self._written:
-            expected[start : start + size] = raw[start : start + size]
-        damage = [self.base + int(i) for i in np.flatnonzero(raw != expected)]
-        return results, damage, [(self.base + start, size) for start, size in self._written]
+            data = np.frombuffer(read(self._addresses[id(tensor)], tensor.nbytes), tensor.dtype)
+            results.append(data.reshape(tensor.shape).copy())
+        for area, start, size in self._written:
+            area.content[start : start + size] = area.memory[start : start + size]
+        damage: list[int] = []
+        for area in self._touched():
+            if not np.array_equal(area.memory, area.content):
+                changed = np.flatnonzero(area.memory != area.content)
+                damage += [area.base + int(i) for i in changed]
+        return results, damage, [(area.base + start, size) for area, start, size in self._written]
 
     def number(self, value: int | float) -> int | float:
         """Itself."""
@@ -228,15 +332,19 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         """The address of its values, or of room for them."""
         value = self.values.get(id(tensor))
         data = None if value is None else np.ascontiguousarray(value, tensor.dtype)
-        return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data)
+        area = self.near
+        if self.conditions.apart:
+            area = self.flash if tensor.constant else (self.near, self.far)[self.count % 2]
+        return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data, area)
 
     def constant(self, constant: Constant) -> int:
         """The address of its values."""
-        return self._place(constant, constant.data.nbytes, 4, constant.data)
+        data = constant.data
+        return self._place(constant, data.nbytes, 4, data, self._constants())
 
     def workspace(self, workspace: Workspace) -> int:
         """The address of room for it."""
-        return self._place(workspace, workspace.nbytes, 16, None)
+        return self._place(workspace, workspace.nbytes, 16, None, self.near)
 
     def slice(self, part: TensorSlice) -> int:
         """The address of its first element."""
@@ -248,45 +356,46 @@ class _LayerMemory(ArgumentVisitor[int | float]):
         """The address of its words."""
         words = [int(self.value(word)) & 0xFFFFFFFF for _, word in image.words]
         data = np.array(words, np.uint32)
-        return self._place(image, data.nbytes, 4, data)
+        return self._place(image, data.nbytes, 4, data, self._constants())
 
-    def _place(self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None) -> int:
-        """Memory after guard bytes, at an alignment of just ``align`` where ``gap`` is odd."""
-        start = -(-(self._used + 16) // 16) * 16 + self.gap * align
-        if start + nbytes > self.size:
-            needed = start + nbytes
-            raise CapacityError(
-                f"a layer of {needed} bytes or more does not fit the {self.size} bytes for layers",
-                needed,
-                self.size,
-            )
-        self._used = start + nbytes
-        self._addresses[id(owner)] = self.base + start
+    def _constants(self) -> _Area:
+        return self.flash if self.conditions.apart else self.near
+
+    def _place(
+        self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None, area: _Area
+    ) -> int:
+        """Memory after guard bytes, at an alignment of just ``align`` where the gap is odd."""
+        at_end = self.count == self._last
+        self.count += 1
+        if area is self.far and nbytes + 512 > area.top - area.used:
+            area = self.near
+        start = area.place(nbytes, align, self.conditions.gap, at_end)
+        self._addresses[id(owner)] = area.base + start
         if data is None:
-            self._written.append((start, nbytes))
+            self._written.append((area, start, nbytes))
         else:
-            self.content[start : start + nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+            area.content[start : start + nbytes] = np.frombuffer(data.tobytes(), np.uint8)
         self._loaded = False
-        return self.base + start
+        return area.base + start
 
-    @property
-    def unused(self) -> int:
-        """Bytes from the end of the last buffer to the end of the memory."""
-        return self.size - self._used
+    def _touched(self) -> list[_Area]:
+        """The memories whose content counts."""
+        return list(self.areas) if self.conditions.apart else [self.near]
 
     def _store(self) -> None:
         """Write all that was placed since to the device, and keep the results there."""
         if self._loaded:
             return
-        memory = self.bench.memory
         kept = self._written if self._started else []
-        present = [memory[start : start + size].copy() for start, size in kept]
-        memory[:] = self.content
-        for (start, size), data in zip(kept, present, strict=True):
-            memory[start : start + size] = data
+        present = [area.memory[start : start + size].copy() for area, start, size in kept]
+        for area in self._touched():
+            area.memory[:] = area.content
+        for (area, start, size), data in zip(kept, present, strict=True):
+            area.memory[start : start + size] = data
         self._started = self._loaded = True
         if self.bench.watch is not None:
-            self.bench.watch.used = self._used
+            ends = self.near.top < self.near.memory.size
+            self.bench.watch.used = self.near.memory.size if ends else self.near.used
 
     def _requantize(self, step: Requantize) -> None:
         """The core's part of the work, computed by the reference."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
+from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
@@ -31,27 +33,34 @@ def spec_of(backend: AcceleratorBackend) -> str:
     return f"{instance}{file}{kind.__qualname__}{parameters}"
 
 
-def printed_test(spec: str, case: Case, platform: str, before: Case | None = None) -> str:
+def printed_test(
+    spec: str,
+    case: Case,
+    platform: str,
+    before: Sequence[Case] = (),
+    cycles: int | None = None,
+) -> str:
     """A pytest file that runs one case.
 
     Args:
         spec: of the accelerator, as `find_backend` accepts it.
         case: its repr is Python text that makes it again.
         platform: a name or the path of a YAML file.
-        before: the case that has to run before it, if any.
+        before: the cases that have to run before it.
+        cycles: of each job, where they matter.
     """
     names = {"covp.verify": {"check"}}
-    cases = [case] if before is None else [before, case]
-    parts = [part for each in cases for part in getattr(each, "__dict__", {}).values()]
-    for value in (*cases, *filter(is_dataclass, parts)):  # all that the cases' texts name
+    for value in _parts([*before, case]):  # all that the cases' texts name
         home = "covp.testing" if isinstance(value, Layer) else type(value).__module__
         names.setdefault(home, set()).add(type(value).__name__)
     imports = "".join(
         f"from {home} import {', '.join(sorted(classes))}\n"
         for home, classes in sorted(names.items())
     )
-    first = "" if before is None else f"    before = {before!r}\n"
-    after = "" if before is None else ", before=before"
+    earlier = "".join(f"        {each!r},\n" for each in before)
+    first = f"    before = [\n{earlier}    ]\n" if before else ""
+    after = ", before=before" if before else ""
+    after += "" if cycles is None else f", cycles={cycles}"
     return (
         f"{imports}\n\n"
         "def test_the_smallest_failing_layer() -> None:\n"
@@ -59,3 +68,13 @@ def printed_test(spec: str, case: Case, platform: str, before: Case | None = Non
         f"{first}"
         f"    check({spec!r}, case, platform={platform!r}{after})\n"
     )
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The dataclass objects in a value, itself included."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _parts(each)
+    elif is_dataclass(value):
+        yield value
+        yield from _parts(list(getattr(value, "__dict__", {}).values()))

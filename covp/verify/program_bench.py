@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
@@ -19,9 +20,12 @@ from covp.graph.graph import Graph
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
-from covp.verify.bench import FLAGS, Outcome
+from covp.verify.bench import FLAGS, USUAL, Conditions, Outcome
+from covp.verify.bench_device import BenchDevice
 from covp.verify.driver_bench import DriverBench
 from covp.verify.instruction_log import InstructionLog
+
+_GUARD, _GUARDS = 0xA5, 256
 
 
 class ProgramBench:
@@ -39,7 +43,9 @@ class ProgramBench:
         self.backend.make_peripheral = lambda: self.log.unit  # type: ignore[method-assign]
         self.platform = load_platform(platform)
         with ExitStack() as stack:
-            self.session = stack.enter_context(Session(self.platform, toolchain=toolchain))
+            self.session = stack.enter_context(
+                Session(self.platform, BenchDevice(self.platform), toolchain=toolchain)
+            )
             self.calls = stack.enter_context(DriverBench(self.backend, self.platform, toolchain))
             self._stack = stack.pop_all()
 
@@ -49,35 +55,58 @@ class ProgramBench:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
+    @property
+    def rates(self) -> tuple[float, float]:
+        """A unit in the core has no jobs."""
+        return 0.0, 0.0
+
     def begin(self) -> None:
         """A device that has run nothing yet."""
         self.calls.begin()
         self.log.clear()
 
     def run(
-        self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+        self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
         """One pass over a graph."""
         _, split = split_graph(run_passes(graph), [self.backend], allow_slower=True)
         own = [placement for placement in split.placements if placement.match is not None]
         if not any(isinstance(lower_placement(each)[0], CoreKernel) for each in own):
             # as the memory planner aligns them
-            outcome = self.calls.run(graph, inputs, 0, pace)
-        elif pace == 1.0:
+            outcome = self.calls.run(graph, inputs, replace(conditions, gap=0))
+        elif conditions == Conditions(conditions.gap):
             self.log.clear()
             outcome = self._program(graph, inputs)
         else:
-            return Outcome(None, [], [])  # a new program finds nothing of an earlier one
+            return Outcome(None, [], [])  # a program has places of its own, and no unit's time
         return replace(outcome, wrong=outcome.wrong or self.log.difference())
 
     def _program(self, graph: Graph, inputs: Sequence[NDArray[Any]]) -> Outcome:
+        """Two inferences of a program between guards; the second one's result counts."""
         program = compile_program(
             graph, self.platform, [self.backend], allow_unused=True, allow_slower=True
         )
         program = replace(program, flags=(*program.flags, *FLAGS))
+        guard = bytes([_GUARD]) * _GUARDS
+        below = self.session.place(guard, what="guards")
         module = self.session.load(program)
+        above = self.session.place(guard, what="guards")
         try:
-            result = module.run(*inputs)
+            first, result = (_several(module.run(*inputs)) for _ in range(2))
+            damage = [
+                placed.address + i
+                for placed in (below, above)
+                for i, byte in enumerate(self.session.read(placed.address, _GUARDS))
+                if byte != _GUARD
+            ]
         finally:
             module.unload()
-        return Outcome(result if isinstance(result, list) else [result], [], [])
+            above.free()
+            below.free()
+        same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, result, strict=True))
+        wrong = "" if same else "the same inference gives another result the second time"
+        return Outcome(result, damage, [], wrong)
+
+
+def _several(result: Any) -> list[NDArray[Any]]:
+    return result if isinstance(result, list) else [result]

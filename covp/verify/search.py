@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
+import copy
 import math
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from covp import zoo
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.arguments import demand, demand_count, demand_seconds
-from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
+from covp.errors import AcceleratorError, CapacityError, CovpError, DeviceFault, UsageError
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
 from covp.plugins import call_hook
-from covp.testing import Case
-from covp.testing.layers import STRATEGIES
+from covp.testing import Case, Layer
 from covp.verify.abuse import abuse
 from covp.verify.bench import Bench
+from covp.verify.bench_device import Undecided
 from covp.verify.borders import borders
+from covp.verify.chain import ChainCase, refitted, with_room
 from covp.verify.check import open_bench, run_case
 from covp.verify.corners import corners
 from covp.verify.driver_bench import DriverBench
 from covp.verify.model_layers import ModelLayer, model_layers
+from covp.verify.pattern_layers import drawn, pattern_layers
 from covp.verify.printed_test import printed_test, spec_of
 from covp.verify.shrink import smaller
+from covp.verify.stated_limits import stated_limits
+from covp.verify.sweep import sweep
+from covp.verify.usual_forms import FORMS, usual_form
+from covp.verify.waiting import waiting
 
-_SHRINKING = 5.0
-"""Seconds that a failing layer may be made smaller."""
+_SHRINKING = (1.0, 4.0)
+"""Seconds that a failing layer may be made smaller: at least, and at most if they are left."""
+_SMALL = (3, 20, 40)
+"""Numbers of the accepted layers of a kind that are kept for other tries."""
+_ROUNDS = (0.15, 0.4, 0.6)
+"""Shares of the time in which small layers are drawn, as long as none is accepted."""
+_SEQUENCE = 40
+"""Layers that run on a device one after another before it is a fresh one again."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,8 @@ class Verdict:
         too_large: layers drawn that did not fit the bench's memory, by operator.
         models: layers of real models that ran on it, by model.
         seconds: of the whole search.
+        rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
+            where they do not say. That silicon could do as much is for its author to judge.
     """
 
     accelerator: str
@@ -65,50 +81,77 @@ class Verdict:
     too_large: dict[str, int] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    rates: tuple[float, float] = (0.0, 0.0)
 
 
 class LayerSearch:
     """Runs layers on a bench until one comes out wrong, then shrinks it.
 
+    Args:
+        bench: with the accelerator.
+        examples: layers of each strategy.
+        seed: the same one draws the same layers.
+        stopwatch: of the whole search, or None for a new one.
+        seconds: of the stopwatch, to which shrinking keeps.
+
     Attributes:
         tried: layers that ran or were rejected before the first failure, by operator.
         accepted: those of them that ran on the accelerator, by operator.
         sample: the latest of those, or None.
+        small: some of the first of those, of all kinds.
         rejected: the reasons for the others, and how often each was given.
         too_large: layers that do not fit the bench, by operator.
+        forms: numbers of the `FORMS` in which a rejected layer is tried again.
+        helpful: how often each led to an accepted one.
         dtypes: of the accepted layers, by operator.
-        stopwatch: started with the search.
+        stopwatch: started with the whole search.
         failing: the smallest failing layer, or None.
-        before: the layer that has to run before it, or None.
+        before: the layers that have to run before it.
         error: its failure.
     """
 
-    def __init__(self, bench: Bench, examples: int, seed: int) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        examples: int,
+        seed: int,
+        stopwatch: Stopwatch | None = None,
+        seconds: float = math.inf,
+    ) -> None:
         self.bench = bench
         self.tried: Counter[str] = Counter()
         self.accepted: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.too_large: Counter[str] = Counter()
         self.sample: Case | None = None
+        self.small: list[Case] = []
+        self.forms = list(range(len(FORMS)))
+        self.helpful: Counter[int] = Counter()
         self.dtypes: defaultdict[str, set[str]] = defaultdict(set)
         self.failing: Case | None = None
-        self.before: Case | None = None
+        self.before: tuple[Case, ...] = ()
         self.error: CovpError | None = None
-        self.stopwatch = _Stopwatch()
+        self.stopwatch = stopwatch or Stopwatch()
+        self._seconds = seconds
         self._seed = seed
         self._until = math.inf
         self._shrink_until = math.inf
         self._examples = examples
 
     def run(
-        self, strategy: st.SearchStrategy[Any], share: float = 1.0, until: float = math.inf
+        self,
+        strategy: st.SearchStrategy[Any],
+        share: float = 1.0,
+        until: float = math.inf,
+        number: int = 0,
     ) -> bool:
-        """Try layers of a strategy; whether all came out right.
+        """Try layers of a strategy, each on a fresh device; whether all came out right.
 
         Args:
             strategy: of cases.
             share: of the number of examples.
             until: no further layer is tried after this time of the search.
+            number: of the run; each draws other layers.
         """
         self._until = until
         before = st.one_of(st.none(), st.none(), strategy)
@@ -121,17 +164,19 @@ class LayerSearch:
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
-        attempts = with_seed(self._seed)(how(given(strategy, before)(self._timed)))
+        attempts = with_seed(self._seed + number)(how(given(strategy, before)(self._timed)))
         try:
             attempts()
         except _Enough:
             return True
         except CovpError:  # Hypothesis runs the smallest one last, so `failing` is that
             return False
+        except Unsatisfiable:  # all that was drawn does not fit together
+            return True
         return True
 
     def run_all(self, cases: Iterable[Case], until: float = math.inf) -> bool:
-        """Try layers one by one; the first that fails is shrunk.
+        """Try layers one after another on one device; the first that fails is shrunk.
 
         Args:
             cases: the layers.
@@ -140,19 +185,38 @@ class LayerSearch:
         Returns:
             Whether none failed.
         """
+        history: list[Case] = []
         for case in cases:
             if self.stopwatch.now() > until:
                 return True
+            if len(history) % _SEQUENCE == 0:
+                history = []
             try:
-                self.attempt(case)
+                if self.attempt(case, fresh=not history):
+                    history.append(case)
             except CovpError:
+                self._isolate(case, history)
                 self._shrink()
                 return False
         return True
 
+    def _isolate(self, case: Case, history: list[Case]) -> None:
+        """Find what has to run before a layer that failed after others: nothing, one, or all."""
+        if _hangs(self.error):  # each try would take that long again
+            return
+        one = [(earlier,) for earlier in reversed(history[-12:])]
+        for before in [(), *one, tuple(history[-3:]), tuple(history)]:
+            if self.stopwatch.now() > self._shrink_until:
+                self.before = tuple(history)
+                return
+            try:
+                self.attempt(case, before)
+            except CovpError:
+                return
+
     def _shrink(self) -> None:
         """Simplify the failing case field by field, as long as it fails."""
-        found = True
+        found = not _hangs(self.error)
         while found:
             assert self.failing is not None
             found = False
@@ -160,7 +224,7 @@ class LayerSearch:
                 if self.stopwatch.now() > self._shrink_until:
                     return
                 try:
-                    self.attempt(case)
+                    self.attempt(case, self.before)
                 except CovpError:
                     found = True
                     break
@@ -171,32 +235,51 @@ class LayerSearch:
         now = self.stopwatch.now()
         if self.error is None and now > self._until:
             raise _Enough
+        earlier = () if before is None else (before,)
         if self.error is not None and now > self._shrink_until:
             # small enough: the smallest so far fails without being run, all others do not
-            if (repr(case), repr(before)) == (repr(self.failing), repr(self.before)):
+            if (repr(case), repr(earlier)) == (repr(self.failing), repr(self.before)):
                 raise self.error
             return
-        self.attempt(case, before)
+        self.attempt(case, earlier)
 
-    def attempt(self, case: Case, before: Case | None = None) -> None:
+    def attempt(self, case: Case, before: tuple[Case, ...] = (), fresh: bool = True) -> bool:
         """Run one layer and count it.
 
         Args:
             case: the layer.
-            before: a layer that runs first on the same device; its outcome does not count.
+            before: layers that run first on the same device; their outcomes do not count.
+            fresh: the device has run nothing else.
+
+        Returns:
+            Whether it ran on the accelerator.
 
         Raises:
             CovpError: the layer fails.
         """
         try:
-            outcome = run_case(self.bench, case, before)
+            outcome = run_case(self.bench, case, before, fresh)
+            for number in self.forms:
+                if outcome.outputs is not None:
+                    break
+                other = usual_form(case, number)
+                if other is not None:
+                    rejected, case = case, other
+                    outcome = run_case(self.bench, case, before, fresh)
+                    self.helpful[number] += outcome.outputs is not None
+                    case = rejected if outcome.outputs is None else case
         except CapacityError:
             if self.error is None:
                 self.too_large[case.kind] += 1
-            return
+            return False
+        except Undecided:
+            self.rejected["the host was too busy to tell"] += 1
+            self.bench.begin()
+            return False
         except CovpError as error:
             if self.error is None:
-                self._shrink_until = self.stopwatch.now() + _SHRINKING
+                now, (least, most) = self.stopwatch.now(), _SHRINKING
+                self._shrink_until = now + min(max(self._seconds - now, least), most)
             self.failing, self.before, self.error = case, before, error
             raise
         if self.error is None:
@@ -205,26 +288,29 @@ class LayerSearch:
                 self.rejected.update(map(_without_value, outcome.reasons[:1]))
             else:
                 self.accepted[case.kind] += 1
+                if self.accepted[case.kind] in _SMALL:
+                    self.small.append(case)
                 self.dtypes[case.kind].add(getattr(case, "dtype", ""))
                 if isinstance(case, ModelLayer):
                     self.sample = self.sample or case  # drawn ones are small
                 else:
                     self.sample = case
+        return outcome.outputs is not None
 
 
-class _Stopwatch:
-    """Seconds of processor time, those of compilers included; half of the clock's where more.
+def _hangs(error: CovpError | None) -> bool:
+    return isinstance(error, DeviceFault) and error.kind == "timeout"
 
-    On a busy machine a search takes longer instead of trying less.
-    """
+
+class Stopwatch:
+    """Seconds by the clock since it was made."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
-        self._used = sum(os.times()[:4])
+        self._began = time.monotonic()
 
     def now(self) -> float:
         """Since it was made."""
-        return max(sum(os.times()[:4]) - self._used, (time.monotonic() - self.began) / 2)
+        return time.monotonic() - self._began
 
 
 class _Enough(BaseException):
@@ -257,7 +343,8 @@ def verify(
         toolchain: "zig" or "gcc".
         progress: called with the operator that is tried next, with each model and "registers".
         models: whose layers are tried as well: paths or names; by default those of the zoo.
-        seconds: after about that time no further layer is tried.
+        seconds: by the clock, after which no further layer is tried. A failure that is found late
+            is shrunk for one second more.
 
     Raises:
         UsageError: there is nothing to draw for the operators of its patterns.
@@ -271,19 +358,28 @@ def verify(
     backend = find_backend(spec) if isinstance(spec, str) else spec
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = _strategies(backend)
+    stopwatch = Stopwatch()
     with open_bench(backend, platform, toolchain) as bench:
-        search = LayerSearch(bench, examples, seed)
-        run = _Run(search, strategies, _zoo() if models is None else models, seconds)
-        abuses, failure, test = 0, None, ""
-        if not run.layers(progress):
-            assert search.failing is not None
-            failure = str(search.error)
-            test = printed_test(named, search.failing, bench.platform.name, search.before)
-        else:
+        search = LayerSearch(bench, examples, seed, stopwatch, seconds)
+        models = _zoo() if models is None else models
+        run = _Run(search, strategies, models, seconds, stopwatch.now())
+        found = run.layers(progress)
+        abuses = 0
+        if found is None:
             sample = _demand_sample(search, strategies)
-            if isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
+            if stopwatch.now() < seconds:
+                found = _sleeping(backend, platform, toolchain, search, progress)
+            if found is None and isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
                 progress("registers")
-                abuses, failure = abuse(bench, sample)
+                abuses, wrong = abuse(bench, sample)
+                found = None if wrong is None else _Failure(wrong)
+    failure, test = None, ""
+    if found is not None:
+        failure = found.text
+        if found.case is not None:
+            test = printed_test(
+                found.spec or named, found.case, bench.platform.name, found.before, found.cycles
+            )
     return Verdict(
         named,
         dict(search.tried),
@@ -294,8 +390,61 @@ def verify(
         dict(search.rejected.most_common()),
         {kind: search.too_large[kind] for kind in search.tried},
         dict(run.ran),
-        time.monotonic() - search.stopwatch.began,
+        stopwatch.now(),
+        bench.rates,
     )
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What was found.
+
+    Attributes:
+        text: of the message.
+        case, before, cycles: see `check`; no case for misuse of registers.
+        spec: of the accelerator, where it is not the one that the user named.
+    """
+
+    text: str
+    case: Case | None = None
+    before: tuple[Case, ...] = ()
+    cycles: int | None = None
+    spec: str = ""
+
+
+def _of_search(search: LayerSearch) -> _Failure:
+    return _Failure(str(search.error), search.failing, search.before)
+
+
+def _waits(bench: Bench, case: Case | None) -> _Failure | None:
+    """A layer with jobs of all times, where a unit on the bus has times."""
+    if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
+        return None
+    wrong = waiting(bench, case)
+    return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
+
+
+def _sleeping(
+    backend: AcceleratorBackend,
+    platform: str | Platform,
+    toolchain: str,
+    search: LayerSearch,
+    progress: Callable[[str], None],
+) -> _Failure | None:
+    """The accelerator with its other way to wait, where it has the parameter for both."""
+    other = {"poll": "sleep", "sleep": "poll"}.get(str(backend.values.get("wait")))
+    slot = search.bench.platform.accelerators
+    if other is None or slot is None or slot.irq is None:
+        return None
+    twin = copy.copy(backend)
+    twin.values = {**backend.values, "wait": other}
+    progress(f"wait={other}")
+    with open_bench(twin, platform, toolchain) as bench:
+        again = LayerSearch(bench, 1, 0, search.stopwatch, 0.0)
+        right = again.run_all(search.small)
+        found = _waits(bench, search.small[0]) if right and search.small else None
+        found = found if right else _of_search(again)
+    return None if found is None else replace(found, spec=spec_of(twin))
 
 
 @dataclass(eq=False)
@@ -306,6 +455,7 @@ class _Run:
         strategies: by operator.
         models: whose layers are tried.
         seconds: that it may take.
+        opening: seconds that a bench needs to be opened; kept for another one at the end.
         ran: layers of models that ran on the accelerator, by model.
     """
 
@@ -313,36 +463,97 @@ class _Run:
     strategies: dict[str, st.SearchStrategy[Any]]
     models: Sequence[str]
     seconds: float
+    opening: float
     ran: Counter[str] = field(default_factory=Counter)
 
-    def layers(self, progress: Callable[[str], None]) -> bool:
-        """Small layers, layers at the borders, layers of models; whether all came out right."""
+    def layers(self, progress: Callable[[str], None]) -> _Failure | None:
+        """Small layers, jobs of all times, corner cases, borders, layers of models."""
+        search = self.search
+        if not self._drawn(progress):
+            return _of_search(search)
+        search.forms = sorted(number for number, count in search.helpful.items() if count)
+        progress("the time of a job")
+        for case in search.small[:1]:
+            found = _waits(search.bench, case)
+            if found is not None:
+                return found
+        stages = self._corners, self._sweep, self._borders, self._models
+        return None if all(stage(progress) for stage in stages) else _of_search(search)
+
+    def _drawn(self, progress: Callable[[str], None]) -> bool:
+        """Small layers; whether all came out right. More of them until one is accepted."""
         count = len(self.strategies)
-        for position, (kind, strategy) in enumerate(self.strategies.items()):
-            progress(kind)
-            if not self.search.run(strategy, 0.5, self._at(0.2 * (position + 1) / count)):
+        for number, share in enumerate(_ROUNDS):
+            for position, (kind, strategy) in enumerate(self.strategies.items()):
+                progress(kind)
+                until = self._at(share * (position + 1) / count)
+                if not self.search.run(strategy, 0.5, until, number):
+                    return False
+            if self.search.sample is not None:
+                break
+        return True
+
+    def _sweep(self, progress: Callable[[str], None]) -> bool:
+        count = len(self.strategies)
+        for position, kind in enumerate(self.strategies):
+            progress(f"{kind}: all small extents")
+            cases = map(self._of_its_type, sweep(kind))
+            if not self.search.run_all(cases, self._at(0.45 + 0.2 * (position + 1) / count)):
                 return False
-        backend = self.search.bench.backend
+        return self._chained(sweep, self._at(0.65))
+
+    def _chained(self, layers: Callable[[str], Iterable[Case]], until: float) -> bool:
+        """Layers at the beginning of chains that were accepted; whether all were right."""
+        seen = set()
+        for sample in self.search.small:
+            wanted = isinstance(sample, ChainCase) and [part.kind for part in sample.parts]
+            if not isinstance(sample, ChainCase) or repr(wanted) in seen:
+                continue
+            seen.add(repr(wanted))
+            first, *rest = sample.parts
+            made = (
+                refitted(sample, [with_room(layer), *rest])
+                for layer in layers(first.kind)
+                if isinstance(layer, Layer)
+            )
+            if not self.search.run_all(filter(None, made), until):
+                return False
+        return True
+
+    def _corners(self, progress: Callable[[str], None]) -> bool:
+        count, limits = len(self.strategies), self._limits
         for position, kind in enumerate(self.strategies):
             progress(f"{kind}: corner cases")
-            until = self._at(0.2 + 0.3 * (position + 1) / count)
-            cases = map(self._of_its_type, corners(kind, backend))
+            until = self._at(0.15 + 0.3 * (position + 1) / count)
+            cases = map(self._of_its_type, corners(kind, limits))
             if not self.search.run_all(cases, until):
                 return False
-        for position, kind in enumerate(self.strategies):
-            edge = borders(kind, backend)
-            edge = None if edge is None else edge.map(self._of_its_type)
+        return self._chained(lambda kind: corners(kind, limits), self._at(0.45))
+
+    def _borders(self, progress: Callable[[str], None]) -> bool:
+        backend = self.search.bench.backend
+        edges = _by_kind([pattern_layers(each, self._border) for each in backend.patterns])
+        for position, (kind, edge) in enumerate(edges.items()):
             progress(f"{kind} at its borders")
-            until = self._at(0.5 + 0.2 * (position + 1) / count)
-            if edge is not None and not self.search.run(edge, 0.5, until):
+            until = self._at(0.65 + 0.15 * (position + 1) / len(edges))
+            if not self.search.run(edge, 0.5, until):
                 return False
-        return self._models(progress)
+        return True
+
+    def _border(self, kind: str) -> st.SearchStrategy[Any]:
+        """Layers of a kind at the borders of the accelerator."""
+        edge = borders(kind, self.search.bench.backend, self._limits)
+        return drawn(kind) if edge is None else edge.map(self._of_its_type)
 
     def _of_its_type(self, case: Any) -> Any:
         """The same of float32 for a unit that accepts nothing else."""
         if self.search.dtypes[case.kind] == {"float32"}:
             return replace(case, dtype="float32")
         return case
+
+    @cached_property
+    def _limits(self) -> list[int]:
+        return stated_limits(self.search.bench.backend, self.search.small)
 
     def _at(self, part: float) -> float:
         return part * self.seconds
@@ -353,16 +564,14 @@ class _Run:
         turns = [(name, model_layers(name, backend)) for name in self.models]
         if turns:
             progress(f"layers of {', '.join(self.models)}")
-        while turns and self.search.stopwatch.now() < self._at(0.95):
+        while turns and self.search.stopwatch.now() < self._at(0.95) - self.opening:
             name, cases = turns.pop(0)
             case = next(cases, None)
             if case is None:
                 continue
             turns.append((name, cases))
             before = self.search.accepted.total()
-            try:
-                self.search.attempt(case)
-            except CovpError:
+            if not self.search.run_all([case]):
                 return False
             self.ran[name] += self.search.accepted.total() - before
         return True
@@ -402,11 +611,20 @@ def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]
             )
     if own:
         return own
-    kinds: set[str] = set().union(*(pattern.node.kinds() for pattern in backend.patterns))
-    known = sorted(kinds & set(STRATEGIES))
-    if not known:
+    found = _by_kind([pattern_layers(pattern) for pattern in backend.patterns])
+    if not found:
+        kinds = sorted(set().union(*(pattern.node.all_kinds() for pattern in backend.patterns)))
         raise UsageError(
-            f"accelerator {backend.name}: nothing draws layers of {', '.join(sorted(kinds))}; give "
+            f"accelerator {backend.name}: nothing draws layers of {', '.join(kinds)}; give "
             "it a method cases() that returns operator names with Hypothesis strategies"
         )
-    return {kind: STRATEGIES[kind](kind) for kind in known}
+    return found
+
+
+def _by_kind(drawn: Iterable[dict[str, st.SearchStrategy[Any]]]) -> dict[str, Any]:
+    """The strategies of several patterns, joined by the kind of the last operator."""
+    joined: defaultdict[str, list[st.SearchStrategy[Any]]] = defaultdict(list)
+    for strategies in drawn:
+        for kind, strategy in strategies.items():
+            joined[kind].append(strategy)
+    return {kind: st.one_of(joined[kind]) for kind in sorted(joined)}

@@ -7,15 +7,25 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from covp.testing import Case
+from covp.verify.chain import ChainCase, refitted
 
 _PLAIN = {"bias": False, "same": False, "activation": "none", "output_scale": 1.0}
 
 
 def smaller(case: Case) -> Iterator[Case]:
     """Cases that differ from one in one field, which is simpler; the most daring ones first."""
+    if isinstance(case, ChainCase):
+        for i, part in enumerate(case.parts):
+            for simpler in smaller(part):
+                parts = [*case.parts[:i], simpler, *case.parts[i + 1 :]]
+                fitting = refitted(case, parts)  # type: ignore[arg-type]
+                if fitting is not None and fitting != case:
+                    yield fitting
     if not is_dataclass(case) or isinstance(case, type):
         return
     for field in fields(case):
+        if field.name in ("parts", "wires"):
+            continue
         value = getattr(case, field.name)
         if field.name in _PLAIN:
             values: Iterator[Any] = iter([_PLAIN[field.name]])

@@ -48,6 +48,8 @@ class Watch:
     Attributes:
         used: bytes of it from ``base`` on that count.
         pace: factor on the time that the unit takes; 1 is as its model says.
+        cycles: of each job in place of the model's, or None.
+        skips: a read of STATUS waits for the end, as in simulations; else it shows what is.
         wrong: the first thing that was wrong since `forget`, or empty.
     """
 
@@ -55,6 +57,8 @@ class Watch:
         self.unit, self.bus = unit, unit.bus
         self.base, self.used = base, size
         self.pace = 1.0
+        self.cycles: int | None = None
+        self.skips = True
         self.wrong = ""
         self.memory = self.bus.view(base, size)
         self._reads: list[tuple[int, int]] = []
@@ -86,6 +90,10 @@ class Watch:
     def read(self, address: int, size: int) -> None:
         """The unit loads."""
         self._reads.append((address, size))
+
+    def time_of(self, cycles: int) -> int:
+        """That the unit takes for what its model gives a time of ``cycles``."""
+        return round(cycles * self.pace) if self.cycles is None else self.cycles
 
     def written(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
         """The unit is about to store."""
@@ -148,7 +156,16 @@ class Watch:
             if self._stored_at_start and not busy and unit.get("STATUS", "BUSY"):
                 self.says("the unit stored its result when it was started, not when it was done")
 
+        poll = unit.poll
+
+        def polled() -> None:
+            if self.skips:
+                poll()
+            else:
+                unit.clock.run_due()
+
         unit.start = watched  # type: ignore[method-assign]
+        unit.poll = polled  # type: ignore[method-assign]
 
 
 class _WatchedBus:
@@ -190,7 +207,7 @@ class _WatchedClock:
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
         """See `Clock`."""
         now = self._clock.now
-        real = now + round((cycle - now) * self._watch.pace)
+        real = now + self._watch.time_of(cycle - now)
         self._moved = {cycle: real}
         job, end = self._watch.scheduled(fire)
         job.event = self._clock.at(real, end)

@@ -21,6 +21,7 @@ from covp.models import load_model
 from covp.passes import run_passes
 from covp.peripherals.qconv2d import QConv2d
 from covp.testing.convolution_case import ConvCase
+from covp.verify.bench import Conditions
 from covp.verify.driver_bench import DriverBench
 from covp.verify.search import _strategies
 
@@ -49,8 +50,8 @@ class Timed:
     def run(self, case: Any) -> list[JobRecord]:
         self.unit.reset()
         self.unit.forget_jobs()
-        self.bench.run(case.graph(), case.inputs(), case.gap)
-        return list(self.unit.jobs)
+        self.bench.run(case.graph(), case.inputs(), Conditions(case.gap))
+        return list(self.bench.jobs)
 
     def estimate(self, case: Any) -> int:
         backend = self.bench.backend

@@ -16,6 +16,8 @@ COMMANDS = [
     ["run", "toycar", "-p", "riscv32"],
     ["run", "toycar", "-p", "stm32l4r5"],
     ["tune", "toycar", "-p", "riscv32", "--trials", "20", "--jobs", "2"],
+    ["compare", "toycar", "-p", "riscv32", "-a", "gemm"],
+    ["verify", "gemm", "--examples", "5"],
     ["export", "toycar", "-p", "riscv32", "-o", "exported"],
 ]
 

@@ -34,6 +34,52 @@ def reads(path: Path) -> None:
         assert str(path) in str(error) and "\n" not in str(error)
 
 
+GOOD = (platforms_dir() / "stm32l4r5.yaml").read_text(encoding="utf-8")
+LEVELS = range(1, 30)
+BOMBS = {
+    "lists": "\n".join(["a0: &a0 x", *(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9}]" for i in LEVELS)]),
+    "merges": "\n".join(
+        ["a0: &a0 {x: 1}", *(f"a{i}: &a{i} {{<<: [{f'*a{i - 1}, ' * 9}]}}" for i in LEVELS)]
+    ),
+    "itself": "a: &a [*a]",
+    "keys": "\n".join(f"k{i}: 1" for i in range(200_000)),
+    "values": f"a: [{'1, ' * 300_000}]",
+    "brackets": "[" * 60_000,
+    "dashes": "- " * 30_000,
+    "twice": "name: other",
+    "long": f"{'k' * 5000}: 1",
+}
+LINES = {
+    "size: 2M": ["size: 1e308", "size: 1.0e+308", f"size: 1{'0' * 308}", f"size: {'9' * 4000}K",
+                   "size: .inf", "size: \u0663\u0662K"],
+    "clock_hz: 120_000_000": ["clock_hz: 1.0e+308", "clock_hz: .nan", f"clock_hz: 1{'0' * 308}"],
+    "name: flash": [f"name: {text}" for text in (
+        '"a\\nb"', '"\\0"', '"\\ud800"', '"\\u202e"', "''", "a" * 5000)],
+    "name: stm32l4r5": ["name: \u202estm32", "name: \u0441tm32"],
+}  # fmt: skip
+
+
+def refuses(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PlatformError) as found:
+        load_platform(path)
+    said = str(found.value)
+    assert str(path) in said and said.isprintable() and len(said) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_is_endless_or_ambiguous(bomb: str, tmp_path: Path) -> None:
+    refuses(tmp_path / "bomb.yaml", f"{GOOD}\n{BOMBS[bomb]}\n")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_numbers_and_names_of_no_platform(line: str, tmp_path: Path) -> None:
+    for other in LINES[line]:
+        text = GOOD.replace(line, other, 1)
+        assert text != GOOD, line
+        refuses(tmp_path / "odd.yaml", text)
+
+
 def damaged(rng: random.Random, text: str) -> str:
     """A platform file with some of its lines, words or characters changed."""
     for _ in range(rng.randrange(1, 6)):

@@ -56,7 +56,7 @@ def test_a_damaged_entry_is_not_there_and_counted(
 
 def test_an_entry_without_checksum_is_made_anew() -> None:
     path = cache.store("objects", "a.o", b"content")
-    Path(f"{path}.sum").unlink()
+    Path(f"{path}{cache.SUM}").unlink()
     assert cache.find("objects", "a.o") is None
 
 
@@ -145,6 +145,16 @@ def test_the_least_recently_used_is_evicted() -> None:
     assert cache_upkeep.limit() == 5000
     cache_upkeep.set_limit(None)
     assert cache_upkeep.limit() is None
+
+
+def test_a_lookup_touches_what_was_long_not_used() -> None:
+    """Often enough for what another process needs now to be spared."""
+    path = cache.store("objects", "a.o", b"content")
+    now = time.time()
+    for age, is_touched in ((cache.TOUCH_SECONDS - 60, False), (cache.TOUCH_SECONDS + 60, True)):
+        os.utime(path, (now - age, now - age))
+        assert cache.load("objects", "a.o") == b"content"
+        assert (path.stat().st_mtime > now - 60) is is_touched
 
 
 def test_a_store_evicts_what_is_old() -> None:

@@ -68,6 +68,26 @@ class Check(msgspec.Struct):
     mismatch: Mismatch | None
 
 
+class EnergyPart(msgspec.Struct):
+    what: str
+    count: Count
+    unit: Literal["cycle", "MAC", "byte"]
+    pj: Annotated[float, msgspec.Meta(gt=0)]
+    low: float | None
+    high: float | None
+    source: str
+    joules: Seconds
+
+
+class EnergySource(msgspec.Struct):
+    kind: Literal["estimated"]
+    model: str
+    assumes: str
+    low_j: Seconds | None
+    high_j: Seconds | None
+    parts: list[EnergyPart]
+
+
 class Run(msgspec.Struct):
     schema: Literal["covp.run/1"]
     model: str
@@ -80,6 +100,7 @@ class Run(msgspec.Struct):
     cycles: Count | None
     seconds: Seconds | None
     energy_j: Seconds | None
+    energy_source: EnergySource | None
     simulation_seconds: Seconds
     matches_reference: bool | None
     check: Check

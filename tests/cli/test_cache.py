@@ -90,7 +90,7 @@ def test_the_cache_shows_its_size_and_is_cleared(call: Call, small: Path, root: 
     state = json.loads(call("cache", "--json").out)
     assert state["schema"] == "covp.cache/1" and state["path"] == str(root)
     assert state["bytes"] == sum(state["kinds"].values()) > 0
-    assert state["entries"] == len(list(root.rglob("*.sum")))
+    assert state["entries"] == len(list(root.rglob("*.crc")))
     assert (state["repaired"], state["limit_bytes"]) == (0, None)
     assert str(root) in call("cache").out
     assert "freed" in call("cache", "clear").out

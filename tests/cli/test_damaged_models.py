@@ -7,6 +7,7 @@ after it either.
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,7 +32,8 @@ from covp.graph.attributes import (
     StridedSlice,
     Transpose,
 )
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op, Tensor
+from covp.testing.quantizations import affine
 from covp.zoo.builder import GraphBuilder, single_op_graph
 from covp.zoo.tflite_writer import write_tflite
 
@@ -176,6 +178,14 @@ def test_a_softmax_without_sense(beta: float) -> None:
     x = GraphBuilder().input((1, 4), scale=0.1)
     how = {"attributes": Softmax(beta), "scale": 1 / 256, "zero_point": -128}
     assert "beta" in refusal(single_op_graph("SOFTMAX", x, **how))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_a_softmax_of_a_scalar(dtype: str) -> None:
+    scalar = Tensor("x", (), np.dtype(dtype), affine(1 / 256, -128) if dtype == "int8" else None)
+    out = replace(scalar, name="y")
+    op = Op("SOFTMAX", "softmax", [scalar], [out], Softmax(1.0))
+    assert "needs an axis" in refusal(Graph("scalar", [scalar], [out], [op]))
 
 
 def test_a_zero_point_outside_the_type() -> None:

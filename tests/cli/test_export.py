@@ -82,9 +82,11 @@ def test_a_folder_with_something_in_it_is_left_alone(call: Call, tmp_path: Path)
 
 def test_what_the_drivers_expect_is_told(call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "project"
-    assert call("export", "toycar", "-p", "riscv32", "-a", "gemm:wait=sleep", "-o", str(folder))
+    done = call("export", "toycar", "-p", "riscv32", "-a", "gemm:wait=sleep", "-o", folder)
+    assert (done.status, done.err) == (0, "")
     text = (folder / "README.md").read_text()
     assert "- gemm:wait=sleep at bus address 0x70000000, interrupt line 1\n" in text
     other = tmp_path / "other"
-    assert call("export", "toycar", "-p", "riscv32", "-a", "cfu", "-o", str(other))
+    done = call("export", "toycar", "-p", "riscv32", "-a", "cfu", "-o", other)
+    assert (done.status, done.err) == (0, "")
     assert "- cfu in the core: its custom instructions\n" in (other / "README.md").read_text()

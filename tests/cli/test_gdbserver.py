@@ -123,6 +123,16 @@ def test_bad_calls_are_refused(call: Call, elf: Path, small: Path, tmp_path: Pat
     assert "cannot be written" in refusal("-p", "stm32f746", "--svd", tmp_path / "no" / "x.svd")
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+def test_slow_accelerators_are_as_in_a_run(call: Call, tmp_path: Path, allowed: bool) -> None:
+    slow = ("toycar", "-p", "riscv32", "-a", "gemm:startup_cycles=20000")
+    more = ("--allow-slower",) * allowed
+    told = call("export", *slow, *more, "-o", tmp_path / "project").err
+    assert ("2 layers left to the core" in told) == (not allowed)
+    ends = ("--svd", tmp_path / "no" / "x.svd")
+    assert call("gdbserver", "--port", 0, *ends, "--model", *slow, *more).err.startswith(told)
+
+
 def wrong_place(elf: Path, folder: Path) -> Path:
     """The file with its first load segment at an address where nothing is."""
     content = bytearray(elf.read_bytes())

@@ -71,7 +71,13 @@ LETTERS = {
     "rv32imafc": 0x40001125,
     "cv32e40p": 0x40001104,
     "ibex": 0x40001104,
+    "ibex-small": 0x40001104,
+    "picorv32": 0x40001104,
     "vexriscv": 0x40001100,
+    "vexriscv-lite": 0x40001100,
+    "vexriscv-full": 0x40001100,
+    "vexriscv-cfu": 0x40001100,
+    "vexriscv-imac": 0x40001105,
     "e31": 0x40001105,
 }  # privileged ISA 20211203, table 3.2: A is bit 0, C 2, F 5, I 8, M 12
 

@@ -131,7 +131,7 @@ def test_a_client_that_broke_off_leaves_nothing_over(board: Board) -> None:
 
         thread = threading.Thread(target=hang_up)
         thread.start()
-        with failing(board.name, "wait_halt"):
+        with failing(board.name, "resume|wait_halt"):
             module["spin"]()
             session.sync()
         thread.join()

@@ -84,6 +84,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.run/1": [
         ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain"),
         ("run", "toycar", "-p", "stm32l4r5"),
+        ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
     ],
     "covp.compare/1": [("compare", "kws", "-p", "riscv32", "-a", "qconv2d")],
     "covp.survey/1": [

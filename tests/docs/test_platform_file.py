@@ -56,6 +56,8 @@ def words(kind: inspect.Type, key: str) -> str:
     match kind:
         case inspect.IntType():
             return "integer"
+        case inspect.FloatType():
+            return "number"
         case inspect.StrType() | inspect.LiteralType():
             return "string"
         case inspect.DictType():
@@ -81,7 +83,8 @@ def default(field: inspect.Field) -> str:
         return "none"
     if field.default in ("", (), msgspec.NODEFAULT):
         return "empty"
-    return f"`{field.default:#x}`" if isinstance(field.default, int) else f"`{field.default}`"
+    is_address = isinstance(field.default, int) and field.default >= 1024
+    return f"`{field.default:#x}`" if is_address else f"`{field.default}`"
 
 
 def bounds(kind: inspect.Type) -> list[str]:
@@ -91,6 +94,8 @@ def bounds(kind: inspect.Type) -> list[str]:
             return [text for one in kind.types for text in bounds(one)]
         case inspect.LiteralType():
             return [f"`{value}`" for value in kind.values]
+        case inspect.FloatType(gt=float(above)):
+            return [f"above {above:g}"]
         case inspect.IntType(gt=int(above)):
             return [f"above {above}"]
         case inspect.IntType(ge=int(low), le=int(high)):
@@ -114,7 +119,8 @@ def test_every_key_is_described_and_no_other(heading: str) -> None:
 
 def test_every_struct_has_a_section() -> None:
     assert set(STRUCTS) == {
-        "Top level", "memory[]", "peripherals[]", "accelerators", "openocd", "qemu"
+        "Top level", "memory[]", "wait_states", "peripherals[]", "accelerators", "openocd", "qemu",
+        "energy",
     }  # fmt: skip
 
 

@@ -199,6 +199,14 @@ def test_wrong_order_is_refused() -> None:
         read_tflite(write_tflite(graph))
 
 
+def test_values_of_what_is_computed_are_refused() -> None:
+    for which, said in (("inputs", "has values of its own"), ("outputs", "writes .* a constant")):
+        graph = single_op_graph("RELU", GraphBuilder().input((4,), np.float32))
+        getattr(graph, which)[0].data = np.zeros(4, np.float32)
+        with pytest.raises(ModelError, match=said):
+            read_tflite(write_tflite(graph))
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_one_subgraph_is_needed(count: int) -> None:
     builder = flatbuffers.Builder(256)

@@ -45,11 +45,10 @@ def generate(case: Unusual, core: Core, name: str) -> LayerCode:
     return emit_layer(request)
 
 
-def combined(codes: Sequence[LayerCode]) -> str:
-    """One C file; what a layer keeps to itself gets a number in its name."""
+def combined(sources: Sequence[str]) -> str:
+    """One C file; what each of them keeps to itself gets a number in its name."""
     parts = []
-    for number, code in enumerate(codes):
-        text = code.source
+    for number, text in enumerate(sources):
         own = set(_DEFINE.findall(text))
         for line in text.splitlines():
             if line.startswith("static"):
@@ -82,7 +81,9 @@ def run_batch(
     codes = [generate(case, cores[i % len(cores)], f"layer{i}") for i, case in enumerate(cases)]
     include = [HOST_INCLUDE] if session.platform.core.architecture == "x86" else []
     options = ("-fno-strict-aliasing", *flags)
-    module = session.load_c(combined(codes), flags=options, include=include)
+    module = session.load_c(
+        combined([code.source for code in codes]), flags=options, include=include
+    )
     failures = []
     for number, (case, code) in enumerate(zip(cases, codes, strict=True)):
         try:

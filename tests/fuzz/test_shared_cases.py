@@ -12,6 +12,7 @@ from covp.codegen.compile import compile as compile_model
 from covp.frontend.tflite import load_tflite
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
+from covp.platform_file import platforms_dir
 from covp.runtime.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -25,19 +26,32 @@ WANTED = {
 }
 
 
-@pytest.mark.parametrize("platform", ["cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32"])
-@pytest.mark.parametrize("name", WANTED)
-def test_numbers_at_their_limits(name: str, platform: str) -> None:
-    path = CASES / f"{name}.tflite"
-    if not path.is_file():
-        pytest.skip(f"{path} is missing")
-    graph = load_tflite(path)
-    beside = path.with_suffix(".npy")
-    inputs = [np.load(beside)] if beside.is_file() else random_inputs(graph.inputs, 1)
-    assert run_reference(graph, inputs)[0].ravel().tolist() == WANTED[name]
-    program = compile_model(graph, platform)
-    with Session(platform) as session:
-        assert session.load(program).run(*inputs).ravel().tolist() == WANTED[name]
+USUAL = ("cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32")
+EVERYWHERE = [
+    pytest.param(
+        platform,
+        toolchain,
+        marks=[] if platform in USUAL and toolchain == "zig" else [pytest.mark.slow],
+    )
+    for platform in sorted(path.stem for path in platforms_dir().glob("*.yaml"))
+    for toolchain in ("zig", "gcc")
+    if (platform, toolchain) != ("host", "gcc")  # there is no such toolchain
+]
+
+
+@pytest.mark.parametrize(("platform", "toolchain"), EVERYWHERE)
+def test_numbers_at_their_limits(platform: str, toolchain: str) -> None:
+    if not CASES.is_dir():
+        pytest.skip(f"{CASES} is missing")
+    for name, wanted in WANTED.items():
+        graph = load_tflite(CASES / f"{name}.tflite")
+        beside = CASES / f"{name}.npy"
+        inputs = [np.load(beside)] if beside.is_file() else random_inputs(graph.inputs, 1)
+        assert run_reference(graph, inputs)[0].ravel().tolist() == wanted
+        program = compile_model(graph, platform)
+        device = "host" if platform == "host" else "virtual"
+        with Session(platform, toolchain=toolchain, device=device) as session:
+            assert session.load(program).run(*inputs).ravel().tolist() == wanted, name
 
 
 def test_tflms_person_detection() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ from hypothesis import strategies as st
 
 from covp.codegen.compile import compile as compile_model
 from covp.frontend.tflite import read_tflite
-from covp.graph.attributes import Conv2D, LeakyRelu, Pad, Padding
+from covp.graph.attributes import (
+    Conv2D,
+    DepthwiseConv2D,
+    LeakyRelu,
+    Mean,
+    Pad,
+    Padding,
+    Pool2D,
+    ResizeNearest,
+    Softmax,
+)
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
@@ -239,3 +250,52 @@ def test_squeezing_and_expanding_are_reshapes(litert: Any, dtype: str) -> None:
     assert np.array_equal(run_reference(graph, [value])[0], wanted)
     with Session("riscv32") as session:
         assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)
+
+
+@pytest.mark.parametrize("kind", ["MAX_POOL_2D", "REDUCE_MAX"])
+def test_a_nan_is_never_the_largest(kind: str, litert: Any) -> None:
+    attributes = Pool2D((2, 2), (2, 2), Padding()) if kind == "MAX_POOL_2D" else Mean((2,), False)
+    builder = GraphBuilder()
+    x = builder.input((1, 2, 4, 1), np.float32)
+    data = write_tflite(builder.graph(builder.add(kind, x, attributes=attributes)))
+    values = np.array([1, np.nan, np.nan, np.nan, np.nan, -2, np.nan, 3], np.float32)
+    inputs = [values.reshape(1, 2, 4, 1)]
+    (wanted,) = litert(data, inputs)
+    (got,) = run_reference(read_tflite(data), inputs)
+    assert np.array_equal(got, wanted) and not np.isnan(got).any()
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_an_infinite_weight_beside_the_image_counts_for_nothing(depthwise: bool) -> None:
+    """From the definition of padding: taps outside are left out, not 0 times the weight."""
+    builder = GraphBuilder()
+    x = builder.input((1, 1, 3, 1), np.float32)
+    weights = builder.constant(np.array([np.inf, 1, 1], np.float32).reshape(1, 1, 3, 1))
+    bias = builder.constant(np.array([[0.5]], np.float32))
+    padding = Padding(0, 0, 1, 1)
+    kind, attributes = (
+        ("DEPTHWISE_CONV_2D", DepthwiseConv2D((1, 1), padding))
+        if depthwise
+        else ("CONV_2D", Conv2D((1, 1), padding))
+    )
+    graph = builder.graph(builder.add(kind, x, weights, bias, attributes=attributes))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (got,) = run_reference(graph, [np.array([2, -3, 0], np.float32).reshape(1, 1, 3, 1)])
+    assert np.array_equal(got.ravel(), [-0.5, np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("kind", ["RESIZE_NEAREST_NEIGHBOR", "SOFTMAX"])
+def test_several_rows_of_a_constant(kind: str) -> None:
+    """An output that depends on no input is computed by the kernel."""
+    builder = GraphBuilder()
+    x = builder.input((4,), np.float32)
+    values = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
+    attributes = Softmax() if kind == "SOFTMAX" else ResizeNearest((4, 4))
+    out = builder.add(kind, builder.constant(values), attributes=attributes)
+    program = compile_model(builder.graph(builder.add("RELU", x), out), "riscv32")
+    with Session("riscv32") as session:
+        got = session.load(program).run(np.zeros(4, np.float32))[1]
+    powers = np.exp(values) / np.exp(values).sum(3, keepdims=True)
+    wanted = powers if kind == "SOFTMAX" else values.repeat(2, 1).repeat(2, 2)
+    assert np.allclose(got, wanted, rtol=1e-5, atol=0)

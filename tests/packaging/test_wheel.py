@@ -13,7 +13,9 @@ import pytest
 
 from .conftest import FOLDERS, build_wheel, copy_sources
 
-DATA = {".py", ".yaml", ".c", ".h", ".S", ".ld", ".jsonl", ".typed", ".in", ".cfg"}
+DATA = {".py", ".yaml", ".c", ".cpp", ".sv", ".h", ".S", ".ld"} | {
+    ".jsonl", ".typed", ".in", ".cfg",
+}  # fmt: skip
 
 
 def content(wheel: Path) -> set[str]:

@@ -23,7 +23,10 @@ from tests.conftest import load
 from tests.device.test_counting_property import prepare, programs, single_step
 
 PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
-MODELS = {"arm": ["m0plus", "m3", "m4", "m7", "m33", "unit"], "riscv": ["rv32", "unit"]}
+MODELS = {
+    "arm": ["m0plus", "m3", "m4", "m7", "m33", "unit"],
+    "riscv": ["rv32", "cv32e40p", "ibex-small", "unit"],
+}
 SETTINGS = settings(
     max_examples=30,
     deadline=None,

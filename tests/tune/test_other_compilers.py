@@ -10,6 +10,7 @@ import pytest
 
 import covp
 from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
 from covp.cores import CORES, Core
 from covp.evaluation import ScheduleSource, build, recorded_schedules
 from covp.graph.graph import Graph, Op
@@ -26,6 +27,7 @@ from covp.tune.records import (
     structure_key,
     trial_file,
 )
+from covp.tune.taken_over import taken_over
 from covp.tune.tuner import Options, tune
 
 CORE = CORES["rv32imc"]
@@ -55,8 +57,8 @@ def trial(op: Op, schedule: str, compiler: str, instructions: int = 10, core: Co
 
 
 def chosen(records: Records, op: Op, core: Core = CORE, compiler: str = "zig 0.17.1") -> str | None:
-    schedule = records.schedule(op, core, compiler)
-    return None if schedule is None else str(schedule)
+    found = records.find(op, core, compiler)
+    return None if found is None else found.schedule
 
 
 def test_compilers_by_distance() -> None:
@@ -113,14 +115,12 @@ def test_a_structure_is_kind_attributes_shapes_and_types(op: Op) -> None:
 
 
 def test_lines_of_older_files_are_read(op: Op, tmp_path: Path) -> None:
-    old, path = (
-        dataclasses.replace(trial(op, "mac a=1", "zig 0.17.1"), structure=""),
-        tmp_path / "a",
-    )
+    schedule, path = str(schedules(KernelRequest(op, CORE, "layer"))[1]), tmp_path / "a"
+    old = dataclasses.replace(trial(op, schedule, "zig 0.17.1"), structure="")
     append_trials(path, [old])
     path.write_text(path.read_text().replace(', "structure": ""', ""))
     assert "structure" not in path.read_text() and read_trials(path) == [old]
-    assert chosen(Records([path]), op) == "mac a=1"
+    assert chosen(Records([path]), op) == schedule
 
 
 def test_what_comes_with_covp_has_every_structure() -> None:
@@ -129,14 +129,37 @@ def test_what_comes_with_covp_has_every_structure() -> None:
         assert all(t.structure for t in records.trials(layer, core, compiler) if "gcc" in compiler)
 
 
-def test_files_of_other_cores_stay_unread(op: Op, tmp_path: Path) -> None:
+def test_files_of_other_cores_stay_unread(
+    op: Op, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "cortex-m4f-mine.jsonl").write_text("damaged\nand more\n")
     (tmp_path / "mine.jsonl").write_text("")
-    append_trials(tmp_path / "rv32imc-mine.jsonl", [trial(op, "mac a=1", "zig 0.17.1")])
+    schedule = str(schedules(KernelRequest(op, CORE, "layer"))[1])
+    append_trials(tmp_path / "rv32imc-mine.jsonl", [trial(op, schedule, "zig 0.17.1")])
     records = Records(sorted(tmp_path.glob("*")))
-    assert chosen(records, op) == "mac a=1"
-    with pytest.raises(covp.CovpError, match=r"cortex-m4f-mine\.jsonl:1"):
-        chosen(records, op, CORES["cortex-m4f"])
+    assert chosen(records, op) == schedule
+    assert capsys.readouterr().err == ""
+    chosen(records, op, CORES["cortex-m4f"])
+    assert "cortex-m4f-mine.jsonl:1: 2 of 2 lines are damaged" in capsys.readouterr().err
+
+
+def test_a_schedule_that_does_not_fit_is_skipped_and_said_once(
+    op: Op, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line of a file that was changed is a trial, and cheaper than all others."""
+    fast, slow = [str(point) for point in schedules(KernelRequest(op, CORE, "layer"))[1:3]]
+    path = tmp_path / "own.jsonl"
+    junk = ["mac pixels=99", "nonsense", "", "mac =", f"{fast} x=1"]
+    rows = [trial(op, slow, "zig 0.17.1", 200), trial(op, fast, "zig 0.17.1", 100)]
+    append_trials(path, [*rows, *(trial(op, text, "zig 0.17.1", 1) for text in junk)])
+    records = Records([path])
+    assert [chosen(records, op) for _ in range(3)] == [fast] * 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{path}: 5 schedules" in said and op.name in said
+    append_trials(path, [trial(op, junk[0], "zig 0.17.2", 1)])
+    other = Records([path])
+    assert chosen(other, op, compiler="zig 0.17.2") == fast
+    assert taken_over(other, op, CORE, "zig 0.17.2")[0] == Schedule.parse(fast)
 
 
 def test_records_do_not_change_under_a_process(

@@ -12,7 +12,7 @@ import covp
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.cores import CORES
-from covp.errors import CovpError, UsageError
+from covp.errors import UsageError
 from covp.evaluation import recorded_schedules
 from covp.graph.graph import Graph
 from covp.passes import run_passes
@@ -45,15 +45,39 @@ def trial(
     )
 
 
-def test_trials_survive_a_file_and_a_cut_line(tmp_path: Path) -> None:
+def test_trials_survive_a_file_and_a_cut_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "trials.jsonl"
     append_trials(path, [trial("mac a=1", 10), trial("mac a=2", 20)])
     with path.open("a") as stream:
         stream.write('{"layer": "la')
     assert [t.instructions for t in read_trials(path)] == [10, 20]
+    assert capsys.readouterr().err == ""
     append_trials(path, [trial("mac a=3", 30)])
-    with pytest.raises(CovpError, match=r"trials\.jsonl:3"):
-        read_trials(path)
+    assert [t.instructions for t in read_trials(path)] == [10, 20, 30]
+    said = capsys.readouterr().err
+    assert said.startswith(f"covp: {path}:3: one line is damaged") and said.count("\n") == 1
+
+
+def test_damaged_lines_are_skipped_counted_and_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trials.jsonl"
+    append_trials(path, [trial(f"mac a={number}", number) for number in range(40)])
+    lines = path.read_bytes().splitlines()
+    junk = (b"", b"\xff\0", lines[5][:30], b"[" * 10_000, b'{"layer": 1}', lines[0] * 2)
+    for place, text in enumerate(junk):
+        lines[3 + 5 * place] = text
+    path.write_bytes(b"\n".join(lines))
+    spoilt = {3 + 5 * place for place in range(len(junk))}
+    assert [t.instructions for t in read_trials(path)] == [n for n in range(40) if n not in spoilt]
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"covp: {path}:4: 6 of 40 lines are damaged and skipped")
+    (folder := tmp_path / "folder.jsonl").mkdir()
+    assert read_trials(folder) == []
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"covp: {folder} cannot be read")
 
 
 def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
@@ -108,12 +132,13 @@ def test_a_core_without_trials_takes_those_of_the_one_it_is_like(own_cache: Path
     (op, *_) = run_passes(covp.load_model("toycar")).ops
     records, key = Records([]), layer_key(op)
 
-    def chosen(core: str) -> str:
-        return str(records.schedule(op, CORES[core], "zig 1"))
+    def chosen(core: str) -> str | None:
+        found = records.find(op, CORES[core], "zig 1")
+        return None if found is None else found.schedule
 
     records.add(dataclasses.replace(trial("mac a=1", 1), layer=key))
     assert [chosen(c) for c in ("rv32imac", "rv32imafc")] == ["mac a=1"] * 2
-    assert [chosen(c) for c in ("cortex-m33", "cortex-m0plus")] == ["None"] * 2
+    assert [chosen(c) for c in ("cortex-m33", "cortex-m0plus")] == [None] * 2
     records.add(dataclasses.replace(trial("mac a=2", 9), layer=key, core="rv32imac"))
     assert chosen("rv32imac") == "mac a=2"
 

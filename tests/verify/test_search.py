@@ -20,7 +20,7 @@ from covp.graph.reference import run_reference
 from covp.testing import Case, ConvCase, OperatorCase
 from covp.testing.layers import convolutions
 from covp.verify import check
-from covp.verify.bench import Outcome
+from covp.verify.bench import USUAL, Conditions, Outcome
 from covp.verify.check import open_bench, run_case
 from covp.verify.driver_bench import DriverBench
 from covp.verify.printed_test import printed_test, spec_of
@@ -38,6 +38,7 @@ class FakeBench:
         self.platform = covp.load_platform("riscv32")
         self.wrong_from = wrong_from
         self.begun = 0
+        self.rates = (0.0, 0.0)
 
     def __enter__(self) -> FakeBench:
         return self
@@ -49,7 +50,7 @@ class FakeBench:
         self.begun += 1
 
     def run(
-        self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+        self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
         (depth,) = graph.inputs[0].shape[1:]
         if depth == 6:
@@ -65,6 +66,7 @@ class FakeBench:
 def test_the_search_ends_with_the_smallest_failing_layer() -> None:
     bench = FakeBench()
     search = LayerSearch(bench, examples=200, seed=0)
+    search.forms = []
     assert not search.run(LAYERS)
     assert isinstance(search.failing, ConvCase) and isinstance(search.error, WrongResult)
     assert search.failing.channels == (7, 1)
@@ -96,7 +98,7 @@ def test_counts_go_on_over_several_strategies() -> None:
 def test_bytes_around_the_output_are_a_wrong_result() -> None:
     class Damages(FakeBench):
         def run(
-            self, graph: Graph, inputs: Sequence[NDArray[Any]], gap: int, pace: float = 1.0
+            self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
         ) -> Outcome:
             outputs = run_reference(graph, inputs)
             return Outcome(outputs, [0x20000010, 0x20000011], [(0x20000000, 16)])

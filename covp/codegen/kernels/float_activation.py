@@ -53,11 +53,12 @@ def emit_float_softmax(request: KernelRequest) -> LayerCode:
     op = request.op
     depth = op.input(0).shape[-1]
     beta = op.attributes.beta
-    distance = "input[i] - most" if beta == 1.0 else f"(input[i] - most) * {c_float(beta)}"
+    distance = "from[i] - most" if beta == 1.0 else f"(from[i] - most) * {c_float(beta)}"
     row = [
-        "float most = input[0];",
+        f"const float *from = input + row * {depth};",
+        "float most = from[0];",
         f"for (int32_t i = 1; i < {depth}; i++)",
-        "    most = input[i] > most ? input[i] : most;",
+        "    most = from[i] > most ? from[i] : most;",
         "float sum = 0.0f;",
         f"for (int32_t i = 0; i < {depth}; i++) {{",
         f"    output[i] = expf({distance});",
@@ -65,7 +66,6 @@ def emit_float_softmax(request: KernelRequest) -> LayerCode:
         "}",
         f"for (int32_t i = 0; i < {depth}; i++)",
         "    output[i] /= sum;",
-        f"input += {depth};",
         f"output += {depth};",
     ]
     head = f"for (int32_t row = 0; row < {op.output.size // depth}; row++) {{"

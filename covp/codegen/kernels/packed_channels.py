@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.packed_pixels import safe_runs
+from covp.codegen.kernels.packed_pixels import rounds_are_safe, safe_runs
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
@@ -76,10 +76,8 @@ class PackedWeightsCode:
     @staticmethod
     def fits(problem: QuantizedConv2D, unroll: int) -> bool:
         """Whether k is a multiple of an iteration's, and each iteration fits a run."""
-        weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
-        if weights.shape[1] % (2 * unroll):
-            return False
-        return safe_runs(weights, 2 * unroll) is not None
+        depth = problem.weights.size // problem.out_channels
+        return depth % (2 * unroll) == 0 and rounds_are_safe(problem, 2 * unroll)
 
     def layer(self, schedule: str) -> LayerCode:
         """The whole layer; ``schedule`` is for reports."""

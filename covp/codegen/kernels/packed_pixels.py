@@ -18,6 +18,7 @@ to ``t`` are subtracted from its start.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +73,7 @@ class PackedGemm:
     @staticmethod
     def fits(problem: QuantizedConv2D, block: PackedBlock) -> bool:
         """Whether one iteration of any channel fits a run."""
-        weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
-        padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % block.unroll)))
-        return safe_runs(padded, block.unroll) is not None
+        return rounds_are_safe(problem, block.unroll)
 
     def constants(self) -> str:
         """Weights in the order the tile reads them, run lengths, the channel table."""
@@ -165,6 +164,19 @@ class PackedGemm:
             lines += [f"    p{p}{c} += w{c} * x{p};" for c in range(channels)]
             lines.append("    " + compiler_barrier([f"p{p}{c}" for c in range(channels)]))
         return [*lines, "}"]
+
+
+@lru_cache(maxsize=8)  # the schedules of a layer ask the same again and again
+def rounds_are_safe(problem: QuantizedConv2D, step: int) -> bool:
+    """Whether `safe_runs` finds runs for all of the channels at once, with k padded to rounds.
+
+    Args:
+        problem: the layer.
+        step: k of a round.
+    """
+    weights = np.abs(problem.weights.reshape(problem.out_channels, -1).astype(np.int64))
+    starts = np.arange(0, weights.shape[1], step)
+    return bool(np.add.reduceat(weights, starts, axis=1).max(initial=0) <= LONGEST_SUM)
 
 
 def safe_runs(magnitudes: NDArray[np.int64], step: int) -> list[int] | None:

@@ -29,14 +29,14 @@ def emit_resize(request: KernelRequest) -> LayerCode:
     pointer = c_type(op.output.dtype)
     body = [
         f"for (int32_t image = 0; image < {batch}; image++) {{",
+        f"    const {pointer} *source = input + image * {height * width * channels};",
         f"    for (int32_t y = 0; y < {a.size[0]}; y++) {{",
         f"        for (int32_t x = 0; x < {a.size[1]}; x++) {{",
-        f"            const {pointer} *from = input + rows[y] + columns[x];",
+        f"            const {pointer} *from = source + rows[y] + columns[x];",
         indent(copy, 3),
         f"            output += {channels};",
         "        }",
         "    }",
-        f"    input += {height * width * channels};",
         "}",
     ]
     return Operands.of(op).layer(request, body, tables)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.fixed_point import input_radius, logistic, tanh
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import (
     activation_range,
     multiply_by_quantized_multiplier,
@@ -76,11 +76,13 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x = given(values, 0)
     if x.dtype == np.int8:
         return [unary_table(op)[x.astype(np.int64) + 128]]
-    return [_float(op, x).astype(np.float32)]
+    with ieee():
+        return [_float(op, x).astype(np.float32)]
 
 
 def _float(op: Op, x: Array) -> Array:
     if op.kind == "LOGISTIC":
+        # the exponential may be infinite: its inverse is the 0 that is wanted
         return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))))
     if op.kind == "TANH":
         return np.asarray(np.tanh(x))

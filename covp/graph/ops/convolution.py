@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import float_activation_range, multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
@@ -111,7 +111,8 @@ def requantize(sums: Array, problem: QuantizedConv2D) -> NDArray[np.int8]:
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if op.input(0).dtype == np.float32:
-        return [_float_reference(op, values)]
+        with ieee():
+            return [_float_reference(op, values)]
     problem = resolve(op)
     shape = (problem.batch, problem.in_height, problem.in_width, problem.in_channels)
     accumulate = depthwise_accumulate if problem.depthwise else conv2d_accumulate
@@ -133,6 +134,8 @@ def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
     attributes: Any = op.attributes
     if op.kind == "FULLY_CONNECTED":
         sums = x.reshape(-1, weights.shape[1]) @ weights.T
+    elif attributes.padding.any and not np.isfinite(weights).all():
+        sums = _sums_inside(op, x, weights)
     elif op.kind == "DEPTHWISE_CONV_2D":
         image = _padded(x, attributes.padding)
         sums = _depthwise_sums(image, weights[0], attributes.stride, attributes.dilation)
@@ -144,9 +147,27 @@ def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
         sums = rows @ weights.reshape(weights.shape[0], -1).T
     sums = sums.reshape(op.output.shape)
     if bias is not None:
-        sums = sums + bias
+        sums = sums + bias.reshape(-1)
     low, high = float_activation_range(attributes.activation)
     return np.asarray(np.clip(sums, low, high).astype(np.float32))
+
+
+def _sums_inside(op: Op, x: Array, weights: Array) -> Array:
+    """Weights beside the image count for nothing, where 0 times infinity would not."""
+    a: Any = op.attributes
+    kernel = (weights.shape[1], weights.shape[2])
+    patches = _patches(_padded(x, a.padding), kernel, a.stride, a.dilation)
+    image = np.ones((1, *x.shape[1:3], 1), bool)
+    inside = _patches(_padded(image, a.padding), kernel, a.stride, a.dilation)
+    sums = np.zeros((*patches.shape[:3], op.output.shape[3]), np.float32)
+    for row, column in np.ndindex(kernel):
+        tap, factors = patches[:, :, :, row, column], weights[:, row, column]
+        if op.kind == "DEPTHWISE_CONV_2D":
+            products = np.repeat(tap, sums.shape[3] // tap.shape[3], axis=3) * factors[0]
+        else:
+            products = tap @ factors.T
+        sums += np.where(inside[:, :, :, row, column], products, np.float32(0))
+    return sums
 
 
 def _image_shape(op: Op, outputs: int) -> list[Shape]:

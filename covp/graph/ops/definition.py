@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError, near_misses
@@ -51,6 +52,11 @@ def definition(kind: str) -> OpDefinition:
         return OPS[kind]
     except KeyError:
         raise ModelError(f"unknown operator {kind}; {near_misses(kind, OPS)}") from None
+
+
+def ieee() -> np.errstate:
+    """Around arithmetic of floats: overflow, infinity and NaN are results, nothing to warn of."""
+    return np.errstate(all="ignore")
 
 
 def given(values: Sequence[Array | None], position: int) -> Array:

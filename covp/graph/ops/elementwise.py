@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import (
     activation_range,
     float_activation_range,
@@ -37,7 +37,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a, b = given(values, 0), given(values, 1)
     if op.output.dtype == np.float32:
         low, high = float_activation_range(op.attributes.activation)
-        return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
+        with ieee():
+            return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
     if op.output.dtype != np.int8:
         return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
     out = op.output

@@ -9,7 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.convolution import _patches
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import activation_range, float_activation_range
 
 
@@ -44,15 +44,21 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
     image = given(values, 0)
     count = _windows(op, np.ones((1, *image.shape[1:3], 1), np.int64), 0).sum(axis=(3, 4))
     if image.dtype == np.float32:
-        return _clamp(op, _windows(op, image, 0.0).sum(axis=(3, 4), dtype=np.float32) / count)
+        with ieee():
+            total = _windows(op, image, 0.0).sum(axis=(3, 4), dtype=np.float32)
+            return _clamp(op, total / count)
     total = _windows(op, image.astype(np.int64), 0).sum(axis=(3, 4))
     rounded = (np.abs(total) + count // 2) // count
     return _clamp(op, np.where(total > 0, rounded, -rounded))
 
 
 def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """As TFLM and LiteRT, a NaN is never the largest."""
     image = given(values, 0)
-    lowest = -np.inf if image.dtype == np.float32 else np.iinfo(image.dtype).min
+    if image.dtype != np.float32:
+        return _clamp(op, _windows(op, image, np.iinfo(image.dtype).min).max(axis=(3, 4)))
+    lowest = np.finfo(np.float32).min
+    image = np.fmax(image, lowest)
     return _clamp(op, _windows(op, image, lowest).max(axis=(3, 4)))
 
 

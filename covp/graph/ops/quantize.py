@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
-def _same_shape(op: Op) -> list[Shape]:
+def _quantized(op: Op) -> list[Shape]:
+    if op.output.dtype.kind not in "iu" or op.output.quantization is None:
+        raise ModelError(f"QUANTIZE to {op.output.dtype}, which has no scale; it gives integers")
+    return [op.input(0).shape]
+
+
+def _real(op: Op) -> list[Shape]:
+    if op.output.dtype != np.float32:
+        raise ModelError(f"DEQUANTIZE to {op.output.dtype}; it gives float32")
     return [op.input(0).shape]
 
 
@@ -19,7 +28,7 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """AffineQuantize for float (half away from zero), Requantize for integers."""
     x, out = given(values, 0), op.output
     if x.dtype == np.float32:
-        with np.errstate(over="ignore"):
+        with ieee():
             ratio = x / np.float32(out.scale)
         stored = np.trunc(ratio + np.copysign(np.float32(0.5), ratio)) + out.zero_point
     else:
@@ -37,8 +46,9 @@ def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """(stored - zero point) * scale, the product in double as reference_ops::Dequantize."""
     source = op.input(0)
     centred = given(values, 0).astype(np.int64) - source.zero_point
-    return [(centred * float(source.scale)).astype(np.float32)]
+    with ieee():
+        return [(centred * float(source.scale)).astype(np.float32)]
 
 
-OPS["QUANTIZE"] = OpDefinition(_same_shape, _quantize)
-OPS["DEQUANTIZE"] = OpDefinition(_same_shape, _dequantize)
+OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize)
+OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize)

@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
@@ -23,7 +23,8 @@ def _shape(op: Op) -> list[Shape]:
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x, a, out = given(values, 0), op.attributes, op.output
     if x.dtype == np.float32:
-        mean = x.mean(axis=a.axes, dtype=np.float32)
+        with ieee():
+            mean = x.mean(axis=a.axes, dtype=np.float32)
         return [np.asarray(mean, np.float32).reshape(out.shape)]
     total = x.sum(axis=a.axes, dtype=np.int64)
     count = int(np.prod([x.shape[axis] for axis in a.axes]))
@@ -60,6 +61,8 @@ def _max_shape(op: Op) -> list[Shape]:
 
 def _max_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x = given(values, 0)
+    if x.dtype == np.float32:
+        x = np.fmax(x, np.finfo(np.float32).min)  # as in TFLM, a NaN is never the largest
     return [np.asarray(x.max(axis=op.attributes.axes), x.dtype).reshape(op.output.shape)]
 
 

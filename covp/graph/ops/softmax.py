@@ -9,7 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import (
     quantize_multiplier,
     rounding_divide_by_pot,
@@ -41,9 +41,10 @@ def exponentials(op: Op) -> Array:
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x = given(values, 0)
     if x.dtype == np.float32:
-        shifted = (x - x.max(axis=-1, keepdims=True)) * np.float32(op.attributes.beta)
-        powers = np.exp(shifted)
-        return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
+        with ieee():
+            shifted = (x - x.max(axis=-1, keepdims=True)) * np.float32(op.attributes.beta)
+            powers = np.exp(shifted)
+            return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
     wide = x.astype(np.int64)
     powers = exponentials(op)[wide.max(axis=-1, keepdims=True) - wide]
     total = rounding_divide_by_pot(powers, SUM_BITS).sum(axis=-1, keepdims=True)
@@ -61,11 +62,13 @@ def _shape(op: Op) -> list[Shape]:
 
 
 def check_depth(op: Op) -> None:
-    """Raise ModelError where TFLM's sum of exponentials would leave int32.
+    """Raise ModelError for a scalar, and where TFLM's sum of exponentials would leave int32.
 
     Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows.
     """
     source = op.input(0)
+    if not source.shape:
+        raise ModelError("SOFTMAX of a scalar: it needs an axis")
     most = (1 << SUM_BITS) - 1
     if source.dtype == np.int8 and source.shape[-1] > most:
         raise ModelError(

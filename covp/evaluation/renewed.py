@@ -1,0 +1,100 @@
+"""`renewed`: a build without the schedules that are slower than the default under this compiler.
+
+A recorded schedule comes with the instructions that it took where it was recorded. Where a layer
+takes clearly more of them here (under another compiler, or after a change of the kernels), or its
+record is of a compiler of another name, it is measured beside the kernel's own choice, and both are
+kept as trials: the better one is taken from then on.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
+from covp.evaluation.builder import Build
+from covp.evaluation.result import Evaluation
+from covp.evaluation.schedules import RecordedSchedules
+from covp.graph.graph import Op
+from covp.tune.keys import layer_key
+from covp.tune.measure import ScheduleBench
+from covp.tune.records import append_trials, trial_file
+from covp.tune.taken_over import taken_over
+from covp.tune.trial import Trial
+
+TOLERANCE = 0.02
+"""The share of the recorded instructions that a layer may take more.
+
+From zig 0.17.0 to 0.17.1 layers of MLPerf Tiny took -8 to +0.7 %."""
+
+
+def renewed(result: Evaluation) -> Build | None:
+    """The build anew, where another schedule than the recorded one turned out to be better.
+
+    Args:
+        result: of an inference. The virtual device's instructions by layer are what is compared.
+
+    Returns:
+        None where all schedules stay.
+
+    Raises:
+        CovpError: it cannot be built or measured.
+    """
+    build, recorded = result.build, result.build.recorded
+    if recorded is None or result.device != "virtual":
+        return None
+    spent = {entry.name: entry.instructions for entry in result.profile.layers}
+    chosen = recorded.schedules
+    aged = [op for op, trial in recorded.used if _is_aged(op, trial, spent.get(op.name), chosen)]
+    if not aged:
+        return None
+    _measure(aged, chosen, build.toolchain)
+    lost = [
+        f"{op.name}: {trial.schedule}, tuned with {trial.compiler}, costs more now than recorded; "
+        f"{other.schedule} is taken instead"
+        for op, trial in recorded.used
+        if (other := chosen.trial(op)) is not None and other.schedule != trial.schedule
+    ]
+    return replace(recorded.again(), notes=tuple(lost)) if lost else None
+
+
+def _is_aged(op: Op, trial: Trial, spent: int | None, chosen: RecordedSchedules) -> bool:
+    """Whether a layer's record does not hold here, or says nothing about this compiler.
+
+    The cost of a schedule that was tuned for other weights depends on them: nothing to compare.
+    """
+    if trial.layer != layer_key(op) or spent is None or trial.instructions is None:
+        return False
+    if trial.compiler.partition(" ")[0] != chosen.compiler.partition(" ")[0]:
+        return True
+    return spent > (1 + TOLERANCE) * trial.instructions
+
+
+def _measure(ops: list[Op], chosen: RecordedSchedules, toolchain: str) -> None:
+    """Keep a trial of each schedule that comes into question."""
+    platform = chosen.platform
+    file = trial_file(platform.core, chosen.compiler)
+    with closing(ScheduleBench(platform, toolchain)) as bench:
+        for op in ops:
+            wanted = taken_over(
+                chosen.records,
+                op,
+                platform.core,
+                chosen.compiler,
+                chosen.optimize,
+                max_scratch=chosen.max_scratch,
+                flash_trade=chosen.flash_trade,
+            )
+            wanted = wanted or schedules(KernelRequest(op, platform.core, "layer"))[:1]
+            measured: set[Schedule] = set()
+            while wanted:
+                for schedule in wanted:
+                    trial = bench.measure(op, schedule)
+                    if trial is not None:
+                        chosen.records.add(trial)
+                        append_trials(file, [trial])
+                measured |= {*wanted}
+                # the record that is the best now may be as old
+                best = chosen(op)
+                wanted = [] if best is None or best in measured else [best]

@@ -1,0 +1,38 @@
+/* Accesses to data memory, one by one: bytes by region, and the wait states of the slower regions. Only
+ * on while something asks for it: loads and stores are several times as slow with it.
+ */
+#ifndef COVP_ACCESSES_H
+#define COVP_ACCESSES_H
+
+#include "counter_state.h"
+#include "operands.h"
+
+enum { UC_MEM_WRITE = 17 };
+
+static const Region *region_of(const Machine *m, uint32_t address) {
+    for (uint32_t n = 0; n < m->region_count; n++)
+        if (address >= m->regions[n].start && address < m->regions[n].end) return &m->regions[n];
+    return NULL;
+}
+
+/* The wait states of an address beyond those that every access has. */
+static uint32_t further_waits(const Timing *t, uint32_t address) {
+    for (uint32_t n = 0; n < t->wait_count; n++)
+        if (address >= t->waits[n].start && address < t->waits[n].end)
+            return t->waits[n].data - t->data_waits;
+    return 0;
+}
+
+EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
+                      void *user) {
+    (void)uc;
+    (void)value;
+    Machine *m = user;
+    const Region *region = region_of(m, (uint32_t)address);
+    if (!region) return;
+    m->traffic[region - m->regions][type == UC_MEM_WRITE] += (uint64_t)size;
+    uint32_t waits = further_waits(m->timing, (uint32_t)address);
+    if (waits) spend(m, CAUSE_DATA, (int32_t)waits);
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Real cores as devices: their RTL, from packages, simulated by Verilator."""

@@ -1,0 +1,63 @@
+// Memory as the core's ports see it: regions that are buffers of the host, and the boot code.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+struct Region {
+    uint32_t start, size;
+    uint8_t *bytes;
+    uint32_t writable, fetch_wait, data_wait;
+
+    bool holds(uint32_t address) const { return address - start < size; }
+    uint8_t *at(uint32_t address) const { return bytes + (address - start); }
+};
+
+class Memory {
+public:
+    void add(const Region &region) { regions.push_back(region); }
+    void set_boot(uint32_t address, const uint32_t *words, uint32_t count) {
+        boot_start = address;
+        boot.assign(words, words + count);
+    }
+    void set_stop(uint32_t address) { stop = address; }
+
+    // The region that holds an address, or null.
+    const Region *find(uint32_t address) {
+        if (last && last->holds(address)) return last;
+        for (const Region &region : regions)
+            if (region.holds(address)) return last = &region;
+        return nullptr;
+    }
+
+    // A word of code. What is not there reads as zero, an illegal instruction: cores fetch ahead.
+    uint32_t fetch(uint32_t address, const Region *region) const {
+        uint32_t word = 0, place = (address - boot_start) / 4;
+        if (region)
+            memcpy(&word, region->at(address), 4);
+        else if (place < boot.size())
+            word = boot[place];
+        return address == (stop & ~3u) ? halted(word) : word;
+    }
+
+private:
+    // The core spins at the stop address, so that nothing after it has an effect.
+    uint32_t halted(uint32_t word) const {
+        if (!COVP_COMPRESSED) return 0x0000006f;  // j .
+        if (stop & 2) return (word & 0xffff) | 0xa0010000u;  // c.j .
+        return (word & 0xffff0000u) | 0xa001;
+    }
+
+    std::vector<Region> regions;
+    std::vector<uint32_t> boot;
+    uint32_t boot_start = 0, stop = 0;
+    const Region *last = nullptr;
+};
+
+// A word under a mask of its bytes: address and size of the access.
+inline uint32_t first_byte(uint32_t mask) { return mask ? __builtin_ctz(mask) : 0; }
+
+inline void store_bytes(uint8_t *word, uint32_t value, uint32_t mask) {
+    for (int i = 0; i < 4; i++)
+        if (mask >> i & 1) word[i] = value >> (8 * i);
+}

@@ -1,0 +1,69 @@
+/* The state of a pipeline, and its fetch ahead of the instructions that issue. */
+#ifndef COVP_FETCH_H
+#define COVP_FETCH_H
+
+#include "model.h"
+
+enum { RING = 8, HOLDS = 4, LONG_AGO = -(1 << 20), NEVER = 1 << 20, JUMP_FETCH = -2 };
+
+/* Cycles in which no instruction goes on to the next stage. */
+typedef struct { int32_t from, until, why; } Hold;
+
+typedef struct {
+    int32_t now;          /* cycle in which the latest instructions issued, or the next can */
+    uint32_t issued;      /* instructions in this cycle so far */
+    int32_t issued_at;    /* cycle in which the latest instruction issued */
+    uint32_t used[UNITS];
+    int32_t ready[64];    /* cycle in which a register can be used */
+    uint8_t why[64];      /* what is waited for until then */
+    Hold holds[HOLDS];
+    uint32_t hold_count;
+    const Rule *before;
+    uint64_t before_writes; /* a bit for each register */
+    uint32_t fetch_at;    /* address that is fetched next */
+    int32_t fetch_accepted, fetch_answered; /* of the latest one */
+    int32_t freed[RING];  /* when the bytes of a fetch left the buffer */
+    uint32_t freed_until; /* address */
+    Spent spent;
+} Pipeline;
+
+static inline uint32_t fetch_period(const Timing *t, uint32_t address) {
+    for (uint32_t n = 0; n < t->wait_count; n++)
+        if (address >= t->waits[n].start && address < t->waits[n].end) return 1 + t->waits[n].fetch;
+    return 1;
+}
+
+/* When the next fetch is requested: when less than `fetch_ahead` wait for their instructions. */
+static inline int32_t fetch_request(const Pipeline *p, const Timing *t) {
+    uint32_t oldest = p->fetch_at - t->fetch_ahead * t->fetch_bytes;
+    bool is_held = (int32_t)(oldest - p->freed_until) >= 0;
+    int32_t freed = is_held ? NEVER : p->freed[oldest / t->fetch_bytes % RING];
+    return 1 + (freed > p->fetch_accepted ? freed : p->fetch_accepted);
+}
+
+/* The memory serves one fetch at a time, and takes the next one in the cycle of its answer. */
+static inline void fetch_next(Pipeline *p, const Timing *t, int32_t request) {
+    p->fetch_accepted = request > p->fetch_answered ? request : p->fetch_answered;
+    p->fetch_answered = p->fetch_accepted + (int32_t)fetch_period(t, p->fetch_at);
+    p->fetch_at += t->fetch_bytes;
+}
+
+/* The first cycle in which an instruction that ends at `end` can issue. */
+static int32_t arrival(Pipeline *p, const Timing *t, uint32_t end) {
+    while (p->fetch_at < end) fetch_next(p, t, fetch_request(p, t));
+    return p->fetch_answered + 1;
+}
+
+/* Cycles that the fetch of a jump's target, requested in cycle `jump`, waits for those before it. */
+static uint32_t fetch_busy(Pipeline *p, const Timing *t, int32_t jump) {
+    if (!t->fetch_bytes || p->fetch_answered == LONG_AGO) return 0;
+    for (int n = 0; n < RING; n++) {
+        int32_t request = fetch_request(p, t);
+        int32_t accepted = request > p->fetch_answered ? request : p->fetch_answered;
+        if ((t->flags & FETCH_COMMITS ? request : accepted) >= jump) break;
+        fetch_next(p, t, request);
+    }
+    return p->fetch_answered > jump ? (uint32_t)(p->fetch_answered - jump) : 0;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* A timing model, and the times of code that come of it; mirrored with ctypes by native.py. */
+#ifndef COVP_TIMING_MODEL_H
+#define COVP_TIMING_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Why a cycle passed. */
+enum {
+    CAUSE_ISSUE,    /* an instruction issued */
+    CAUSE_OPERAND,  /* waiting for the result of a load, or another that comes late */
+    CAUSE_BRANCH,   /* jumps and taken branches */
+    CAUSE_MULTIPLY, /* further cycles of multiplications and divisions */
+    CAUSE_FETCH,    /* waiting for instructions */
+    CAUSE_DATA,     /* waiting for data memory */
+    CAUSES
+};
+
+/* Properties of a rule's instructions. */
+enum {
+    RULE_LOAD = 1,
+    RULE_STORE = 2,
+    RULE_COUNTED = 4,    /* list: add the value of these bits, not how many are set */
+    RULE_ALONE = 8,      /* does not issue together with another one */
+    RULE_JUMPS = 32,     /* leads elsewhere always */
+    RULE_DECODED = 16,   /* done when it is decoded, while the one before it still executes */
+};
+
+/* Properties of a pipeline. */
+enum {
+    PIPELINED_ACCESSES = 1, /* an access directly after an independent load takes a cycle less */
+    OVERWRITES_WAIT = 2,    /* but by loads a result that is overwritten is waited for as if it were read */
+    PREDICTS_BACKWARD = 4,  /* branches to lower addresses are predicted as taken */
+    FETCH_COMMITS = 16,     /* a fetch that was requested is done, even if a jump comes before it */
+    EXECUTES_LATER = 8,     /* decoded in a stage before: the next one is decoded meanwhile */
+    KEEPS_FETCHES = 128,    /* a fetch is held until its last bytes are decoded */
+    DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
+    DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
+};
+
+/* Properties of an operand. */
+enum {
+    OPERAND_FLOAT = 1,
+    OPERAND_ROTATED = 2, /* the lowest bit of its number is the highest */
+    OPERAND_LATE = 4,    /* see Rule.late */
+    OPERAND_BASE = 8,    /* written back: without the latency of what is loaded */
+};
+
+/* The number of a register is gathered from the instruction's bits of a mask, the highest first. */
+typedef struct { uint32_t mask, flags; } Operand;
+
+/* The time of the instructions with bits & mask == match. */
+typedef struct {
+    uint32_t bytes, mask, match;
+    uint32_t list;       /* one more cycle for every set bit of these (register lists) */
+    Operand reads[4], writes[2];
+    uint32_t also_reads, also_writes; /* a bit for each integer register */
+    uint16_t cycles;     /* until the next one can issue */
+    uint16_t latency;    /* further cycles until another one can use the result */
+    uint16_t early;      /* cycles before its issue in which it needs its operands */
+    uint16_t late;       /* cycles after its issue in which it needs OPERAND_LATE */
+    uint16_t taken;      /* extra cycles of a conditional branch that is taken */
+    uint16_t mispredicted; /* ... whose direction was predicted wrongly, where branches are */
+    uint16_t unit;       /* of `Timing.slots` */
+    uint16_t cause;      /* of its cycles after the first */
+    uint16_t flags;
+    uint16_t operands;   /* 1 + the place in Timing.operands; 0: its time is always the same */
+} Rule;
+
+/* Further cycles by the values of operands, from the size of their magnitudes in bits. */
+typedef struct {
+    int32_t constant;
+    int32_t divisor_zeros; /* for every leading zero of the divisor, the second operand */
+    int32_t dividend_bits; /* for every bit of the dividend, the first operand */
+    int32_t quotient_bits; /* for every bit that the dividend has more than the divisor, and one */
+    int32_t zero_divisor;  /* instead of all these where the divisor is 0, if is_zero_special */
+    int32_t amount;        /* for every place of a shift, by the lower five bits of the second */
+    uint32_t is_shift, is_used, is_zero_special;
+} OperandCycles;
+
+/* Wait states of a stretch of memory. */
+typedef struct { uint32_t start, end, fetch, data; } WaitStates;
+
+enum { UNITS = 8, MAX_WAITS = 16, MAX_OPERANDS = 4 };
+
+/* A pipeline and the memory that it sees. */
+typedef struct {
+    const Rule *rules;
+    uint64_t rule_count;
+    uint32_t short_registers; /* added to numbers of registers of 3 bits */
+    uint32_t zero_register;   /* is never waited for */
+    uint32_t flags;
+    uint32_t width;           /* instructions that issue in a cycle */
+    uint32_t slots[UNITS];    /* ... of them by unit */
+    uint32_t fetch_bytes;     /* of a fetch; 0: instructions are always there */
+    uint32_t fetch_ahead;     /* fetches that are held before their instructions issue */
+    uint32_t data_waits;      /* that all data memory has; those beyond are counted one by one */
+    uint32_t split;           /* further cycles of an instruction that crosses a word */
+    uint32_t misaligned;      /* further cycles of an access that crosses a word */
+    OperandCycles operands[MAX_OPERANDS];
+    uint32_t wait_count;
+    WaitStates waits[MAX_WAITS];
+} Timing;
+
+/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. */
+typedef struct {
+    uint32_t bits;
+    uint8_t bytes, is_custom;
+    uint16_t cycles;
+} Instruction;
+
+/* Straight-line code at an address. */
+typedef struct {
+    const Instruction *code;
+    uint32_t count, address;
+} Code;
+
+/* Cycles by cause. */
+typedef struct { uint32_t by[CAUSES]; } Spent;
+
+/* The time of a block of code, for one way to enter it. */
+typedef struct {
+    Spent own;
+    Spent taken;   /* added when the branch at its end is taken */
+    Spent untaken; /* added when it is not */
+} EntryTime;
+
+/* Ways to enter a block: after the code before it, or by a jump. */
+enum { FALLEN, JUMPED, ENTRIES };
+
+typedef struct { EntryTime entry[ENTRIES]; } BlockTime;
+
+#endif

@@ -1,0 +1,280 @@
+"""The native side of timing models: ``model.h`` mirrored with ctypes, ``pipeline.h`` called."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.host_compiler import compile_for_host
+from covp.timing.instructions import Field
+from covp.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
+
+PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
+"""What applies a timing model to code; the counter of instructions includes it."""
+_SOURCE = Path(__file__).with_name("pipeline.c")
+CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data")
+"""Why cycles pass in a core, in the order of model.h: an instruction issued; an operand was not
+there; a jump or a taken branch; further cycles of multiplications and divisions; waiting for
+instructions; waiting for data memory."""
+_MAX_WAITS = 16
+MAX_OPERANDS = 4
+_LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
+_PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
+_KEEPS = 128
+_DATA_WAIT = {"use": 0, "next": 32, "access": 64}
+_FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
+_NO_REGISTER = 64
+
+u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
+i32, pointer = ctypes.c_int32, ctypes.c_void_p
+
+
+class _Operand(ctypes.Structure):
+    _fields_ = (("mask", u32), ("flags", u32))
+
+
+class NativeRule(ctypes.Structure):
+    """model.h's Rule."""
+
+    _fields_ = (
+        ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
+        ("reads", _Operand * 4), ("writes", _Operand * 2),
+        ("also_reads", u32), ("also_writes", u32),
+        ("cycles", u16), ("latency", u16), ("early", u16), ("late", u16),
+        ("taken", u16), ("mispredicted", u16), ("unit", u16), ("cause", u16),
+        ("flags", u16), ("operands", u16),
+    )  # fmt: skip
+
+
+class _OperandCycles(ctypes.Structure):
+    _fields_ = (
+        ("constant", i32), ("divisor_zeros", i32), ("dividend_bits", i32),
+        ("quotient_bits", i32),
+        ("zero_divisor", i32), ("amount", i32), ("is_shift", u32), ("is_used", u32),
+        ("is_zero_special", u32),
+    )  # fmt: skip
+
+
+class _WaitStates(ctypes.Structure):
+    _fields_ = (("start", u32), ("end", u32), ("fetch", u32), ("data", u32))
+
+
+class NativeTiming(ctypes.Structure):
+    """model.h's Timing."""
+
+    _fields_ = (
+        ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
+        ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
+        ("fetch_ahead", u32), ("data_waits", u32), ("split", u32), ("misaligned", u32),
+        ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
+        ("waits", _WaitStates * _MAX_WAITS),
+    )  # fmt: skip
+
+
+class CodeItem(ctypes.Structure):
+    """model.h's Instruction."""
+
+    _fields_ = (("bits", u32), ("bytes", u8), ("is_custom", u8), ("cycles", u16))
+
+
+class Spent(ctypes.Structure):
+    """Cycles by cause, in the order of `CAUSES`."""
+
+    _fields_ = (("by", u32 * len(CAUSES)),)
+
+
+class EntryTime(ctypes.Structure):
+    """The time of a block for one way to enter it: see model.h."""
+
+    _fields_ = (("own", Spent), ("taken", Spent), ("untaken", Spent))
+
+
+class BlockTime(ctypes.Structure):
+    """The time of a block: when it follows the code before it, and when it is jumped to."""
+
+    _fields_ = (("entry", EntryTime * 2),)
+
+
+class _Code(ctypes.Structure):
+    _fields_ = (("code", pointer), ("count", u32), ("address", u32))
+
+
+@dataclass(frozen=True)
+class WaitStates:
+    """The wait states of a stretch of memory.
+
+    Attributes:
+        start, end: first address, and the one past the end.
+        fetch, data: cycles that a fetch or a load or store takes longer than without wait states.
+    """
+
+    start: int
+    end: int
+    fetch: int
+    data: int
+
+
+@functools.lru_cache(maxsize=32)
+def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
+    packed = (NativeRule * max(1, len(model.rules)))()
+    for slot, rule in zip(packed, model.rules, strict=False):
+        _pack_rule(slot, rule, model)
+    return packed
+
+
+def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
+    pattern, kind = rule.pattern, rule.kind
+    slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
+    slot.list = pattern.list
+    for fields, places in ((pattern.reads, slot.reads), (pattern.writes, slot.writes)):
+        for place, field in zip(places, fields, strict=False):
+            place.mask, place.flags = field.mask, _operand_flags(field)
+    slot.also_reads = sum(1 << number for number in kind.also_reads)
+    slot.also_writes = sum(1 << number for number in kind.also_writes)
+    slot.cycles, slot.latency, slot.early, slot.late = (
+        rule.cycles, rule.latency, rule.early, rule.late,
+    )  # fmt: skip
+    slot.taken, slot.mispredicted, slot.unit = rule.taken, rule.mispredicted, rule.unit
+    slot.cause = CAUSES.index(kind.cause)
+    if kind.operands:
+        slot.operands = 1 + model.instructions.with_operands.index(kind.name)
+    slot.flags = (
+        (kind.access == "load") * _LOAD
+        | (kind.access == "store") * _STORE
+        | pattern.counted * _COUNTED
+        | rule.alone * _ALONE
+        | rule.decoded * _DECODED
+        | kind.jumps * _JUMPS
+    )
+
+
+def _pack_operands(slot: _OperandCycles, kind: str, cycles: OperandCycles | None) -> None:
+    slot.is_shift = kind == "shift"
+    slot.is_used = cycles is not None
+    if cycles is not None:
+        slot.constant = cycles.constant
+        slot.divisor_zeros, slot.dividend_bits = cycles.divisor_zeros, cycles.dividend_bits
+        slot.quotient_bits, slot.amount = cycles.quotient_bits, cycles.amount
+        slot.zero_divisor = cycles.zero_divisor or 0
+        slot.is_zero_special = cycles.zero_divisor is not None
+
+
+def _operand_flags(field: Field) -> int:
+    letter = field.letter
+    return (
+        field.is_float * _FLOAT
+        | field.is_rotated * _ROTATED
+        | (letter in "uU") * _LATE
+        | (letter == "w") * _BASE
+    )
+
+
+class Pipeline:
+    """A timing model and the memory that the core sees, for the native side.
+
+    Args:
+        model: of the core.
+        waits: stretches of memory with wait states.
+    """
+
+    def __init__(self, model: TimingModel, waits: Sequence[WaitStates] = ()) -> None:
+        self.model, self.waits = model, tuple(waits)
+        self._rules = _pack_rules(model)
+        zero = model.instructions.zero_register
+        fetch = model.fetch
+        self.native = NativeTiming(
+            rules=ctypes.addressof(self._rules),
+            rule_count=len(model.rules),
+            short_registers=model.instructions.short_registers,
+            zero_register=_NO_REGISTER if zero is None else zero,
+            flags=model.pipelined_accesses * _PIPELINED
+            | model.overwrites_wait * _OVERWRITES
+            | (model.predicts == "backward") * _BACKWARD
+            | model.executes_later * _LATER
+            | bool(fetch and fetch.commits) * _COMMITS
+            | bool(fetch and fetch.keeps) * _KEEPS
+            | _DATA_WAIT[model.data_wait],
+            width=model.width,
+            slots=(u32 * MAX_UNITS)(*(model.slots or [model.width])),
+            fetch_bytes=fetch.bytes if fetch else 0,
+            fetch_ahead=fetch.ahead if fetch else 0,
+            data_waits=self.data_waits,
+            split=model.split,
+            misaligned=model.misaligned,
+            wait_count=len(self.waits),
+        )
+        kinds = {one.name: one.operands for one in model.instructions.classes}
+        for place, name in zip(
+            self.native.operands, model.instructions.with_operands, strict=False
+        ):
+            _pack_operands(place, kinds[name], model.operands.get(name))
+        for slot, one in zip(self.native.waits, self.waits, strict=False):
+            slot.start, slot.end, slot.fetch, slot.data = one.start, one.end, one.fetch, one.data
+
+    @property
+    def address(self) -> int:
+        """Of the native structure; valid as long as this object lives."""
+        return ctypes.addressof(self.native)
+
+    def time(
+        self,
+        code: ctypes.Array[CodeItem],
+        address: int,
+        before: tuple[ctypes.Array[CodeItem], int] | None = None,
+        backward: bool = False,
+    ) -> BlockTime:
+        """The time of a block.
+
+        Args:
+            code: its instructions.
+            address: of the first one.
+            before: the code, and its address, that it follows when nothing is taken.
+            backward: it ends with a branch to a lower address.
+        """
+        out, block = BlockTime(), _Code(ctypes.addressof(code), len(code), address)
+        earlier = None
+        if before is not None:
+            earlier = ctypes.byref(_Code(ctypes.addressof(before[0]), len(before[0]), before[1]))
+        _library().timing_block(
+            pointer(self.address), ctypes.byref(block), earlier, backward, ctypes.byref(out)
+        )
+        return out
+
+    @property
+    def data_waits(self) -> int:
+        """Wait states that all data memory has."""
+        return min((one.data for one in self.waits), default=0)
+
+    @property
+    def has_slow_regions(self) -> bool:
+        """Whether some data memory has more wait states than other."""
+        return any(one.data > self.data_waits for one in self.waits)
+
+    def operand_cycles(self, kind: str, first: int, second: int) -> int:
+        """Further cycles of an instruction by its operands, or fewer: negative.
+
+        Args:
+            kind: its class.
+            first, second: bits of their magnitudes; of a shift 0 and its places.
+        """
+        if kind not in self.model.operands:
+            return 0
+        place = self.model.instructions.with_operands.index(kind)
+        address = ctypes.addressof(self.native.operands[place])
+        return int(_library().timing_operands(pointer(address), first, second))
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    """The native side, compiled on first use."""
+    path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
+    library = ctypes.CDLL(str(path))
+    library.timing_bytes.restype = u64
+    library.timing_block.restype = None
+    library.timing_operands.restype = i32
+    mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime)))
+    assert library.timing_bytes() == mirrored, "C and Python differ"
+    return library

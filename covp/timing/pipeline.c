@@ -1,0 +1,20 @@
+/* `time_block` for Python. Compiled for the host by covp/timing/native.py. */
+#include "pipeline.h"
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+/* So that the mirrors in native.py cannot drift. */
+EXPORT uint64_t timing_bytes(void) { return sizeof(Timing) + sizeof(Rule) + sizeof(BlockTime); }
+
+EXPORT int32_t timing_operands(const OperandCycles *o, int first, int second) {
+    return operand_cycles(o, first, second);
+}
+
+EXPORT void timing_block(const Timing *t, const Code *block, const Code *before, int backward,
+                         BlockTime *out) {
+    time_block(t, block, before, backward, out);
+}

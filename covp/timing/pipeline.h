@@ -1,0 +1,301 @@
+/* The time of straight-line code in an in-order pipeline, by the rules of a timing model.
+ *
+ * An instruction issues when the ones before it have, its bytes have arrived and its operands are
+ * ready. Every cycle until the end of the code has a cause, so that the causes add up to the total.
+ */
+#ifndef COVP_PIPELINE_H
+#define COVP_PIPELINE_H
+
+#include "fetch.h"
+
+static const Rule *find_rule(const Timing *t, Instruction i) {
+    static const Rule one_cycle = {.cycles = 1};
+    for (uint64_t n = 0; n < t->rule_count; n++) {
+        const Rule *r = &t->rules[n];
+        if (r->bytes == i.bytes && (i.bits & r->mask) == r->match) return r;
+    }
+    return &one_cycle;
+}
+
+static inline uint32_t gathered(uint32_t bits, uint32_t mask) {
+    uint32_t value = 0;
+    for (int at = 31; at >= 0; at--)
+        if (mask >> at & 1) value = value << 1 | (bits >> at & 1);
+    return value;
+}
+
+/* The register of an operand, floats after 32 others; -1: none. */
+static inline int32_t operand(const Timing *t, Instruction i, const Operand *o) {
+    if (!o->mask) return -1;
+    uint32_t number = gathered(i.bits, o->mask);
+    if (__builtin_popcount(o->mask) == 3) number += t->short_registers;
+    if (o->flags & OPERAND_ROTATED) number = number >> 1 | (number & 1) << 4;
+    if (o->flags & OPERAND_FLOAT) return (int32_t)(32 + (number & 31));
+    return number == t->zero_register ? -1 : (int32_t)(number & 31);
+}
+
+/* Code is entered at an address; `full`: fetches are ahead already. */
+static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool full) {
+    static const Rule nothing = {.cycles = 1};
+    memset(p, 0, sizeof *p);
+    for (int r = 0; r < 64; r++) p->ready[r] = LONG_AGO;
+    for (int n = 0; n < HOLDS; n++) p->holds[n] = (Hold){LONG_AGO, LONG_AGO, 0};
+    p->issued_at = -1;
+    p->before = &nothing;
+    p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
+    if (!t->fetch_bytes) return;
+    p->fetch_at = address & ~(t->fetch_bytes - 1);
+    /* A jump requests its target two cycles before that can issue. The wait for fetches that are
+     * under way belongs to the jump. */
+    p->fetch_accepted = full ? LONG_AGO : JUMP_FETCH - 1;
+    p->fetch_answered = full ? LONG_AGO : JUMP_FETCH;
+    p->freed_until = p->fetch_at;
+    for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
+}
+
+static inline void wait_for(Pipeline *p, int32_t *at, int32_t until, uint32_t cause) {
+    if (until <= *at) return;
+    p->spent.by[cause] += (uint32_t)(until - *at);
+    *at = until;
+}
+
+/* The instruction issues `early` cycles after a register's operand is there; negative: before. */
+static void need(Pipeline *p, int32_t *at, int32_t number, int32_t early) {
+    if (number < 0) return;
+    int32_t until = p->ready[number] + early;
+    if (until <= *at) return;
+    /* the cycle in which others have issued is counted already */
+    if (p->issued && *at == p->now) ++*at;
+    /* an operand that is there but needed earlier is a matter of branches: register jumps */
+    wait_for(p, at, until, early > 0 && p->ready[number] <= *at ? CAUSE_BRANCH : p->why[number]);
+}
+
+/* When an instruction can issue, as far as its operands go; *dependent: on the one before it. */
+static int32_t operands_ready(Pipeline *p, const Timing *t, const Rule *r, Instruction i, int32_t at,
+                              bool *dependent) {
+    for (int n = 0; n < 4 && r->reads[n].mask; n++) {
+        int32_t number = operand(t, i, &r->reads[n]);
+        bool late = r->reads[n].flags & OPERAND_LATE;
+        *dependent |= !late && number >= 0 && p->before_writes >> number & 1;
+        need(p, &at, number, late ? -r->late : r->early);
+    }
+    for (uint32_t rest = r->also_reads; rest; rest &= rest - 1)
+        need(p, &at, __builtin_ctz(rest), r->early);
+    for (int n = 0; n < 2 && t->flags & OVERWRITES_WAIT && !(r->flags & RULE_LOAD); n++)
+        need(p, &at, operand(t, i, &r->writes[n]), 0);
+    return at;
+}
+
+static void write_register(Pipeline *p, int32_t number, int32_t ready, const Rule *r) {
+    if (number < 0) return;
+    p->ready[number] = ready;
+    p->why[number] = r->cause == CAUSE_MULTIPLY ? CAUSE_MULTIPLY : CAUSE_OPERAND;
+    p->before_writes |= 1ull << number;
+}
+
+static void write_results(Pipeline *p, const Timing *t, const Rule *r, Instruction i, int32_t ready) {
+    p->before_writes = 0;
+    for (int n = 0; n < 2 && r->writes[n].mask; n++) {
+        bool is_base = r->writes[n].flags & OPERAND_BASE;
+        write_register(p, operand(t, i, &r->writes[n]), is_base ? ready - r->latency : ready, r);
+    }
+    for (uint32_t rest = r->also_writes; rest; rest &= rest - 1)
+        write_register(p, __builtin_ctz(rest), ready, r);
+}
+
+static inline bool fits(const Pipeline *p, const Timing *t, const Rule *r) {
+    return p->issued < t->width && !((p->before->flags | r->flags) & RULE_ALONE) &&
+           p->used[r->unit] < t->slots[r->unit];
+}
+
+/* Cycles until the next instruction can issue. */
+static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, Instruction i,
+                           bool dependent) {
+    uint32_t listed = i.bits & r->list;
+    uint32_t cycles = r->cycles;
+    cycles += r->flags & RULE_COUNTED ? listed : (uint32_t)__builtin_popcount(listed);
+    if (t->flags & PIPELINED_ACCESSES && p->before->flags & RULE_LOAD && !dependent &&
+        r->flags & (RULE_LOAD | RULE_STORE) && cycles)
+        cycles--;
+    return cycles;
+}
+
+/* The first cycle from `at` on in which instructions go on; *why: what held them up last. */
+static int32_t free_cycle(const Pipeline *p, int32_t at, uint32_t *why) {
+    for (uint32_t n = 0; n < HOLDS; n++) {
+        const Hold *h = &p->holds[(p->hold_count + n) % HOLDS];
+        if (at < h->from || at > h->until) continue;
+        at = h->until + 1;
+        *why = (uint32_t)h->why;
+    }
+    return at;
+}
+
+static int32_t wait_for_holds(Pipeline *p, int32_t at) {
+    uint32_t why = CAUSE_ISSUE;
+    int32_t free = free_cycle(p, at, &why);
+    wait_for(p, &at, free, why);
+    return at;
+}
+
+static void hold(Pipeline *p, int32_t from, uint32_t cycles, int32_t why) {
+    if (cycles) p->holds[p->hold_count++ % HOLDS] = (Hold){from, from + (int32_t)cycles - 1, why};
+}
+
+/* When an instruction is decoded. A fetch leaves the buffer in the cycle before, when its first bytes do
+ * (what is left of it is kept beside) or its last.
+ */
+static int32_t decoded(Pipeline *p, const Timing *t, uint32_t address, uint32_t bytes, int32_t at) {
+    uint32_t size = t->fetch_bytes, first = address & ~(size - 1), why = CAUSE_ISSUE;
+    bool later = t->flags & EXECUTES_LATER;
+    int32_t room = later ? p->issued_at + 1 : at, there = room;
+    if (p->freed_until > first) first = p->freed_until;
+    for (; first < address + bytes; first += size) {
+        there = arrival(p, t, first + size);
+        if (later && there > room) there = free_cycle(p, there - 1, &why) + 1;
+        if (t->flags & KEEPS_FETCHES && first + size > address + bytes) break;
+        p->freed[first / size % RING] = (there > room ? there : room) - 1;
+    }
+    p->freed_until = first;
+    if (p->issued && at == p->now && there > at) at++;
+    wait_for(p, &at, there, CAUSE_FETCH);
+    return at;
+}
+
+/* Without a fetch ahead an instruction waits for each word that the one before it did not need. */
+static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t bytes, int32_t at) {
+    for (; p->freed_until < address + bytes; p->freed_until += 4)
+        wait_for(p, &at, at + (int32_t)fetch_period(t, p->freed_until) - 1, CAUSE_FETCH);
+    return at;
+}
+
+static inline void open_cycle(Pipeline *p) {
+    p->issued = 0;
+    memset(p->used, 0, sizeof p->used);
+}
+
+static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
+    static const Rule custom = {.cycles = 1, .flags = RULE_ALONE};
+    int32_t at = p->now + (p->issued > 0);
+    at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
+    at = wait_for_holds(p, at);
+    p->issued_at = at;
+    p->spent.by[CAUSE_ISSUE] += i.cycles;
+    p->now = at + i.cycles;
+    open_cycle(p);
+    p->before = &custom;
+    p->before_writes = 0;
+}
+
+/* The instruction issues; the next one cannot in this cycle. Returns when its result is there, but for
+ * its latency.
+ */
+static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t decoded_at,
+                       uint32_t cycles) {
+    bool later = t->flags & EXECUTES_LATER;
+    uint32_t why = CAUSE_ISSUE, waits = r->flags & (RULE_LOAD | RULE_STORE) ? t->data_waits : 0;
+    int32_t at = p->now, next = at + (int32_t)cycles;
+    if (later && cycles && !(r->flags & RULE_DECODED)) {
+        next = at + 1;
+        hold(p, next, cycles - 1, r->cause);
+    } else if (later && cycles) {
+        next = decoded_at + (int32_t)cycles > at + 1 ? decoded_at + (int32_t)cycles : at + 1;
+    }
+    wait_for(p, &p->now, next - (next > at), r->cause);
+    if (t->flags & DATA_STALLS) wait_for(p, &p->now, p->now + (int32_t)waits, CAUSE_DATA);
+    int32_t done = free_cycle(p, later ? at + 1 : p->now, &why);
+    if (!later) wait_for(p, &p->now, done, why);
+    p->now += next > at;
+    open_cycle(p);
+    if (t->flags & DATA_HOLDS) hold(p, done + 1, waits, CAUSE_DATA);
+    return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
+}
+
+static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
+    const Rule *r = find_rule(t, i);
+    bool dependent = false;
+    int32_t at = p->now + (p->issued && !fits(p, t, r));
+    at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
+    if (t->split && i.bytes == 4 && address & 2)
+        wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
+    int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
+    at = t->flags & EXECUTES_LATER ? wait_for_holds(p, decoded_at) : decoded_at;
+    uint32_t cycles = own_cycles(p, t, r, i, dependent);
+    if (!p->issued || at > p->now) {
+        open_cycle(p);
+        p->spent.by[CAUSE_ISSUE] += cycles > 0;
+    }
+    p->now = p->issued_at = at;
+    p->issued++;
+    p->used[r->unit]++;
+    int32_t ready = at + (int32_t)cycles;
+    if (r->flags & (RULE_LOAD | RULE_STORE)) ready += (int32_t)t->data_waits;
+    if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles);
+    write_results(p, t, r, i, ready + r->latency);
+    p->before = r;
+}
+
+static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
+    uint32_t address = block->address;
+    for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
+        if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
+        else issue(p, t, block->code[n], address);
+    }
+}
+
+/* Further cycles of an instruction whose operands have so many bits, or fewer (negative); of a shift `second`
+ * is the number of places.
+ */
+static inline int32_t operand_cycles(const OperandCycles *o, int first, int second) {
+    if (o->is_shift) return o->constant + o->amount * second;
+    if (o->is_zero_special && !second) return o->zero_divisor;
+    int quotient = first >= second ? first - second + 1 : 0;
+    return o->constant + o->divisor_zeros * (32 - second) + o->dividend_bits * first +
+           o->quotient_bits * quotient;
+}
+
+static inline uint32_t total(const Spent *s) {
+    uint32_t sum = 0;
+    for (int n = 0; n < CAUSES; n++) sum += s->by[n];
+    return sum;
+}
+
+/* The time of the branch that the code ended with. */
+static void time_branch(Pipeline *p, const Timing *t, int backward, EntryTime *out) {
+    const Rule *r = p->before;
+    int32_t end = p->now + (p->issued > 0);
+    bool predicted = t->flags & PREDICTS_BACKWARD && backward;
+    out->taken = out->untaken = (Spent){{0}};
+    if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
+        out->taken.by[CAUSE_BRANCH] = predicted ? r->taken : r->mispredicted;
+        out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
+    } else {
+        out->taken.by[CAUSE_BRANCH] = r->taken;
+    }
+    int32_t jump = end + (int32_t)out->taken.by[CAUSE_BRANCH] + JUMP_FETCH;
+    out->taken.by[CAUSE_FETCH] = fetch_busy(p, t, jump);
+}
+
+/* The time of a block, which is entered in a pipeline's present state. */
+static void time_entry(Pipeline *p, const Timing *t, const Code *block, int backward,
+                       EntryTime *out) {
+    Spent start = p->spent;
+    pipeline_run(p, t, block);
+    for (int n = 0; n < CAUSES; n++) out->own.by[n] = p->spent.by[n] - start.by[n];
+    time_branch(p, t, backward, out);
+}
+
+/* The time of a block. `before`: the code that it follows when nothing is taken; NULL where that is
+ * not known. `backward`: it ends with a branch to a lower address.
+ */
+static void time_block(const Timing *t, const Code *block, const Code *before, int backward,
+                       BlockTime *out) {
+    Pipeline p;
+    pipeline_enter(&p, t, block->address, false);
+    time_entry(&p, t, block, backward, &out->entry[JUMPED]);
+    pipeline_enter(&p, t, before ? before->address : block->address, !before);
+    if (before) pipeline_run(&p, t, before);
+    time_entry(&p, t, block, backward, &out->entry[FALLEN]);
+}
+
+#endif

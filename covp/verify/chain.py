@@ -1,0 +1,152 @@
+"""`ChainCase`: layers that feed one another, as a pattern of several operators wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.testing import (
+    ConvCase,
+    ElementwiseCase,
+    Layer,
+    OperatorCase,
+    PoolCase,
+    SoftmaxCase,
+)
+from covp.testing.layers import CONVERSIONS, FUNCTIONS
+from covp.testing.tensors import Shape, filled
+
+_FOLLOWS = ("MAX_POOL_2D", "AVERAGE_POOL_2D", "RELU", "RELU6", "RESHAPE", "PAD", "TRANSPOSE")
+"""Operators whose result is in the scale of what they read."""
+_ANY_SHAPE = (*FUNCTIONS, *CONVERSIONS)
+
+
+@dataclass(frozen=True)
+class ChainCase:
+    """Several layers; some of their inputs are earlier ones' outputs.
+
+    Attributes:
+        parts: the layers, each after those that it reads.
+        wires: (reader, input, writer): input number ``input`` of ``parts[reader]`` is the output of
+            ``parts[writer]``, which has the shape that the reader's own input has.
+        seed: of the inputs.
+        gap: unused elements before each buffer in memory.
+    """
+
+    parts: tuple[Layer, ...]
+    wires: tuple[tuple[int, int, int], ...]
+    seed: int = 0
+    gap: int = 0
+
+    @property
+    def kind(self) -> str:
+        """Of the last operator."""
+        return self.parts[-1].kind
+
+    def graph(self) -> Graph:
+        """All layers as one graph."""
+        graphs = [part.graph() for part in self.parts]
+        ops = [graph.ops[-1] for graph in graphs]
+        for number, op in enumerate(ops):
+            op.name, op.index = f"layer{number}", number
+            for tensor in (*op.inputs, *op.outputs):
+                if tensor is not None:
+                    tensor.name = f"{tensor.name}{number}"
+            for reader, position, writer in self.wires:
+                if reader == number:
+                    connect(op, position, ops[writer].output)
+        made = {id(tensor) for op in ops for tensor in op.outputs}
+        inputs: dict[int, Tensor] = {}
+        for op in ops:
+            for value in op.inputs:
+                if value is not None and not value.constant and id(value) not in made:
+                    inputs.setdefault(id(value), value)
+        return Graph("layers", list(inputs.values()), list(ops[-1].outputs), ops)
+
+    def inputs(self) -> list[NDArray[Any]]:
+        """Random values for the graph's inputs."""
+        rng = np.random.default_rng(self.seed)
+        return [filled(tensor, rng) for tensor in self.graph().inputs]
+
+
+def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
+    """A chain of other layers with the same wires: readers get the shapes of their writers.
+
+    None where some do not fit one another.
+    """
+    new = list(parts)
+    shapes: list[Shape] = []
+    for number in range(len(new)):
+        read = [(position, shapes[w]) for r, position, w in chain.wires if r == number]
+        if read:
+            new[number] = with_input(new[number], read[0][1])
+        op = new[number].graph().ops[-1]
+        if any(op.input(position).shape != shape for position, shape in read):
+            return None
+        shapes.append(op.output.shape)
+    return replace(chain, parts=tuple(new))
+
+
+def with_room(case: Any) -> Any:
+    """The same layer with a result large enough for a window of what reads it."""
+    if isinstance(case, ConvCase) and case.kind != "FULLY_CONNECTED":
+        height, width = (
+            max(size, (taps - 1) * dilation + 1 + 3 * step)
+            for size, taps, dilation, step in zip(
+                case.size, case.kernel, case.dilation, case.stride, strict=True
+            )
+        )
+        return replace(case, size=(height, width))
+    return case
+
+
+def with_input(case: Any, shape: Shape) -> Any:
+    """The same layer for an input, or first operand, of another shape, as far as that goes."""
+    if isinstance(case, ConvCase) and case.kind == "FULLY_CONNECTED":
+        return replace(case, batch=shape[0], channels=(shape[-1], case.channels[1]))
+    if isinstance(case, ConvCase) and len(shape) == 4:
+        wide = (shape[3], shape[3] if case.kind == "DEPTHWISE_CONV_2D" else case.channels[1])
+        return replace(case, batch=shape[0], size=shape[1:3], channels=wide)
+    if isinstance(case, PoolCase) and len(shape) == 4:
+        window = min(case.filter[0], shape[1]), min(case.filter[1], shape[2])
+        return replace(
+            case, batch=shape[0], size=shape[1:3], channels=shape[3], filter=window, padding=None
+        )
+    if isinstance(case, SoftmaxCase) and len(shape) == 2:
+        return replace(case, rows=shape[0], depth=shape[1])
+    if isinstance(case, ElementwiseCase) or (
+        isinstance(case, OperatorCase) and case.kind in _ANY_SHAPE
+    ):
+        return replace(case, shape=shape)
+    if isinstance(case, OperatorCase) and case.kind == "RESHAPE":
+        return replace(case, shape=shape, reshaped=(shape[0], int(np.prod(shape[1:]))))
+    return case
+
+
+def connect(op: Op, position: int, source: Tensor) -> None:
+    """Let an operator read a tensor of the shape of its own input; its arithmetic follows."""
+    own = op.input(position)
+    if own.shape != source.shape:
+        raise ValueError(f"{source.shape} does not fit {own.shape}")
+    for i, value in enumerate(op.inputs):
+        if value is own:
+            op.inputs[i] = source
+    if own.quantization is None or source.quantization is None:
+        return
+    if op.kind in _FOLLOWS:
+        op.output.quantization = source.quantization
+        if op.kind == "PAD":  # with the real 0
+            op.attributes = replace(op.attributes, value=float(source.zero_point))
+    elif op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        ratio = np.float32(source.scale / own.scale)
+        for tensor in (op.output, op.inputs[2] if len(op.inputs) > 2 else None):
+            if tensor is not None and tensor.quantization is not None:
+                old = tensor.quantization
+                tensor.quantization = Quantization(
+                    (old.scale * ratio).astype(np.float32), old.zero_point, old.axis
+                )

@@ -1,0 +1,24 @@
+"""Devices with RTL; tests are skipped by name where a core's sources or Verilator are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from covp.errors import ToolchainError
+from covp.rtl.cores import rtl_of
+from covp.rtl.tools import find_verilator, sources_of
+
+
+def need_rtl(core: str) -> None:
+    """Skip the test that calls it where the core cannot be simulated."""
+    try:
+        find_verilator()
+        sources_of(rtl_of(core).package)
+    except ToolchainError as error:
+        pytest.skip(f"RTL of {core}: {error}")
+
+
+@pytest.fixture
+def cv32e40p() -> str:
+    need_rtl("cv32e40p")
+    return "cv32e40p"
