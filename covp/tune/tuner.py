@@ -205,6 +205,8 @@ class _Tuner:
         self.layer_end: float | None = None
         self.total = 0
         self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
+        # what is compiled on first use is compiled here: Ctrl-C ends the compiler of a worker too
+        ScheduleBench(platform, toolchain, options.device).close()
         bench = platform, toolchain, options.device, dot_products()
         self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
 

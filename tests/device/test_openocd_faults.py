@@ -114,13 +114,16 @@ def test_a_read_that_fails(
 def test_a_late_answer_is_not_taken_for_the_next_one(
     server: FakeOpenOcd, device: OpenOcdDevice
 ) -> None:
+    given_up = threading.Event()
+
     def late(client: socket.socket) -> None:
-        time.sleep(2 * LIMIT)
+        assert given_up.wait(60)
         client.sendall(b"0 {0xbad}" + END)
 
     server.misbehave = once("read_memory", late)
     with failing(server.name, "no answer"):
         device.read(RAM, 4)
+    given_up.set()
     with failing(server.name, "read_memory", "closed; open it again"):
         device.read(RAM, 4)
     device.reopen()
