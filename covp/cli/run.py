@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from covp.cli import options
+from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
@@ -17,6 +18,7 @@ from covp.cli.verdict import reproduction
 from covp.evaluation import (
     Evaluation,
     Sample,
+    Wanted,
     build,
     recorded_schedules,
     rejected_layers,
@@ -41,6 +43,11 @@ from covp.tune.records import Objective
     "--profile",
     is_flag=True,
     help="Add each layer's schedule and cost; devices that cannot count by layer run them singly.",
+)
+@click.option(
+    "--causes",
+    is_flag=True,
+    help="Add what the cycles of each layer and function passed with: issue, load-use ...",
 )
 @click.option(
     "--explain",
@@ -70,6 +77,7 @@ def run(
     seed: int,
     check: str | None,
     profile: bool,
+    causes: bool,
     explain: bool,
     require_offload: tuple[str, ...],
     optimize: Objective,
@@ -94,7 +102,9 @@ def run(
     )
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
-    result = evaluate(made, sample, device=device, by_layer=profile, check=check)
+    result = evaluate(
+        made, sample, device=device, by_layer=profile, wanted=Wanted(functions=causes), check=check
+    )
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))
@@ -102,6 +112,8 @@ def run(
         print_report(result, profile, reproduction(model, platform, accelerators, seed))
         if explain:
             print_explanation(result)
+        if causes:
+            print_causes(result)
     return 0 if result.matches_reference else 1
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from covp.device.phase_count import PhaseCount
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
@@ -58,14 +59,6 @@ NO_FIGURES = Sources()
 
 
 @dataclass(frozen=True)
-class PhaseCount:
-    """The cost of one phase of a program; see `CountsByPhase`."""
-
-    instructions: int
-    cycles: int
-
-
-@dataclass(frozen=True)
 class Stop:
     """Why and where `LowLevelDevice.execute` came back.
 
@@ -101,6 +94,18 @@ class CountsByPhase(Protocol):
 
     def current_phase(self) -> int:
         """The phase that is current now, also after a fault."""
+        ...
+
+
+class ExplainsCycles(Protocol):
+    """Knows what each cycle passed with: `PhaseCount.causes`."""
+
+    def count_functions(self, on: bool = True) -> None:
+        """Count by function too (`PhaseCount.functions`), or no more.
+
+        Holds from the next `CountsByPhase.set_phases` on, for what is loaded by then and has debug
+        information.
+        """
         ...
 
 
@@ -202,6 +207,7 @@ class Abilities:
     time: MeasuresTime | None = None
     state: SavesState | None = None
     closing: Closable | None = None
+    causes: ExplainsCycles | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from covp.device.base import Abilities, PhaseCount, Sources, Stop
+from covp.device.base import Abilities, Sources, Stop
 from covp.device.board import Board, core_sources
+from covp.device.counted_phases import CountedPhases
 from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceFault, FaultKind
 from covp.machine.counter import Totals
@@ -49,7 +50,13 @@ class VirtualDevice(VirtualMachine):
     def abilities(self) -> Abilities:
         """All that there are."""
         return Abilities(
-            phases=self, hardware=self, names=self, time=self, state=self, closing=self
+            phases=self,
+            hardware=self,
+            names=self,
+            time=self,
+            state=self,
+            closing=self,
+            causes=self,
         )
 
     @functools.cached_property
@@ -77,7 +84,7 @@ class VirtualDevice(VirtualMachine):
         entry, stop = entry & ~1, stop & ~1
         seconds = self.timeout if timeout is None else timeout
         self._begin(time.monotonic() + seconds)
-        before, phases = self.core.totals, self.phase_counts()
+        before, phases = self.core.totals, self.counted_phases()
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
             self.core.forget_code(stop, 4)
@@ -96,7 +103,7 @@ class VirtualDevice(VirtualMachine):
             pc = self._advance(pc, stop, last)
         return self._stopped(stop, before, phases)
 
-    def _stopped(self, pc: int, before: Totals, phases: Sequence[PhaseCount]) -> Stop:
+    def _stopped(self, pc: int, before: Totals, phases: CountedPhases) -> Stop:
         """The counts since ``before``, in all and by phase."""
         now = self.core.totals
         return Stop(
@@ -104,10 +111,7 @@ class VirtualDevice(VirtualMachine):
             now.instructions - before.instructions,
             now.cycles - before.cycles,
             sources=self.sources,
-            phases=tuple(
-                PhaseCount(after.instructions - then.instructions, after.cycles - then.cycles)
-                for after, then in zip(self.phase_counts(), phases, strict=True)
-            ),
+            phases=self.counted_phases().since(phases),
         )
 
     def _explained(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:

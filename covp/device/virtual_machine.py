@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.device.base import PhaseCount
 from covp.device.board import Board, BoardState
+from covp.device.counted_phases import CountedPhases
+from covp.device.phase_count import PhaseCount
 from covp.errors import DeviceError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
@@ -36,6 +37,8 @@ class VirtualMachine:
         self.board = board
         self.core: EmulatedCore = board.cores[0]
         self.platform: Platform = board.platform
+        self._by_function = False
+        self._function_names: tuple[str, ...] = ("",)
 
     def close(self) -> None:
         """Free the emulator. A second call does nothing; any other call after it is an error."""
@@ -122,7 +125,22 @@ class VirtualMachine:
         """See `CountsByPhase.set_phases`; all phases start at zero."""
         cleared = [(address & ~self.core.thumb, phase) for address, phase in markers]
         phases = 1 + max((phase for _, phase in markers), default=0)
+        self._function_names = self._set_functions() if self._by_function else ("",)
         self.core.counter.set_markers(cleared, phases)
+
+    def count_functions(self, on: bool = True) -> None:
+        """See `ExplainsCycles.count_functions`."""
+        if self._by_function and not on:
+            self.core.counter.set_functions((), 1)
+        self._by_function = on
+
+    def _set_functions(self) -> tuple[str, ...]:
+        """Let the counter know all functions; their names by number."""
+        functions = self.symbols.functions()
+        marks = {end: 0 for _, end, _ in functions}
+        marks |= {start: number for number, (start, _, _) in enumerate(functions, 1)}
+        self.core.counter.set_functions(tuple(marks.items()), 1 + len(functions))
+        return ("", *(name for _, _, name in functions))
 
     def current_phase(self) -> int:
         """The phase that is current now, also after a fault."""
@@ -130,9 +148,11 @@ class VirtualMachine:
 
     def phase_counts(self) -> tuple[PhaseCount, ...]:
         """The counts of every phase since `set_phases`; empty before."""
-        return tuple(
-            PhaseCount(total.instructions, total.cycles) for total in self.core.counter.buckets()
-        )
+        return self.counted_phases().counts()
+
+    def counted_phases(self) -> CountedPhases:
+        """The same as `phase_counts`, to be compared with a later one."""
+        return CountedPhases.of(self.core.counter, self._function_names)
 
     def trace_edges(self, on: bool = True) -> None:
         """Count from now on where returns and jumps to registers lead, or no more."""

@@ -11,7 +11,7 @@ from covp.evaluation.comparison import Comparison, compare
 from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.rejected import RejectedLayer, rejected_layers
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import Runner, evaluate, run
+from covp.evaluation.runner import Runner, Wanted, evaluate, run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
 from covp.evaluation.survey import Trial, survey
@@ -28,6 +28,7 @@ __all__ = [
     "Sample",
     "ScheduleSource",
     "Trial",
+    "Wanted",
     "build",
     "check_layers",
     "compare",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
+from covp.device.phase_count import Causes, FunctionCount
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
@@ -123,6 +125,7 @@ class Evaluation:
             "instructions": profile.instructions,
             "cycles": profile.cycles,
             "cycles_source": asdict(cycles) if cycles else None,
+            "cycles_by_cause": _causes(profile.causes),
             "seconds": profile.seconds,
             "energy_j": energy.joules if energy else None,
             "energy_source": energy.record() if energy else None,
@@ -143,6 +146,8 @@ class Evaluation:
             "between": {
                 "instructions": profile.between.instructions,
                 "cycles": profile.between.cycles,
+                "cycles_by_cause": _causes(profile.between.causes),
+                "functions": _functions(profile.between.functions),
             },
             "outputs": [
                 _output(tensor, array)
@@ -175,11 +180,31 @@ def _layer(entry: LayerProfile) -> dict[str, Any]:
         "macs": entry.layer.macs,
         "instructions": entry.instructions,
         "cycles": entry.cycles,
+        "cycles_by_cause": _causes(entry.causes),
+        "functions": _functions(entry.functions),
         "estimated_cycles": entry.layer.estimated_cycles,
         "schedule": entry.layer.schedule,
         "offload": asdict(entry.offload) if entry.offload else None,
         "work": asdict(entry.work) if entry.work else None,
     }
+
+
+def _causes(causes: Causes | None) -> dict[str, int] | None:
+    return None if causes is None else dict(causes)
+
+
+def _functions(functions: Sequence[FunctionCount]) -> list[dict[str, Any]] | None:
+    """The most expensive first; None where they were not counted."""
+    rows = sorted(functions, key=lambda function: -function.cycles)
+    return [
+        {
+            "name": function.name,
+            "instructions": function.instructions,
+            "cycles": function.cycles,
+            "cycles_by_cause": dict(function.causes),
+        }
+        for function in rows
+    ] or None
 
 
 def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.errors import AcceleratorError
+from covp.device.base import Abilities
+from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import Check, check_layers, checked_level, output_check
 from covp.evaluation.renewed import renewed
@@ -24,6 +25,20 @@ from covp.runtime.profile import Profile
 from covp.runtime.session import Session
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to tell beside the figures that every run has; the device has to know it.
+
+    Attributes:
+        functions: the cycles by function, in the causes of which every layer's are counted.
+    """
+
+    functions: bool = False
+
+
+NOTHING_MORE = Wanted()
+
+
 class Runner:
     """A build, loaded onto a device of its own until `close`.
 
@@ -32,15 +47,25 @@ class Runner:
         device: as for `Session`.
         by_layer: the cost of each layer is wanted. A device that only knows the cost of an
             execution then executes the layers one by one.
+        wanted: more figures.
 
     Raises:
+        UsageError: the device does not know what is wanted.
         CovpError: the device cannot be reached, or the program does not link or fit.
     """
 
-    def __init__(self, build: Build, device: str = "virtual", *, by_layer: bool = False) -> None:
+    def __init__(
+        self,
+        build: Build,
+        device: str = "virtual",
+        *,
+        by_layer: bool = False,
+        wanted: Wanted = NOTHING_MORE,
+    ) -> None:
         self.build, self.device = build, device
         self.session = Session(build.platform, device=device, toolchain=build.toolchain)
         try:
+            _count(self.session.device.abilities, wanted, device)
             singly = by_layer and self.session.device.abilities.phases is None
             self.session.strict = singly
             self._module = self.session.load(build.program, hosted=singly)
@@ -104,6 +129,7 @@ def run(
     *,
     device: str = "virtual",
     by_layer: bool = False,
+    wanted: Wanted = NOTHING_MORE,
     check: str | None = None,
     probes: Sequence[Sample] | None = None,
 ) -> Evaluation:
@@ -111,7 +137,7 @@ def run(
 
     Args:
         sample: by default the random inputs of seed 0.
-        device, by_layer: as for `Runner`.
+        device, by_layer, wanted: as for `Runner`.
         check: "layers" compares each layer's tensor over several inputs, in runs of their own
             after the one that is measured; "output" the outputs of that one; "none" nothing. By
             default `covp.evaluation.check.default_level` of the device.
@@ -122,12 +148,17 @@ def run(
     """
     level = checked_level(check, device)
     sample = sample or Sample.random(build.graph)
-    result, _ = measured(build, sample.unchecked() if level == "none" else sample, device, by_layer)
+    measured_sample = sample.unchecked() if level == "none" else sample
+    result, _ = measured(build, measured_sample, device, by_layer, wanted)
     return by_layers(result, probes) if level == "layers" else result
 
 
 def measured(
-    build: Build, sample: Sample, device: str = "virtual", by_layer: bool = False
+    build: Build,
+    sample: Sample,
+    device: str = "virtual",
+    by_layer: bool = False,
+    wanted: Wanted = NOTHING_MORE,
 ) -> tuple[Evaluation, tuple[RegionUse, ...]]:
     """One inference, and how full the memory is, with schedules that hold for this compiler.
 
@@ -137,17 +168,17 @@ def measured(
     Args:
         build: what runs.
         sample: its inputs.
-        device, by_layer: as for `Runner`.
+        device, by_layer, wanted: as for `Runner`.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    with Runner(build, device, by_layer=by_layer) as runner:
+    with Runner(build, device, by_layer=by_layer, wanted=wanted) as runner:
         result, regions = runner.run(sample), runner.session.regions()
     better = renewed(result)
     if better is None:
         return result, regions
-    with Runner(better, device, by_layer=by_layer) as runner:
+    with Runner(better, device, by_layer=by_layer, wanted=wanted) as runner:
         return runner.run(sample), runner.session.regions()
 
 
@@ -201,6 +232,17 @@ def evaluate(
         allow_unused=allow_unused,
     )
     return run(made, Sample.random(made.graph, seed), device=device, check=check)
+
+
+def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
+    """Let a device count what is wanted. Raises UsageError: it cannot."""
+    if wanted.functions:
+        if abilities.causes is None:
+            raise UsageError(
+                f"device {device} cannot tell what its cycles passed with: leave out --causes, or "
+                "use --device virtual"
+            )
+        abilities.causes.count_functions()
 
 
 def _demand_jobs(program: Program, profile: Profile) -> None:

@@ -32,7 +32,7 @@ EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64
     if (!region) return;
     m->traffic[region - m->regions][type == UC_MEM_WRITE] += (uint64_t)size;
     uint32_t waits = further_waits(m->timing, (uint32_t)address);
-    if (waits) spend(m, CAUSE_DATA, (int32_t)waits);
+    if (waits) spend(m, CAUSE_DATA, waits);
 }
 
 #endif

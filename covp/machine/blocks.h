@@ -73,6 +73,7 @@ static void decode(Machine *m, Block *b, uint64_t before) {
     Version *version = must(calloc(1, sizeof *version));
     version->code = must(calloc(b->size / 2 + 1u, sizeof *version->code));
     version->before = before;
+    version->function = function_at(m, b->address);
     b->version = version;
     b->instructions = 0;
     b->after = 0;
@@ -163,10 +164,12 @@ static void decode_again(Machine *m, Block *b) {
         *old = was;
         m->all[was.version->index] = old;
         if (m->last == b) m->last = old;
+        b->settled_runs = 0;
         memset(b->runs, 0, sizeof b->runs);
         memset(b->jumped, 0, sizeof b->jumped);
         remember(m, b);
     } else {
+        b->settled_runs = 0;
         b->version->index = was.version->index;
         free_version(was.version);
     }

@@ -2,7 +2,7 @@
 #ifndef COVP_BUCKETS_H
 #define COVP_BUCKETS_H
 
-#include "counter_state.h"
+#include "causes.h"
 
 static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
     for (uint64_t low = 0, high = m->marker_count; low < high;) {
@@ -19,6 +19,7 @@ static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
 
 static void switch_bucket(Machine *m, uint32_t bucket) {
     if (m->bucket < m->bucket_count) {
+        settle(m);
         m->buckets[m->bucket].instructions += m->instructions - m->switched.instructions;
         m->buckets[m->bucket].cycles += m->cycles - m->switched.cycles;
     }
@@ -30,7 +31,7 @@ static void switch_bucket(Machine *m, uint32_t bucket) {
 static int replace_markers(Machine *m, const Marker *markers, uint64_t count, uint64_t buckets) {
     Marker *copy = malloc((count + 1) * sizeof *copy);
     Count *zero = calloc(buckets + 1, sizeof *zero);
-    if (!copy || !zero) {
+    if (!copy || !zero || !clear_spending(m, buckets, m->function_count)) {
         free(copy);
         free(zero);
         return 0;

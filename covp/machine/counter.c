@@ -36,6 +36,7 @@ EXPORT Machine *machine_new(void) {
         return NULL;
     }
     m->nowhere.version = &m->outside;
+    m->function_count = 1;
     forget_last(m, NOWHERE);
     return m;
 }
@@ -55,6 +56,8 @@ EXPORT void machine_free(Machine *m) {
     free(m->markers);
     free(m->breakpoints);
     free(m->buckets);
+    free(m->spending);
+    free(m->function_marks);
     free(m);
 }
 
@@ -204,7 +207,7 @@ EXPORT void machine_start(Machine *m) {
 /* The part of a block before pc, as a block. */
 static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
     Block *part = find(m, b->address, pc - b->address, true);
-    if (!part->version->before && b->version->before) {
+    if (!part->version->before && b->version->before && !part->runs[FALLEN]) {
         part->version->before = b->version->before;
         time_code(m, part);
     }

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
 from unicorn.arm_const import UC_ARM_REG_R0, UC_ARM_REG_XPSR
 from unicorn.riscv_const import UC_RISCV_REG_X0
@@ -15,6 +17,7 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 from covp.machine.native_counter import (
+    ALL_CAUSES,
     MAX_REGIONS,
     BlockCount,
     CountPair,
@@ -22,12 +25,21 @@ from covp.machine.native_counter import (
     MachineState,
     MarkerItem,
     Progress,
+    SpendingItem,
     counter_library,
     pack_specials,
 )
 from covp.machine.special_instructions import Special
 from covp.timing.native import CodeItem, Pipeline, pointer, u32, u64
-from covp.timing.trace import BlockRuns, Edge, OperandRuns, RunCycles, Runs, Trace
+from covp.timing.trace import (
+    OTHER_CAUSES,
+    BlockRuns,
+    Edge,
+    OperandRuns,
+    RunCycles,
+    Runs,
+    Trace,
+)
 
 _HOOKS = (
     (uc.UC_HOOK_BLOCK, "on_block"),
@@ -38,6 +50,7 @@ _HOOKS = (
 )
 
 _Item = TypeVar("_Item", bound=ctypes.Structure)
+_WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 
@@ -62,7 +75,9 @@ class CounterState:
 
     progress: Progress
     buckets: ctypes.Array[CountPair]
+    spending: ctypes.Array[SpendingItem]
     markers: tuple[tuple[int, int], ...]
+    functions: tuple[tuple[tuple[int, int], ...], int]
 
 
 class Counter:
@@ -133,12 +148,12 @@ class Counter:
 
     def wait(self, cycles: int) -> None:
         """Time passes in which the core waits or sleeps."""
-        self.state.cycles += cycles
+        self._library.machine_spend(self._machine, _WAITED, cycles)
         self._waited += cycles
 
     def enter_exception(self, cycles: int) -> None:
         """Time passes for the entry of an exception, or the return from it."""
-        self.state.cycles += cycles
+        self._library.machine_spend(self._machine, _EXCEPTIONS, cycles)
         self._exceptions += cycles
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
@@ -302,6 +317,28 @@ class Counter:
         used = self._library.machine_buckets(self._machine, counts)
         return [Totals(count.instructions, count.cycles) for count in counts[:used]]
 
+    def set_functions(self, marks: Sequence[tuple[int, int]], functions: int) -> None:
+        """Count by function in `spending`; clears it.
+
+        Args:
+            marks: (address, number of the function that begins there, from 1; 0: none does).
+            functions: how many there are, and one.
+        """
+        packed = (MarkerItem * len(marks))(*(MarkerItem(*mark) for mark in sorted(marks)))
+        if not self._library.machine_set_functions(self._machine, packed, len(marks), functions):
+            raise DeviceError("not enough host memory for the counts of functions")
+        self._functions = tuple(marks), functions
+
+    def spending(self) -> NDArray[np.int64]:
+        """Of each bucket and function the instructions, and the cycles by `ALL_CAUSES`."""
+        items = self._spending_items()
+        self._library.machine_spending(self._machine, items)
+        shape = self._bucket_count, self._functions[1], 1 + len(ALL_CAUSES)
+        return np.frombuffer(memoryview(items), np.int64).reshape(shape)
+
+    def _spending_items(self) -> ctypes.Array[SpendingItem]:
+        return (SpendingItem * (self._bucket_count * self._functions[1]))()
+
     def phase(self) -> tuple[int, int]:
         """The current bucket, and the total of cycles at which it had spent none."""
         origin = u64()
@@ -309,20 +346,24 @@ class Counter:
         return int(bucket), ctypes.c_int64(origin.value).value
 
     _bucket_count = 0
+    _functions: tuple[tuple[tuple[int, int], ...], int] = ((), 1)
     _markers: tuple[tuple[int, int], ...] = ()
 
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
         progress, buckets = Progress(), (CountPair * self._bucket_count)()
-        self._library.machine_save(self._machine, ctypes.byref(progress), buckets)
-        return CounterState(progress, buckets, self._markers)
+        spending = self._spending_items()
+        self._library.machine_save(self._machine, ctypes.byref(progress), buckets, spending)
+        return CounterState(progress, buckets, spending, self._markers, self._functions)
 
     def load_state(self, state: CounterState) -> None:
         """Go back to a saved state."""
         if (self._markers, self._bucket_count) != (state.markers, len(state.buckets)):
             self.set_markers(state.markers, len(state.buckets))
+        if self._functions != state.functions:
+            self.set_functions(*state.functions)
         progress = ctypes.byref(state.progress)
-        self._library.machine_load(self._machine, progress, state.buckets)
+        self._library.machine_load(self._machine, progress, state.buckets, state.spending)
 
     # -- traces -------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ enum { NOWHERE = 1 }; /* an address where no code is */
 /* Straight-line code that the emulator translated as a whole. */
 typedef struct Block {
     uint64_t runs[ENTRIES];
+    uint64_t settled_runs;    /* see causes.h */
     uint64_t jumped[ENTRIES]; /* how often the next block was not the one directly after it */
     Version *version;
     uint32_t cycles[ENTRIES];
@@ -67,6 +68,8 @@ static inline uint64_t runs_of(const Block *b) { return b->runs[FALLEN] + b->run
 enum { AFTER_EDGE = 0x8000 };
 enum { NEAR_EDGES = 3 };
 
+typedef struct { uint64_t runs, jumped, ended; } RunCount;
+
 /* A block's content at one time; code that changes gives the block another version. */
 struct Version {
     struct Block *other; /* the same address with another size */
@@ -74,6 +77,8 @@ struct Version {
     uint64_t index;      /* in `all` */
     uint64_t ended[ENTRIES]; /* how often nothing followed it */
     BlockTime time;
+    RunCount settled[ENTRIES]; /* how much of its counts is in `spending` */
+    uint32_t function;   /* that it belongs to; 0: none */
     uint64_t before;     /* 1 + the place in `all` of the code that it follows, or 0 */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
@@ -85,6 +90,12 @@ typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
 typedef struct { uint64_t instructions, cycles; } Count;
 typedef struct { uint32_t address, bucket; } Marker;
+
+/* Causes of cycles in which no code runs. */
+enum { CAUSE_WAITED = CAUSES, CAUSE_EXCEPTIONS, ALL_CAUSES };
+
+/* Instructions, and cycles by cause. */
+typedef struct { uint64_t instructions, by[ALL_CAUSES]; } Spending;
 
 typedef struct {
     /* Read and written by Python; mirrored in counter.py. */
@@ -147,6 +158,9 @@ typedef struct {
     uint64_t breakpoint_count;
     Count *buckets;
     uint64_t bucket_count;
+    Spending *spending;   /* for each bucket by function */
+    Marker *function_marks; /* where functions begin and end; see machine_set_functions */
+    uint64_t function_mark_count, function_count;
     Count switched;       /* totals when the current bucket became current */
     uint8_t *code_pages;  /* a bit for every page that was fetched from */
     uint32_t *watched;    /* addresses of instructions that a hook looks at */

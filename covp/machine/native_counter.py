@@ -9,10 +9,13 @@ from pathlib import Path
 from covp.host_compiler import PLAIN_LIBRARY, compile_for_host
 from covp.machine.special_instructions import Special
 from covp.timing.native import CAUSES, MAX_OPERANDS, PIPELINE_HEADERS, BlockTime, pointer, u32, u64
+from covp.timing.trace import OTHER_CAUSES
 
 _SOURCE = Path(__file__).with_name("counter.c")
 _HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS)
 MAX_REGIONS = 16
+ALL_CAUSES = (*CAUSES, *OTHER_CAUSES)
+"""Why cycles pass, with those in which no code runs."""
 
 
 class _Special(ctypes.Structure):
@@ -27,6 +30,12 @@ class CountPair(ctypes.Structure):
     """Instructions and cycles."""
 
     _fields_ = (("instructions", u64), ("cycles", u64))
+
+
+class SpendingItem(ctypes.Structure):
+    """Instructions, and cycles by cause, of a bucket and function; see causes.h."""
+
+    _fields_ = (("instructions", u64), ("by", u64 * len(ALL_CAUSES)))
 
 
 class MarkerItem(ctypes.Structure):
@@ -108,6 +117,9 @@ def counter_library() -> ctypes.CDLL:
         ("machine_ran_last", ctypes.c_int, (machine, address)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
+        ("machine_spend", None, (machine, u32, u64)),
+        ("machine_set_functions", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_spending", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_start", None, (machine,)),
@@ -121,8 +133,8 @@ def counter_library() -> ctypes.CDLL:
         ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),
         ("machine_custom_uses", u64, (machine, u32)),
         ("machine_set_custom_uses", None, (machine, u32, u64)),
-        ("machine_save", None, (machine, pointer, pointer)),
-        ("machine_load", None, (machine, pointer, pointer)),
+        ("machine_save", None, (machine, pointer, pointer, pointer)),
+        ("machine_load", None, (machine, pointer, pointer, pointer)),
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
     ):

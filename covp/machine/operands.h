@@ -52,11 +52,6 @@ static int bits_of(uint32_t value, bool is_signed) {
     return sign + (value ? 32 - __builtin_clz(value) : 0);
 }
 
-static void spend(Machine *m, uint32_t cause, int32_t cycles) {
-    m->cycles += (uint64_t)(int64_t)cycles;
-    m->extra[cause] += cycles;
-}
-
 /* Whether a division is of signed numbers: RISC-V's funct3, Arm's op1. */
 static bool is_signed_division(const Machine *m, uint32_t bits) {
     return m->is_thumb ? !(bits >> 21 & 1) : !(bits >> 12 & 1);
@@ -92,7 +87,7 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
     if (r->flags & (RULE_LOAD | RULE_STORE) && m->timing->misaligned &&
         crosses_word(m, uc, (uint32_t)address, i)) {
         m->misaligned_count++;
-        spend(m, CAUSE_DATA, (int32_t)(m->timing->misaligned + m->timing->data_waits));
+        spend(m, CAUSE_DATA, m->timing->misaligned + m->timing->data_waits);
     }
 }
 

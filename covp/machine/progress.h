@@ -2,7 +2,7 @@
 #ifndef COVP_PROGRESS_H
 #define COVP_PROGRESS_H
 
-#include "counter_state.h"
+#include "causes.h"
 
 /* All that a snapshot holds of the counts but the buckets. The counts of single blocks go on. */
 typedef struct {
@@ -11,18 +11,22 @@ typedef struct {
     uint32_t fall_through, bucket;
 } Progress;
 
-EXPORT void machine_save(const Machine *m, Progress *to, Count *buckets) {
+EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spending) {
     *to = (Progress){.total = {m->instructions, m->cycles},
                      .switched = m->switched,
                      .fall_through = m->fall_through,
                      .bucket = m->bucket};
     memcpy(to->branch_cycles, m->branch_cycles, sizeof to->branch_cycles);
     memcpy(buckets, m->buckets, m->bucket_count * sizeof *buckets);
+    machine_spending(m, spending);
 }
 
-/* The markers must be those of the snapshot. */
-EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets) {
+/* The markers and functions must be those of the snapshot. */
+EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
+                         const Spending *spending) {
     end_last(m, from->fall_through);
+    settle(m);
+    memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);
     m->instructions = from->total.instructions;
     m->cycles = from->total.cycles;
     m->switched = from->switched;

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from covp.device.base import Abilities, PhaseCount, Source, Sources, Stop
+from covp.device.base import Abilities, Source, Sources, Stop
+from covp.device.phase_count import PhaseCount
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Memory
 from covp.hardware.clock import Clock

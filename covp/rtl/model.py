@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 from pathlib import Path
 
-from covp.device.base import PhaseCount
+from covp.device.phase_count import PhaseCount
 from covp.hardware.bus import Memory
 
 _PARKED = 0x100

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from covp.device.base import Abilities, PhaseCount, Stop
+from covp.device.base import Abilities, Stop
+from covp.device.phase_count import PhaseCount, add_counts
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.program import Program, ProgramLayer
@@ -43,7 +44,7 @@ class Measurement:
         if all(stop.phases for stop in stops):
             phases = _summed(stops)
             layers = self._counted_layers(phases)
-            between = Cost(phases[BETWEEN].instructions, phases[BETWEEN].cycles)
+            between = _cost_between(phases[BETWEEN])
             inside = phases[BETWEEN:]
             cost = Cost(
                 sum(count.instructions for count in inside),
@@ -83,6 +84,8 @@ class Measurement:
                 count.cycles,
                 _offload(jobs, phase, count.cycles),
                 self._work(layer, phase, in_core),
+                count.causes,
+                count.functions,
             )
             for phase, (layer, count) in enumerate(
                 zip(self._program.layers, phases[FIRST_LAYER:], strict=True), FIRST_LAYER
@@ -134,12 +137,15 @@ class Measurement:
         return {name: hardware.instruction_uses(name) for name in names}
 
 
+def _cost_between(count: PhaseCount) -> Cost:
+    return Cost(count.instructions, count.cycles, causes=count.causes, functions=count.functions)
+
+
 def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:
     """The counts of several executions, by phase."""
-    rows = zip(*(stop.phases for stop in stops), strict=True)
-    return [
-        PhaseCount(sum(c.instructions for c in row), sum(c.cycles for c in row)) for row in rows
-    ]
+    if len(stops) == 1:
+        return list(stops[0].phases)
+    return [add_counts(row) for row in zip(*(stop.phases for stop in stops), strict=True)]
 
 
 def _offload(jobs: Sequence[JobRecord], phase: int, cycles: int) -> Offload | None:

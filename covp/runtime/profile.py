@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from covp.device.base import NO_FIGURES, Sources, Stop
+from covp.device.phase_count import Causes, FunctionCount, add_causes
 from covp.hardware.job_unit import JobRecord
 from covp.html_table import html_table
 from covp.program import ProgramLayer
@@ -23,12 +24,16 @@ class Cost:
         cycles: of the core, estimated on the virtual device, else by the core's own counter.
         seconds: of run time, measured.
         sources: where these figures come from.
+        causes: all of ``cycles`` by cause; None where the device cannot tell.
+        functions: the same by function, where it was requested.
     """
 
     instructions: int | None
     cycles: int | None
     seconds: float | None = None
     sources: Sources = NO_FIGURES
+    causes: Causes | None = None
+    functions: tuple[FunctionCount, ...] = ()
 
     @staticmethod
     def of(stops: Sequence[Stop]) -> Cost:
@@ -94,7 +99,9 @@ class LayerProfile:
     """The cost of one layer, with all that it calls.
 
     ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs,
-    ``work`` is what an accelerator reports that it did; None on the core.
+    ``work`` is what an accelerator reports that it did; None on the core. ``causes`` are all of
+    ``cycles`` by cause, None where the device cannot tell; ``functions`` the same by function,
+    where it was requested.
     What describes the layer is in ``layer``, and here too: ``entry.name`` is ``entry.layer.name``.
     """
 
@@ -103,6 +110,8 @@ class LayerProfile:
     cycles: int | None
     offload: Offload | None = None
     work: Work | None = None
+    causes: Causes | None = None
+    functions: tuple[FunctionCount, ...] = ()
 
     @property
     def offloaded_macs(self) -> float:
@@ -168,6 +177,13 @@ class Profile:
     transfers: Transfers = field(default_factory=Transfers)
     measured: float | None = None
     sources: Sources = NO_FIGURES
+
+    @property
+    def causes(self) -> Causes | None:
+        """All of the cycles by cause; None where the device cannot tell."""
+        if not self.layers:
+            return None
+        return add_causes([*(entry.causes for entry in self.layers), self.between.causes])
 
     @property
     def seconds(self) -> float | None:

@@ -17,6 +17,9 @@ from covp.timing.native import CAUSES, BlockTime, CodeItem, Pipeline, Spent, Wai
 
 Cycles = tuple[int, ...]
 """Cycles by cause, in the order of `covp.timing.native.CAUSES`."""
+OTHER_CAUSES = ("waited", "exceptions")
+"""Why cycles pass in which no code runs: the core waits for a peripheral or sleeps; it enters an
+exception or returns from one."""
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
@@ -223,13 +226,13 @@ class Trace:
     def causes(self) -> dict[str, int]:
         """Cycles by what they passed with, by the device's own timing model; all of `cycles`.
 
-        The keys are `covp.timing.native.CAUSES`, "waited" and "exceptions".
+        The keys are `covp.timing.native.CAUSES` and `OTHER_CAUSES`.
         """
         found: Counter[str] = Counter()
         for block in self.blocks:
             found.update(dict(zip(CAUSES, block.spent(block.cycles), strict=True)))
         found.update(dict(zip(CAUSES, self.extra, strict=True)))
-        return {**found, "waited": self.waited, "exceptions": self.exceptions}
+        return {**found, **dict(zip(OTHER_CAUSES, (self.waited, self.exceptions), strict=True))}
 
     def since(self, earlier: Trace) -> Trace:
         """The part that was executed after an earlier trace of the same device."""

@@ -82,7 +82,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 RESNET: tuple[str, ...] = ("resnet", "-p", "riscv32")
 CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.run/1": [
-        ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain"),
+        ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain", "--causes"),
         ("run", "toycar", "-p", "stm32l4r5"),
         ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
     ],

@@ -1,0 +1,80 @@
+"""What ``covp run --causes`` adds: what each layer's and function's cycles passed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import click
+
+from covp.cli.provenance import cycles_column
+from covp.cli.tables import print_table
+from covp.device.phase_count import Causes, FunctionCount
+from covp.evaluation import Evaluation
+from covp.runtime.profile import Profile
+
+_HEADINGS = {
+    "operand": "load-use",
+    "multiply": "multiply, divide",
+    "fetch": "fetch wait",
+    "data": "data wait",
+    "cache": "cache miss",
+    "waited": "waiting, asleep",
+}
+_MOST = 20
+"""Functions that are printed one by one."""
+
+
+class _Row(NamedTuple):
+    """A layer, or what lies between them."""
+
+    layer: str
+    operator: str
+    cycles: int | None
+    causes: Causes | None
+    functions: tuple[FunctionCount, ...]
+
+
+def print_causes(result: Evaluation) -> None:
+    """Two tables: layers, and the functions that take the most cycles."""
+    profile = result.profile
+    total, rows = profile.causes or {}, _rows(profile)
+    causes = [cause for cause, cycles in total.items() if cycles]
+    titles = [_HEADINGS.get(cause, cause) for cause in causes]
+    cycles = cycles_column(profile.sources.cycles)
+    print_table(
+        ["layer", "operator", *titles, cycles],
+        [
+            *([row.layer, row.operator, *_cells(row.causes, causes), row.cycles] for row in rows),
+            ["", "total", *_cells(total, causes), profile.cycles],
+        ],
+        left=2,
+        title="cycles by cause",
+    )
+    _print_functions(rows, causes, ["layer", "function", "instructions", *titles, cycles])
+
+
+def _rows(profile: Profile) -> list[_Row]:
+    layers = [
+        _Row(f"{entry.index}", entry.op, entry.cycles, entry.causes, entry.functions)
+        for entry in profile.layers
+    ]
+    between = profile.between
+    return [*layers, _Row("", "between layers", between.cycles, between.causes, between.functions)]
+
+
+def _print_functions(rows: Iterable[_Row], causes: list[str], columns: list[str]) -> None:
+    counts = [(row.layer, function) for row in rows for function in row.functions]
+    counts.sort(key=lambda count: -count[1].cycles)
+    cells = [
+        [layer, one.name or "(none)", one.instructions, *_cells(one.causes, causes), one.cycles]
+        for layer, one in counts[:_MOST]
+    ]
+    print_table(columns, cells, left=2, title="functions, without those that they call")
+    if others := counts[_MOST:]:
+        cycles = sum(one.cycles for _, one in others)
+        click.echo(f"{len(others)} more functions took {cycles:,} cycles")
+
+
+def _cells(spent: Causes | None, causes: Iterable[str]) -> list[int | None]:
+    return [None if spent is None else spent.get(cause, 0) for cause in causes]
