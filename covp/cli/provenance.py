@@ -33,5 +33,6 @@ def run_time(profile: Profile, clock_hz: int) -> str:
 
 def _details(source: Source) -> str:
     model = f"{source.model} table" if source.kind == "estimated" else source.model
-    error = "" if source.error is None else f"error below {source.error:.1%}"
+    unknown = "unchecked" if source.kind == "estimated" else ""
+    error = unknown if source.error is None else f"error below {source.error:.1%}"
     return ", ".join(filter(None, (model, source.assumes, error)))

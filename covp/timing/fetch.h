@@ -19,7 +19,10 @@ typedef struct {
     Hold holds[HOLDS];
     uint32_t hold_count;
     const Rule *before;
+    uint32_t before_bytes;
     uint64_t before_writes; /* a bit for each register */
+    uint64_t forwarded;   /* a bit for each register whose result RULE_TAKES uses a cycle sooner */
+    int32_t last_needed;  /* cycle from which on the operands of the latest instruction were there */
     uint32_t fetch_at;    /* address that is fetched next */
     int32_t fetch_accepted, fetch_answered; /* of the latest one */
     int32_t freed[RING];  /* when the bytes of a fetch left the buffer */

@@ -19,10 +19,10 @@ from covp.errors import PlatformError, near_misses
 _Kind = TypeVar("_Kind")
 _FOLDER = Path(__file__).parent / "instructions"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-LETTERS = "01xrnstudeabwSTUDA"
+LETTERS = "01xrnstudeabcfwSTUDA"
 """0 and 1 are fixed bits, x is any bit; r: a register of a list; n: a bit of a count. The others
 are bits of a register's number: s, t: a source; u: a source that some cores need late (data to
-store, an accumulator); d, e: a destination; a, b: both; w: a base that is written back; capitals:
+store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base that is written back; capitals:
 floats."""
 
 
@@ -139,8 +139,8 @@ class Pattern:
             match=_bits(bits, "1"),
             list=_bits(bits, "rn"),
             counted="n" in bits,
-            reads=_fields(bits, "stuabwSTUA"),
-            writes=_fields(bits, "deabwDA"),
+            reads=_fields(bits, "stuabcfwSTUA"),
+            writes=_fields(bits, "deabcfwDA"),
         )
 
 

@@ -25,6 +25,10 @@ enum {
     RULE_ALONE = 8,      /* does not issue together with another one */
     RULE_JUMPS = 32,     /* leads elsewhere always */
     RULE_DECODED = 16,   /* done when it is decoded, while the one before it still executes */
+    RULE_SECOND = 64,    /* may issue after another one in the same cycle */
+    RULE_SOONER = 128,   /* done a cycle sooner where its operands were there a cycle before it issues */
+    RULE_FORWARDS = 256, /* RULE_TAKES uses its result a cycle sooner than others */
+    RULE_TAKES = 512,
 };
 
 /* Properties of a pipeline. */
@@ -37,7 +41,11 @@ enum {
     KEEPS_FETCHES = 128,    /* a fetch is held until its last bytes are decoded */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
+    SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
 };
+
+/* Arm's condition flags, as the number of a register; branches need them `late`. */
+enum { FLAGS_REGISTER = 16 };
 
 /* Properties of an operand. */
 enum {
@@ -98,6 +106,8 @@ typedef struct {
     uint32_t data_waits;      /* that all data memory has; those beyond are counted one by one */
     uint32_t split;           /* further cycles of an instruction that crosses a word */
     uint32_t misaligned;      /* further cycles of an access that crosses a word */
+    uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
+    uint32_t after_store;     /* further cycles of a load directly after a store */
     OperandCycles operands[MAX_OPERANDS];
     uint32_t wait_count;
     WaitStates waits[MAX_WAITS];

@@ -49,6 +49,10 @@ class Rule:
         mispredicted: extra cycles when it goes the way that was not predicted.
         alone: does not issue together with another one.
         decoded: it is done when it is decoded, while the one before it still executes.
+        second: it may issue after another one in the same cycle.
+        sooner: it is done a cycle sooner where its operands were there a cycle before it issues.
+        forwards: those that take it get its result a cycle sooner.
+        takes: it uses what such instructions forward.
         unit: number of the unit, see `TimingModel.slots`.
     """
 
@@ -62,6 +66,10 @@ class Rule:
     mispredicted: int = 0
     alone: bool = False
     decoded: bool = False
+    second: bool = True
+    sooner: bool = False
+    forwards: bool = False
+    takes: bool = False
     unit: int = 0
 
 
@@ -129,6 +137,9 @@ class TimingModel:
             instruction after it; "use", the use of what is loaded.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
+        transfers: registers of a list that are loaded or stored in a cycle.
+        after_store: further cycles of a load directly after a store.
+        short_pairs: only instructions of two bytes issue together.
         operands: class to cycles by the values of operands.
     """
 
@@ -148,6 +159,9 @@ class TimingModel:
     data_wait: DataWait = "access"
     split: int = 0
     misaligned: int = 0
+    transfers: int = 1
+    after_store: int = 0
+    short_pairs: bool = False
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
 
@@ -170,6 +184,10 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mispredicted: dict[str, Cycles] = {}
     alone: tuple[str, ...] = ()
     decoded: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+    sooner: tuple[str, ...] = ()
+    forwards: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -180,6 +198,9 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_wait: DataWait = "access"
     split: Cycles = 0
     misaligned: Cycles = 0
+    transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
+    after_store: Cycles = 0
+    short_pairs: bool = False
     operands: dict[str, OperandCycles] = {}
 
     @property
@@ -194,6 +215,10 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "mispredicted",
             "alone",
             "decoded",
+            "second",
+            "sooner",
+            "forwards",
+            "takes",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -256,6 +281,9 @@ def read_model(path: Path) -> TimingModel:
         model.data_wait,
         model.split,
         model.misaligned,
+        model.transfers,
+        model.after_store,
+        model.short_pairs,
         model.operands,
     )
 
@@ -287,5 +315,9 @@ def _rule(model: _Model, one: InstructionClass, pattern: str, unit: int) -> Rule
         mispredicted=model.mispredicted.get(one.name, 0),
         alone=one.name in model.alone,
         decoded=one.name in model.decoded,
+        second=not model.second or one.name in model.second,
+        sooner=one.name in model.sooner,
+        forwards=one.name in model.forwards,
+        takes=one.name in model.takes,
         unit=unit,
     )

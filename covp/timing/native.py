@@ -22,8 +22,9 @@ instructions; waiting for data memory."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
+_SECOND, _SOONER, _FORWARDS, _TAKES = 64, 128, 256, 512
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
-_KEEPS = 128
+_KEEPS, _SHORT_PAIRS = 128, 256
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -69,6 +70,7 @@ class NativeTiming(ctypes.Structure):
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
         ("fetch_ahead", u32), ("data_waits", u32), ("split", u32), ("misaligned", u32),
+        ("transfers", u32), ("after_store", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -147,6 +149,10 @@ def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
         | pattern.counted * _COUNTED
         | rule.alone * _ALONE
         | rule.decoded * _DECODED
+        | rule.second * _SECOND
+        | rule.sooner * _SOONER
+        | rule.forwards * _FORWARDS
+        | rule.takes * _TAKES
         | kind.jumps * _JUMPS
     )
 
@@ -167,7 +173,7 @@ def _operand_flags(field: Field) -> int:
     return (
         field.is_float * _FLOAT
         | field.is_rotated * _ROTATED
-        | (letter in "uU") * _LATE
+        | (letter in "ucfUA") * _LATE
         | (letter == "w") * _BASE
     )
 
@@ -196,6 +202,7 @@ class Pipeline:
             | model.executes_later * _LATER
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
+            | model.short_pairs * _SHORT_PAIRS
             | _DATA_WAIT[model.data_wait],
             width=model.width,
             slots=(u32 * MAX_UNITS)(*(model.slots or [model.width])),
@@ -204,6 +211,8 @@ class Pipeline:
             data_waits=self.data_waits,
             split=model.split,
             misaligned=model.misaligned,
+            transfers=model.transfers,
+            after_store=model.after_store,
             wait_count=len(self.waits),
         )
         kinds = {one.name: one.operands for one in model.instructions.classes}

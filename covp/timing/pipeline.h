@@ -63,6 +63,7 @@ static inline void wait_for(Pipeline *p, int32_t *at, int32_t until, uint32_t ca
 static void need(Pipeline *p, int32_t *at, int32_t number, int32_t early) {
     if (number < 0) return;
     int32_t until = p->ready[number] + early;
+    if (p->last_needed < until) p->last_needed = until;
     if (until <= *at) return;
     /* the cycle in which others have issued is counted already */
     if (p->issued && *at == p->now) ++*at;
@@ -73,17 +74,26 @@ static void need(Pipeline *p, int32_t *at, int32_t number, int32_t early) {
 /* When an instruction can issue, as far as its operands go; *dependent: on the one before it. */
 static int32_t operands_ready(Pipeline *p, const Timing *t, const Rule *r, Instruction i, int32_t at,
                               bool *dependent) {
+    p->last_needed = LONG_AGO;
     for (int n = 0; n < 4 && r->reads[n].mask; n++) {
         int32_t number = operand(t, i, &r->reads[n]);
         bool late = r->reads[n].flags & OPERAND_LATE;
+        bool taken = r->flags & RULE_TAKES && number >= 0 && p->forwarded >> number & 1;
         *dependent |= !late && number >= 0 && p->before_writes >> number & 1;
-        need(p, &at, number, late ? -r->late : r->early);
+        need(p, &at, number, (late ? -r->late : r->early) - taken);
     }
-    for (uint32_t rest = r->also_reads; rest; rest &= rest - 1)
-        need(p, &at, __builtin_ctz(rest), r->early);
+    for (uint32_t rest = r->also_reads; rest; rest &= rest - 1) {
+        int32_t number = __builtin_ctz(rest);
+        need(p, &at, number, number == FLAGS_REGISTER ? -r->late : r->early);
+    }
     for (int n = 0; n < 2 && t->flags & OVERWRITES_WAIT && !(r->flags & RULE_LOAD); n++)
         need(p, &at, operand(t, i, &r->writes[n]), 0);
     return at;
+}
+
+static inline void forward(Pipeline *p, int32_t number, bool forwards) {
+    if (number < 0) return;
+    p->forwarded = (p->forwarded & ~(1ull << number)) | (uint64_t)forwards << number;
 }
 
 static void write_register(Pipeline *p, int32_t number, int32_t ready, const Rule *r) {
@@ -91,21 +101,25 @@ static void write_register(Pipeline *p, int32_t number, int32_t ready, const Rul
     p->ready[number] = ready;
     p->why[number] = r->cause == CAUSE_MULTIPLY ? CAUSE_MULTIPLY : CAUSE_OPERAND;
     p->before_writes |= 1ull << number;
+    forward(p, number, r->flags & RULE_FORWARDS);
 }
 
 static void write_results(Pipeline *p, const Timing *t, const Rule *r, Instruction i, int32_t ready) {
     p->before_writes = 0;
     for (int n = 0; n < 2 && r->writes[n].mask; n++) {
         bool is_base = r->writes[n].flags & OPERAND_BASE;
-        write_register(p, operand(t, i, &r->writes[n]), is_base ? ready - r->latency : ready, r);
+        int32_t sooner = is_base ? r->latency + r->early : 0; /* it is there when addresses are */
+        write_register(p, operand(t, i, &r->writes[n]), ready - sooner, r);
+        if (is_base) forward(p, operand(t, i, &r->writes[n]), false);
     }
     for (uint32_t rest = r->also_writes; rest; rest &= rest - 1)
         write_register(p, __builtin_ctz(rest), ready, r);
 }
 
-static inline bool fits(const Pipeline *p, const Timing *t, const Rule *r) {
+static inline bool fits(const Pipeline *p, const Timing *t, const Rule *r, Instruction i) {
+    if (t->flags & SHORT_PAIRS && (p->before_bytes != 2 || i.bytes != 2)) return false;
     return p->issued < t->width && !((p->before->flags | r->flags) & RULE_ALONE) &&
-           p->used[r->unit] < t->slots[r->unit];
+           r->flags & RULE_SECOND && p->used[r->unit] < t->slots[r->unit];
 }
 
 /* Cycles until the next instruction can issue. */
@@ -113,7 +127,9 @@ static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, In
                            bool dependent) {
     uint32_t listed = i.bits & r->list;
     uint32_t cycles = r->cycles;
-    cycles += r->flags & RULE_COUNTED ? listed : (uint32_t)__builtin_popcount(listed);
+    if (!(r->flags & RULE_COUNTED)) listed = (uint32_t)__builtin_popcount(listed);
+    cycles += (listed + t->transfers - 1) / t->transfers;
+    if (r->flags & RULE_LOAD && p->before->flags & RULE_STORE) cycles += t->after_store;
     if (t->flags & PIPELINED_ACCESSES && p->before->flags & RULE_LOAD && !dependent &&
         r->flags & (RULE_LOAD | RULE_STORE) && cycles)
         cycles--;
@@ -214,7 +230,7 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
 static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
     const Rule *r = find_rule(t, i);
     bool dependent = false;
-    int32_t at = p->now + (p->issued && !fits(p, t, r));
+    int32_t at = p->now + (p->issued && !fits(p, t, r, i));
     at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
     if (t->split && i.bytes == 4 && address & 2)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
@@ -231,8 +247,10 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     int32_t ready = at + (int32_t)cycles;
     if (r->flags & (RULE_LOAD | RULE_STORE)) ready += (int32_t)t->data_waits;
     if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles);
-    write_results(p, t, r, i, ready + r->latency);
+    bool sooner = r->flags & RULE_SOONER && p->last_needed < at;
+    write_results(p, t, r, i, ready + r->latency - sooner);
     p->before = r;
+    p->before_bytes = i.bytes;
 }
 
 static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
@@ -270,7 +288,9 @@ static void time_branch(Pipeline *p, const Timing *t, int backward, EntryTime *o
         out->taken.by[CAUSE_BRANCH] = predicted ? r->taken : r->mispredicted;
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
     } else {
-        out->taken.by[CAUSE_BRANCH] = r->taken;
+        int32_t late = p->ready[FLAGS_REGISTER] - p->issued_at; /* decided when the flags are there */
+        bool waits = r->also_reads >> FLAGS_REGISTER & 1 && late > 0;
+        out->taken.by[CAUSE_BRANCH] = r->taken + (waits ? (uint32_t)late : 0);
     }
     int32_t jump = end + (int32_t)out->taken.by[CAUSE_BRANCH] + JUMP_FETCH;
     out->taken.by[CAUSE_FETCH] = fetch_busy(p, t, jump);

@@ -16,7 +16,7 @@ CLOCK = Source("measured", "processor time of the process")
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (ESTIMATE, "estimated 76.07 ms at 100 MHz (rv32 table, zero wait states)"),
+        (ESTIMATE, "estimated 76.07 ms at 100 MHz (rv32 table, zero wait states, unchecked)"),
         (
             CALIBRATED,
             "estimated 76.07 ms at 100 MHz (cv32e40p table, zero wait states, error below 0.3%)",
