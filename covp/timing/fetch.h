@@ -18,6 +18,7 @@ typedef struct {
     uint8_t why[64];      /* what is waited for until then */
     Hold holds[HOLDS];
     uint32_t hold_count;
+    int32_t passed_at;    /* cycle in which these do not hold the next one up */
     const Rule *before;
     uint32_t before_bytes;
     uint64_t before_writes; /* a bit for each register */
@@ -27,6 +28,7 @@ typedef struct {
     int32_t fetch_accepted, fetch_answered; /* of the latest one */
     int32_t freed[RING];  /* when the bytes of a fetch left the buffer */
     uint32_t freed_until; /* address */
+    int32_t jump_at;      /* cycle in which the latest instruction would request its target */
     Spent spent;
 } Pipeline;
 
@@ -34,6 +36,14 @@ static inline uint32_t fetch_period(const Timing *t, uint32_t address) {
     for (uint32_t n = 0; n < t->wait_count; n++)
         if (address >= t->waits[n].start && address < t->waits[n].end) return 1 + t->waits[n].fetch;
     return 1;
+}
+
+/* Fetches start at an address, with the first one accepted in cycle `at`. */
+static inline void fetch_from(Pipeline *p, const Timing *t, uint32_t address, int32_t at) {
+    p->fetch_at = p->freed_until = address & ~(t->fetch_bytes - 1);
+    p->fetch_accepted = at - 1;
+    p->fetch_answered = at;
+    for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
 }
 
 /* When the next fetch is requested: when less than `fetch_ahead` wait for their instructions. */

@@ -29,6 +29,7 @@ enum {
     RULE_SOONER = 128,   /* done a cycle sooner where its operands were there a cycle before it issues */
     RULE_FORWARDS = 256, /* RULE_TAKES uses its result a cycle sooner than others */
     RULE_TAKES = 512,
+    RULE_PASSES = 1024,    /* leaves even while others are held up, so that the next one can follow */
 };
 
 /* Properties of a pipeline. */
@@ -39,6 +40,7 @@ enum {
     FETCH_COMMITS = 16,     /* a fetch that was requested is done, even if a jump comes before it */
     EXECUTES_LATER = 8,     /* decoded in a stage before: the next one is decoded meanwhile */
     KEEPS_FETCHES = 128,    /* a fetch is held until its last bytes are decoded */
+    PAIRS_FETCHES = 512,    /* the second half of a fetch is decoded when the next one has come */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */

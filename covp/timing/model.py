@@ -53,6 +53,7 @@ class Rule:
         sooner: it is done a cycle sooner where its operands were there a cycle before it issues.
         forwards: those that take it get its result a cycle sooner.
         takes: it uses what such instructions forward.
+        passes: it leaves while those before it are held up, and lets the next one follow.
         unit: number of the unit, see `TimingModel.slots`.
     """
 
@@ -70,6 +71,7 @@ class Rule:
     sooner: bool = False
     forwards: bool = False
     takes: bool = False
+    passes: bool = False
     unit: int = 0
 
 
@@ -103,12 +105,15 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ahead: fetches that are requested or held before their instructions issue.
         keeps: a fetch is held until its last bytes are decoded, not just its first.
         commits: a fetch that was requested is done, even if a jump comes before it.
+        pairs: a short instruction in the second half of a fetch waits for the next fetch, unless it
+            was jumped to.
     """
 
     bytes: Literal[4, 8, 16]
     ahead: Annotated[int, msgspec.Meta(ge=1, le=MAX_AHEAD)]
     keeps: bool = False
     commits: bool = False
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,6 +193,7 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sooner: tuple[str, ...] = ()
     forwards: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -219,6 +225,7 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "sooner",
             "forwards",
             "takes",
+            "passes",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -319,5 +326,6 @@ def _rule(model: _Model, one: InstructionClass, pattern: str, unit: int) -> Rule
         sooner=one.name in model.sooner,
         forwards=one.name in model.forwards,
         takes=one.name in model.takes,
+        passes=one.name in model.passes,
         unit=unit,
     )

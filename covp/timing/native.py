@@ -22,9 +22,9 @@ instructions; waiting for data memory."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
-_SECOND, _SOONER, _FORWARDS, _TAKES = 64, 128, 256, 512
+_SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES = 64, 128, 256, 512, 1024
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
-_KEEPS, _SHORT_PAIRS = 128, 256
+_KEEPS, _SHORT_PAIRS, _PAIRS = 128, 256, 512
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -153,6 +153,7 @@ def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
         | rule.sooner * _SOONER
         | rule.forwards * _FORWARDS
         | rule.takes * _TAKES
+        | rule.passes * _PASSES
         | kind.jumps * _JUMPS
     )
 
@@ -203,6 +204,7 @@ class Pipeline:
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS
+            | bool(fetch and fetch.pairs) * _PAIRS
             | _DATA_WAIT[model.data_wait],
             width=model.width,
             slots=(u32 * MAX_UNITS)(*(model.slots or [model.width])),

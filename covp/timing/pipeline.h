@@ -44,13 +44,9 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
     if (!t->fetch_bytes) return;
-    p->fetch_at = address & ~(t->fetch_bytes - 1);
     /* A jump requests its target two cycles before that can issue. The wait for fetches that are
      * under way belongs to the jump. */
-    p->fetch_accepted = full ? LONG_AGO : JUMP_FETCH - 1;
-    p->fetch_answered = full ? LONG_AGO : JUMP_FETCH;
-    p->freed_until = p->fetch_at;
-    for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
+    fetch_from(p, t, address, full ? LONG_AGO : JUMP_FETCH);
 }
 
 static inline void wait_for(Pipeline *p, int32_t *at, int32_t until, uint32_t cause) {
@@ -138,6 +134,7 @@ static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, In
 
 /* The first cycle from `at` on in which instructions go on; *why: what held them up last. */
 static int32_t free_cycle(const Pipeline *p, int32_t at, uint32_t *why) {
+    if (at == p->passed_at) return at;
     for (uint32_t n = 0; n < HOLDS; n++) {
         const Hold *h = &p->holds[(p->hold_count + n) % HOLDS];
         if (at < h->from || at > h->until) continue;
@@ -158,19 +155,29 @@ static void hold(Pipeline *p, int32_t from, uint32_t cycles, int32_t why) {
     if (cycles) p->holds[p->hold_count++ % HOLDS] = (Hold){from, from + (int32_t)cycles - 1, why};
 }
 
+/* When a fetch is decoded at the earliest, in or after cycle `room`, in which there is room for it. */
+static int32_t fetch_decoded(Pipeline *p, const Timing *t, uint32_t address, int32_t room) {
+    int32_t there = arrival(p, t, address + t->fetch_bytes);
+    uint32_t why = CAUSE_ISSUE;
+    if (there <= room) return room;
+    return t->flags & EXECUTES_LATER ? free_cycle(p, there - 1, &why) + 1 : there;
+}
+
 /* When an instruction is decoded. A fetch leaves the buffer in the cycle before, when its first bytes do
  * (what is left of it is kept beside) or its last.
  */
 static int32_t decoded(Pipeline *p, const Timing *t, uint32_t address, uint32_t bytes, int32_t at) {
     uint32_t size = t->fetch_bytes, first = address & ~(size - 1), why = CAUSE_ISSUE;
-    bool later = t->flags & EXECUTES_LATER;
-    int32_t room = later ? p->issued_at + 1 : at, there = room;
-    if (p->freed_until > first) first = p->freed_until;
+    bool later = t->flags & EXECUTES_LATER, is_rest = p->freed_until > first;
+    int32_t there = later ? p->issued_at + 1 : at;
+    if (is_rest) first = p->freed_until;
+    if (t->flags & PAIRS_FETCHES && is_rest && address + bytes == first)
+        there = fetch_decoded(p, t, first, there);
     for (; first < address + bytes; first += size) {
-        there = arrival(p, t, first + size);
-        if (later && there > room) there = free_cycle(p, there - 1, &why) + 1;
+        there = fetch_decoded(p, t, first, there);
         if (t->flags & KEEPS_FETCHES && first + size > address + bytes) break;
-        p->freed[first / size % RING] = (there > room ? there : room) - 1;
+        p->freed[first / size % RING] = there - 1;
+        if (later && first + size < address + bytes) there = free_cycle(p, there, &why) + 1;
     }
     p->freed_until = first;
     if (p->issued && at == p->now && there > at) at++;
@@ -208,19 +215,18 @@ static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t a
  */
 static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t decoded_at,
                        uint32_t cycles) {
-    bool later = t->flags & EXECUTES_LATER;
+    bool later = t->flags & EXECUTES_LATER, decoded = r->flags & RULE_DECODED;
     uint32_t why = CAUSE_ISSUE, waits = r->flags & (RULE_LOAD | RULE_STORE) ? t->data_waits : 0;
     int32_t at = p->now, next = at + (int32_t)cycles;
-    if (later && cycles && !(r->flags & RULE_DECODED)) {
+    if (decoded && cycles) {
+        next = decoded_at + (int32_t)cycles > at + 1 ? decoded_at + (int32_t)cycles : at + 1;
+    } else if (later && cycles) {
         next = at + 1;
         hold(p, next, cycles - 1, r->cause);
-    } else if (later && cycles) {
-        next = decoded_at + (int32_t)cycles > at + 1 ? decoded_at + (int32_t)cycles : at + 1;
     }
     wait_for(p, &p->now, next - (next > at), r->cause);
     if (t->flags & DATA_STALLS) wait_for(p, &p->now, p->now + (int32_t)waits, CAUSE_DATA);
-    int32_t done = free_cycle(p, later ? at + 1 : p->now, &why);
-    if (!later) wait_for(p, &p->now, done, why);
+    int32_t done = later ? free_cycle(p, at + 1, &why) : p->now;
     p->now += next > at;
     open_cycle(p);
     if (t->flags & DATA_HOLDS) hold(p, done + 1, waits, CAUSE_DATA);
@@ -235,7 +241,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     if (t->split && i.bytes == 4 && address & 2)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
     int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
-    at = t->flags & EXECUTES_LATER ? wait_for_holds(p, decoded_at) : decoded_at;
+    at = wait_for_holds(p, decoded_at);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     if (!p->issued || at > p->now) {
         open_cycle(p);
@@ -244,6 +250,8 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     p->now = p->issued_at = at;
     p->issued++;
     p->used[r->unit]++;
+    int32_t begins = r->flags & RULE_DECODED ? decoded_at : at;
+    p->jump_at = begins + (int32_t)cycles + r->taken + JUMP_FETCH;
     int32_t ready = at + (int32_t)cycles;
     if (r->flags & (RULE_LOAD | RULE_STORE)) ready += (int32_t)t->data_waits;
     if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles);
@@ -251,6 +259,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     write_results(p, t, r, i, ready + r->latency - sooner);
     p->before = r;
     p->before_bytes = i.bytes;
+    p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 
 static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
@@ -278,22 +287,57 @@ static inline uint32_t total(const Spent *s) {
     return sum;
 }
 
+/* Cycles until the flags are there that decide a branch. */
+static uint32_t flags_late(const Pipeline *p) {
+    int32_t late = p->ready[FLAGS_REGISTER] - p->issued_at;
+    return p->before->also_reads >> FLAGS_REGISTER & 1 && late > 0 ? (uint32_t)late : 0;
+}
+
+/* A taken branch: cycles that pass beyond the end of the code until an ideal jump would begin to fetch,
+ * which is how entries by a jump are timed. Negative: that it waits for others hides its fetch.
+ */
+static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, Spent *out) {
+    uint32_t undecided = flags_late(p), why = CAUSE_BRANCH;
+    p->jump_at += (int32_t)undecided;
+    if (!t->fetch_bytes) {
+        out->by[CAUSE_BRANCH] = p->before->taken + undecided;
+        return (int32_t)out->by[CAUSE_BRANCH];
+    }
+    uint32_t busy = fetch_busy(p, t, p->jump_at);
+    int32_t start = p->jump_at - JUMP_FETCH, first = start + (int32_t)busy;
+    int32_t fetch = (int32_t)fetch_period(t, p->fetch_at) - 1;
+    int32_t room = p->issued_at + 1, there = first + fetch > room ? first + fetch : room;
+    if (t->flags & EXECUTES_LATER) there = free_cycle(p, there, &why);
+    int32_t late = there - fetch - end;
+    out->by[CAUSE_BRANCH] = start > end ? (uint32_t)(start - end) : 0;
+    int32_t rest = late - (int32_t)out->by[CAUSE_BRANCH];
+    if (rest > 0) out->by[rest > (int32_t)busy ? why : CAUSE_FETCH] += (uint32_t)rest;
+    return late;
+}
+
+/* Cycles of the code that only pass where its branch is not taken. */
+static void only_untaken(EntryTime *out, uint32_t cycles) {
+    for (int n = CAUSES - 1; n >= 0 && cycles; n--) {
+        uint32_t some = out->own.by[n] < cycles ? out->own.by[n] : cycles;
+        out->own.by[n] -= some;
+        out->untaken.by[n] += some;
+        cycles -= some;
+    }
+}
+
 /* The time of the branch that the code ended with. */
 static void time_branch(Pipeline *p, const Timing *t, int backward, EntryTime *out) {
     const Rule *r = p->before;
-    int32_t end = p->now + (p->issued > 0);
     bool predicted = t->flags & PREDICTS_BACKWARD && backward;
+    int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
         out->taken.by[CAUSE_BRANCH] = predicted ? r->taken : r->mispredicted;
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
-    } else {
-        int32_t late = p->ready[FLAGS_REGISTER] - p->issued_at; /* decided when the flags are there */
-        bool waits = r->also_reads >> FLAGS_REGISTER & 1 && late > 0;
-        out->taken.by[CAUSE_BRANCH] = r->taken + (waits ? (uint32_t)late : 0);
+        return;
     }
-    int32_t jump = end + (int32_t)out->taken.by[CAUSE_BRANCH] + JUMP_FETCH;
-    out->taken.by[CAUSE_FETCH] = fetch_busy(p, t, jump);
+    int32_t late = time_jump(p, t, end, &out->taken);
+    if (late < 0) only_untaken(out, (uint32_t)-late);
 }
 
 /* The time of a block, which is entered in a pipeline's present state. */
