@@ -22,8 +22,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LETTERS = "01xrnstudeabcfwSTUDA"
 """0 and 1 are fixed bits, x is any bit; r: a register of a list; n: a bit of a count. The others
 are bits of a register's number: s, t: a source; u: a source that some cores need late (data to
-store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base that is written back; capitals:
-floats."""
+store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base
+that is written back; capitals: floats."""
 
 
 class InstructionClass(
