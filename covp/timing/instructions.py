@@ -19,10 +19,10 @@ from covp.errors import PlatformError, near_misses
 _Kind = TypeVar("_Kind")
 _FOLDER = Path(__file__).parent / "instructions"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-LETTERS = "01xrnstudeabcfwSTUDA"
+LETTERS = "01xrnstuvdeabcfwSTUDA"
 """0 and 1 are fixed bits, x is any bit; r: a register of a list; n: a bit of a count. The others
-are bits of a register's number: s, t: a source; u: a source that some cores need late (data to
-store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base
+are bits of a register's number: s, t: a source; u, v: a source that some cores need late (data
+to store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base
 that is written back; capitals: floats."""
 
 
@@ -139,7 +139,7 @@ class Pattern:
             match=_bits(bits, "1"),
             list=_bits(bits, "rn"),
             counted="n" in bits,
-            reads=_fields(bits, "stuabcfwSTUA"),
+            reads=_fields(bits, "stuvabcfwSTUA"),
             writes=_fields(bits, "deabcfwDA"),
         )
 

@@ -84,6 +84,8 @@ typedef struct {
     int32_t divisor_zeros; /* for every leading zero of the divisor, the second operand */
     int32_t dividend_bits; /* for every bit of the dividend, the first operand */
     int32_t quotient_bits; /* for every bit that the dividend has more than the divisor, and one */
+    int32_t quotient;      /* where there are such bits */
+    int32_t quotient_step; /* one for each so many of them; 0: none */
     int32_t zero_divisor;  /* instead of all these where the divisor is 0, if is_zero_special */
     int32_t amount;        /* for every place of a shift, by the lower five bits of the second */
     uint32_t is_shift, is_used, is_zero_special;

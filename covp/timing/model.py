@@ -85,6 +85,8 @@ class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         divisor_zeros: for every leading zero of the divisor.
         dividend_bits: for every bit of the dividend.
         quotient_bits: for every bit that the dividend has more than the divisor, and one.
+        quotient: where there are such bits.
+        quotient_step: one for each so many of them; 0: none.
         zero_divisor: instead of all these where the divisor is 0; None: no exception.
         amount: for every place of a shift by a register.
     """
@@ -93,6 +95,8 @@ class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     divisor_zeros: Offset = 0
     dividend_bits: Offset = 0
     quotient_bits: Offset = 0
+    quotient: Correction = 0
+    quotient_step: Annotated[int, msgspec.Meta(ge=0, le=32)] = 0
     zero_divisor: Correction | None = None
     amount: Cycles = 0
 

@@ -53,7 +53,7 @@ class NativeRule(ctypes.Structure):
 class _OperandCycles(ctypes.Structure):
     _fields_ = (
         ("constant", i32), ("divisor_zeros", i32), ("dividend_bits", i32),
-        ("quotient_bits", i32),
+        ("quotient_bits", i32), ("quotient", i32), ("quotient_step", i32),
         ("zero_divisor", i32), ("amount", i32), ("is_shift", u32), ("is_used", u32),
         ("is_zero_special", u32),
     )  # fmt: skip
@@ -165,6 +165,7 @@ def _pack_operands(slot: _OperandCycles, kind: str, cycles: OperandCycles | None
         slot.constant = cycles.constant
         slot.divisor_zeros, slot.dividend_bits = cycles.divisor_zeros, cycles.dividend_bits
         slot.quotient_bits, slot.amount = cycles.quotient_bits, cycles.amount
+        slot.quotient, slot.quotient_step = cycles.quotient, cycles.quotient_step
         slot.zero_divisor = cycles.zero_divisor or 0
         slot.is_zero_special = cycles.zero_divisor is not None
 
@@ -174,7 +175,7 @@ def _operand_flags(field: Field) -> int:
     return (
         field.is_float * _FLOAT
         | field.is_rotated * _ROTATED
-        | (letter in "ucfUA") * _LATE
+        | (letter in "uvcfUA") * _LATE
         | (letter == "w") * _BASE
     )
 

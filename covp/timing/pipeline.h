@@ -277,8 +277,9 @@ static inline int32_t operand_cycles(const OperandCycles *o, int first, int seco
     if (o->is_shift) return o->constant + o->amount * second;
     if (o->is_zero_special && !second) return o->zero_divisor;
     int quotient = first >= second ? first - second + 1 : 0;
+    int steps = o->quotient_step ? (quotient + o->quotient_step - 1) / o->quotient_step : 0;
     return o->constant + o->divisor_zeros * (32 - second) + o->dividend_bits * first +
-           o->quotient_bits * quotient;
+           o->quotient_bits * quotient + (quotient ? o->quotient : 0) + steps;
 }
 
 static inline uint32_t total(const Spent *s) {

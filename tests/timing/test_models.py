@@ -42,7 +42,7 @@ BEQ, PUSH, POP_PC = 0xD0FE, 0xB5F0, 0xBDF0  # {r4-r7, lr}; {r4-r7, pc}
         ("m4", (LDR, STR), 2),
         ("m4", (STR, LDR), 4),  # measured by jnk0le: a load after a store waits a cycle
         ("m4", (0xFB01F002,), 1),  # mul
-        ("m4", (0xFBB1F0F2,), 7),  # udiv: 2-12
+        ("m4", (0xFBB1F0F2,), 3),  # udiv: 2-12, with operands that were not recorded
         ("m4", (0xEE800A00,), 14),  # vdiv
         ("m4", (0xEC910A04,), 1 + 4),  # vldm of four
         ("m4", (0xE8910078,), 1 + 4),  # ldm of four
