@@ -16,6 +16,7 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
+from covp.machine.inlining import inline_calls
 from covp.machine.native_counter import (
     ALL_CAUSES,
     MAX_REGIONS,
@@ -42,7 +43,6 @@ from covp.timing.trace import (
 )
 
 _HOOKS = (
-    (uc.UC_HOOK_BLOCK, "on_block"),
     (uc.UC_HOOK_EDGE_GENERATED, "on_new_edge"),
     (uc.UC_HOOK_TLB_FILL, "on_tlb_fill"),
     (uc.UC_HOOK_INTR, "on_exception"),
@@ -51,6 +51,8 @@ _HOOKS = (
 
 _Item = TypeVar("_Item", bound=ctypes.Structure)
 _WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
+INLINING = True
+"""Translated code of cores that are made from now on has fewer calls, where that is possible."""
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 
@@ -93,6 +95,10 @@ class Counter:
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
         allows_misaligned: misaligned accesses are no faults, but take time.
+
+    Attributes:
+        state: what both sides read and write.
+        inlines: translated code has fewer calls, see `covp.machine.inlining`.
     """
 
     def __init__(
@@ -137,6 +143,8 @@ class Counter:
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
         self._memories, self._looks_at_accesses = tuple(memories), False
+        self.inlines = INLINING and inline_calls(self._library, self._machine, uclib, engine, thumb)
+        self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
         for kind, function in _HOOKS:
             self._hook(kind, function)
         if timing.has_slow_regions:

@@ -5,6 +5,7 @@
 #ifndef COVP_COUNTER_STATE_H
 #define COVP_COUNTER_STATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -97,7 +98,7 @@ enum { CAUSE_WAITED = CAUSES, CAUSE_EXCEPTIONS, ALL_CAUSES };
 /* Instructions, and cycles by cause. */
 typedef struct { uint64_t instructions, by[ALL_CAUSES]; } Spending;
 
-typedef struct {
+typedef struct Machine {
     /* Read and written by Python; mirrored in counter.py. */
     uint64_t instructions, cycles;
     uint64_t limit;       /* the common path counts below it; 0 asks for attention */
@@ -167,6 +168,9 @@ typedef struct {
     uint64_t watched_count;
     Custom *customs;      /* by number; number 0 is none */
     uint32_t custom_count;
+    uc_engine *engine;    /* whose calls are inlined, or NULL */
+    const char *processor; /* of it */
+    struct Machine *other_machine;
 } Machine;
 
 static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {

@@ -137,6 +137,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_load", None, (machine, pointer, pointer, pointer)),
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
+        ("machine_inline_calls", ctypes.c_int, (machine, pointer, pointer)),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
