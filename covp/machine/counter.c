@@ -68,6 +68,7 @@ EXPORT void machine_free(Machine *m) {
 
 static inline void count(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
+    uint64_t start = m->cycles;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
     m->cycles += b->cycles[jumped] + m->branch_cycles[!jumped];
@@ -78,6 +79,7 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     m->branch_cycles[1] = b->branch[jumped][1];
     b->runs[jumped]++;
     m->last = b;
+    if (m->cache_count) fetch_block(m, b, start);
 }
 
 static void stop_before(Machine *m, uc_engine *uc) {

@@ -17,9 +17,9 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 from covp.machine.inlining import inline_calls
+from covp.machine.native_caches import MAX_REGIONS, CacheState, NativeCaches
 from covp.machine.native_counter import (
     ALL_CAUSES,
-    MAX_REGIONS,
     BlockCount,
     CountPair,
     EdgeCount,
@@ -80,6 +80,7 @@ class CounterState:
     spending: ctypes.Array[SpendingItem]
     markers: tuple[tuple[int, int], ...]
     functions: tuple[tuple[tuple[int, int], ...], int]
+    caches: CacheState
 
 
 class Counter:
@@ -91,6 +92,7 @@ class Counter:
         memories: where code can be.
         thumb: Arm, else RISC-V.
         timing: cycles of code.
+        caches: between the core and its memories.
         specials: instructions that the emulator must not execute.
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
@@ -108,6 +110,7 @@ class Counter:
         memories: Sequence[Memory],
         thumb: bool,
         timing: Pipeline,
+        caches: NativeCaches,
         specials: tuple[Special, ...],
         checked_registers: Sequence[int] = (),
         allows_misaligned: bool = False,
@@ -147,7 +150,10 @@ class Counter:
         self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
         for kind, function in _HOOKS:
             self._hook(kind, function)
-        if timing.has_slow_regions:
+        self.caches = caches
+        self.state.caches = ctypes.addressof(caches.native)
+        self.state.cache_count = len(caches)
+        if timing.has_slow_regions or caches.has_data:
             self.look_at_accesses()
 
     def decode_again(self) -> None:
@@ -313,6 +319,10 @@ class Counter:
         if not self._library.machine_set_breakpoints(self._machine, packed, len(wanted)):
             raise DeviceError("not enough host memory for the breakpoints")
 
+    def clear_caches(self) -> None:
+        """Nothing is in the caches from now on."""
+        self._library.machine_clear_caches(self._machine)
+
     def start(self) -> None:
         """A program starts: bucket 0 is current, and no branch leads from what ran before."""
         self._library.machine_start(self._machine)
@@ -360,9 +370,9 @@ class Counter:
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
         progress, buckets = Progress(), (CountPair * self._bucket_count)()
-        spending = self._spending_items()
+        spending, caches = self._spending_items(), self.caches.save_state()
         self._library.machine_save(self._machine, ctypes.byref(progress), buckets, spending)
-        return CounterState(progress, buckets, spending, self._markers, self._functions)
+        return CounterState(progress, buckets, spending, self._markers, self._functions, caches)
 
     def load_state(self, state: CounterState) -> None:
         """Go back to a saved state."""
@@ -372,6 +382,7 @@ class Counter:
             self.set_functions(*state.functions)
         progress = ctypes.byref(state.progress)
         self._library.machine_load(self._machine, progress, state.buckets, state.spending)
+        self.caches.load_state(state.caches)
 
     # -- traces -------------------------------------------------------------------------------
 
@@ -411,6 +422,7 @@ class Counter:
             tuple(self.state.extra),
             self._waited,
             self._exceptions,
+            self.state.memory_cycles,
         )
 
     def _operands(self) -> tuple[OperandRuns, ...]:
