@@ -1,4 +1,4 @@
-"""Caches of the virtual device against a cache in plain Python that is fed with the same addresses."""
+"""Caches of the virtual device against a cache in plain Python, fed with the same addresses."""
 
 from __future__ import annotations
 
