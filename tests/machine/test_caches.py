@@ -44,6 +44,13 @@ class Reference:
         for line in range(address // self.cache.line, (address + size - 1) // self.cache.line + 1):
             self.look_up(line)
 
+    def use(self, address: int) -> None:
+        line = address // self.cache.line
+        held = self.content.get(line % self.sets, [])
+        if line in held and self.cache.replacement == "lru":
+            held.remove(line)
+            held.append(line)
+
     def look_up(self, line: int) -> None:
         held = self.content.setdefault(line % self.sets, [])
         self.lookups += 1
@@ -72,6 +79,8 @@ def watch(loaded: Loaded, data: Reference, fetched: Reference) -> None:
     def access(engine: Any, kind: int, address: int, size: int, value: int, user: object) -> None:
         if kind == uc.UC_MEM_READ or data.cache.write == "back":
             data.read(address, size)
+        else:
+            data.use(address)
 
     latest = -1
 
