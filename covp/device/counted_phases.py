@@ -40,22 +40,26 @@ class CountedPhases:
 
     def counts(self) -> tuple[PhaseCount, ...]:
         """The same as objects."""
+        spent = self.spending.sum(axis=1).tolist()
         return tuple(
-            PhaseCount(instructions, cycles, _causes(rows.sum(axis=0)), self._functions(rows))
-            for (instructions, cycles), rows in zip(
-                self.totals.tolist(), self.spending, strict=True
+            PhaseCount(instructions, cycles, _causes(row), functions)
+            for (instructions, cycles), row, functions in zip(
+                self.totals.tolist(), spent, self._functions(), strict=True
             )
         )
 
-    def _functions(self, rows: NDArray[np.int64]) -> tuple[FunctionCount, ...]:
+    def _functions(self) -> list[tuple[FunctionCount, ...]]:
         if len(self.functions) == 1:
-            return ()
-        used = np.flatnonzero(rows.any(axis=1))
-        return tuple(
-            FunctionCount(self.functions[number], int(rows[number, 0]), _causes(rows[number]))
-            for number in used.tolist()
-        )
+            return [()] * len(self.spending)
+        return [
+            tuple(
+                FunctionCount(name, row[0], _causes(row))
+                for name, row in zip(self.functions, rows, strict=True)
+                if any(row)
+            )
+            for rows in self.spending.tolist()
+        ]
 
 
-def _causes(row: NDArray[np.int64]) -> dict[str, int]:
-    return dict(zip(ALL_CAUSES, row[1:].tolist(), strict=True))
+def _causes(row: list[int]) -> dict[str, int]:
+    return dict(zip(ALL_CAUSES, row[1:], strict=True))
