@@ -60,6 +60,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->breakpoints);
     free(m->buckets);
     free(m->spending);
+    free(m->moved);
     free(m->function_marks);
     free(m);
 }

@@ -57,13 +57,6 @@ NOWHERE = 1
 """An odd address: no instruction lies there."""
 
 
-class Traffic(NamedTuple):
-    """Bytes that a core loaded and stored: exact."""
-
-    read: int
-    written: int
-
-
 class Totals(NamedTuple):
     """Retired instructions (exact) and core cycles (estimated)."""
 
@@ -145,7 +138,7 @@ class Counter:
         self.state.specials = ctypes.addressof(self._specials)
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
-        self._memories, self._looks_at_accesses = tuple(memories), False
+        self._looks_at_accesses = False
         self.inlines = INLINING and inline_calls(self._library, self._machine, uclib, engine, thumb)
         self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
         for kind, function in _HOOKS:
@@ -182,17 +175,23 @@ class Counter:
         return handle
 
     def look_at_accesses(self) -> None:
-        """Count bytes by memory, and the wait states of slower memories, from now on."""
+        """Count bytes by memory, and the wait states of slower memories, from now on.
+
+        Code that is translated already is to be forgotten.
+        """
         if not self._looks_at_accesses:
             self._looks_at_accesses = True
             self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
 
-    def traffic(self) -> dict[str, Traffic]:
-        """Bytes by the name of the memory, since `look_at_accesses`."""
-        return {
-            memory.region.name: Traffic(*bytes_)
-            for memory, bytes_ in zip(self._memories, self.state.traffic, strict=False)
-        }
+    def moved(self) -> NDArray[np.int64]:
+        """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.
+
+        Loads and stores only since `look_at_accesses`.
+        """
+        words = (u64 * (self._bucket_count * MAX_REGIONS * 3))()
+        self._library.machine_moved(self._machine, words)
+        table = np.frombuffer(memoryview(words), np.int64)
+        return table.reshape(self._bucket_count, MAX_REGIONS, 3)[:, : self.state.region_count]
 
     @contextlib.contextmanager
     def watching_accesses(self) -> Iterator[None]:

@@ -118,6 +118,9 @@ enum { CAUSE_WAITED = CAUSES, CAUSE_EXCEPTIONS, ALL_CAUSES };
 /* Instructions, and cycles by cause. */
 typedef struct { uint64_t instructions, by[ALL_CAUSES]; } Spending;
 
+/* Bytes: loaded, stored, and of the instructions that ran. */
+typedef struct { uint64_t read, written, fetched; } Moved;
+
 typedef struct Machine {
     /* Read and written by Python; mirrored in counter.py. */
     uint64_t instructions, cycles;
@@ -184,6 +187,8 @@ typedef struct Machine {
     Count *buckets;
     uint64_t bucket_count;
     Spending *spending;   /* for each bucket by function */
+    Moved *moved;         /* for each bucket by region */
+    uint64_t settled_traffic[MAX_REGIONS][2]; /* how much of `traffic` is in it */
     Marker *function_marks; /* where functions begin and end; see machine_set_functions */
     uint64_t function_mark_count, function_count;
     Count switched;       /* totals when the current bucket became current */

@@ -121,6 +121,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_spend", None, (machine, u32, u64)),
         ("machine_set_functions", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_spending", None, (machine, pointer)),
+        ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_clear_caches", None, (machine,)),
