@@ -18,6 +18,7 @@ from covp.temporary import sweep
 COMMANDS = (
     "accelerators",
     "cache",
+    "calibrate",
     "check",
     "compare",
     "debugport",

@@ -57,7 +57,6 @@ class VirtualDevice(VirtualMachine):
             state=self,
             closing=self,
             causes=self,
-            traffic=self,
         )
 
     @functools.cached_property

@@ -198,9 +198,7 @@ class JobUnit(Peripheral):
 
         def finish() -> None:
             self._end = None
-            with self.bus.uncounted():
-                self.bus.write(job.address, job.result)
-            self.bus.count(job.address, job.traffic.written or job.result.nbytes, is_write=True)
+            self.bus.write(job.address, job.result)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
             end = spent + self.clock.now - now

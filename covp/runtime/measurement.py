@@ -86,7 +86,6 @@ class Measurement:
                 self._work(layer, phase, in_core),
                 count.causes,
                 count.functions,
-                count.traffic,
             )
             for phase, (layer, count) in enumerate(
                 zip(self._program.layers, phases[FIRST_LAYER:], strict=True), FIRST_LAYER
@@ -139,13 +138,7 @@ class Measurement:
 
 
 def _cost_between(count: PhaseCount) -> Cost:
-    return Cost(
-        count.instructions,
-        count.cycles,
-        causes=count.causes,
-        functions=count.functions,
-        traffic=count.traffic,
-    )
+    return Cost(count.instructions, count.cycles, causes=count.causes, functions=count.functions)
 
 
 def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:

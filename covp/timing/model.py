@@ -54,7 +54,6 @@ class Rule:
         forwards: those that take it get its result a cycle sooner.
         takes: it uses what such instructions forward.
         passes: it leaves while those before it are held up, and lets the next one follow.
-        by_places: a cycle for every place of the constant of a shift.
         unit: number of the unit, see `TimingModel.slots`.
     """
 
@@ -73,11 +72,10 @@ class Rule:
     forwards: bool = False
     takes: bool = False
     passes: bool = False
-    by_places: bool = False
     unit: int = 0
 
 
-class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Cycles that the values of operands add to those of the class, or take away: negative.
 
     From the sizes of the operands in bits: of a negative number with its sign.
@@ -103,7 +101,7 @@ class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     amount: Cycles = 0
 
 
-class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The instruction fetch.
 
     Attributes:
@@ -146,7 +144,6 @@ class TimingModel:
             with their operands read; the next one is decoded meanwhile.
         data_wait: a wait of data memory delays "access", the load or store itself; "next", the
             instruction after it; "use", the use of what is loaded.
-        access_period: cycles from a load or store to the next one, at least.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
         transfers: registers of a list that are loaded or stored in a cycle.
@@ -169,7 +166,6 @@ class TimingModel:
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
-    access_period: int = 0
     split: int = 0
     misaligned: int = 0
     transfers: int = 1
@@ -178,7 +174,7 @@ class TimingModel:
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
 
-class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
     ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
@@ -202,7 +198,6 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forwards: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
-    by_places: tuple[str, ...] = ()
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -211,7 +206,6 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
-    access_period: Cycles = 0
     split: Cycles = 0
     misaligned: Cycles = 0
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
@@ -236,7 +230,6 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "forwards",
             "takes",
             "passes",
-            "by_places",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -247,19 +240,36 @@ def model_names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-@functools.cache
 def load_timing(name: str) -> TimingModel:
     """A timing model by name, or by the path of its YAML file.
 
     Raises:
         PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
     """
-    if name.endswith((".yaml", ".yml")):
-        return read_model(Path(name))
+    return read_model(_path(name)) if _is_path(name) else _shipped(name)
+
+
+def load_file(name: str) -> ModelFile:
+    """The content of a model's file; the arguments are those of `load_timing`."""
+    return read_yaml(_path(name), ModelFile)
+
+
+@functools.cache
+def _shipped(name: str) -> TimingModel:
+    return read_model(_path(name))
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _path(name: str) -> Path:
+    if _is_path(name):
+        return Path(name)
     path = _FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
-    return read_model(path)
+    return path
 
 
 def core_timing(core: Core) -> TimingModel:
@@ -269,12 +279,26 @@ def core_timing(core: Core) -> TimingModel:
 
 def read_model(path: Path) -> TimingModel:
     """Read and check the file of a timing model. Raises PlatformError."""
-    model = read_yaml(path, _Model)
+    return make_model(path.stem, read_yaml(path, ModelFile), str(path))
+
+
+def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
+    """A timing model of such a file's content.
+
+    Args:
+        name: of the model.
+        model: the content.
+        where: for messages: the file; by default the name.
+
+    Raises:
+        PlatformError: it names an instruction set, a class or a unit that there is none of.
+    """
+    where = where or name
     try:
         known = load_instructions(model.instructions) if model.instructions else NO_INSTRUCTIONS
     except PlatformError as error:
-        raise PlatformError(f"{path}: {error}") from None
-    _check_names(path, model, known)
+        raise PlatformError(f"{where}: {error}") from None
+    _check_names(where, model, known)
     numbers = {unit: number for number, unit in enumerate(known.units, start=1)}
     rules = tuple(
         _rule(model, one, pattern, numbers.get(one.unit, 0))
@@ -283,7 +307,7 @@ def read_model(path: Path) -> TimingModel:
     )
     slots = tuple(model.slots.get(unit, model.width) for unit in ("", *known.units))
     return TimingModel(
-        path.stem,
+        name,
         model.source,
         model.assumes,
         model.error,
@@ -297,7 +321,6 @@ def read_model(path: Path) -> TimingModel:
         model.overwrites_wait,
         model.executes_later,
         model.data_wait,
-        model.access_period,
         model.split,
         model.misaligned,
         model.transfers,
@@ -307,25 +330,28 @@ def read_model(path: Path) -> TimingModel:
     )
 
 
-def _check_names(path: Path, model: _Model, known: InstructionSet) -> None:
+def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
     for key, names in model.by_class.items():
         for name in names:
             if name not in known.class_names:
                 raise PlatformError(
-                    f"{path}: {key}.{name}: no such class of instructions: "
+                    f"{where}: {key}.{name}: no such class of instructions: "
                     f"{near_misses(name, known.class_names)}"
                 )
     for unit in model.slots:
         if unit not in known.units:
             raise PlatformError(
-                f"{path}: slots.{unit}: no such unit: {near_misses(unit, known.units)}"
+                f"{where}: slots.{unit}: no such unit: {near_misses(unit, known.units)}"
             )
 
 
-def _rule(model: _Model, one: InstructionClass, pattern: str, unit: int) -> Rule:
+_pattern = functools.cache(Pattern.of)
+
+
+def _rule(model: ModelFile, one: InstructionClass, pattern: str, unit: int) -> Rule:
     return Rule(
         kind=one,
-        pattern=Pattern.of(pattern),
+        pattern=_pattern(pattern),
         cycles=model.cycles.get(one.name, 1),
         latency=model.latency.get(one.name, 0),
         early=model.early.get(one.name, 0),
@@ -339,6 +365,5 @@ def _rule(model: _Model, one: InstructionClass, pattern: str, unit: int) -> Rule
         forwards=one.name in model.forwards,
         takes=one.name in model.takes,
         passes=one.name in model.passes,
-        by_places=one.name in model.by_places,
         unit=unit,
     )

@@ -15,10 +15,10 @@ from covp.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
 PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
 """What applies a timing model to code; the counter of instructions includes it."""
 _SOURCE = Path(__file__).with_name("pipeline.c")
-CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data", "cache")
+CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data")
 """Why cycles pass in a core, in the order of model.h: an instruction issued; an operand was not
 there; a jump or a taken branch; further cycles of multiplications and divisions; waiting for
-instructions; waiting for data memory; waiting for what a cache does not hold."""
+instructions; waiting for data memory."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
@@ -69,8 +69,8 @@ class NativeTiming(ctypes.Structure):
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
-        ("fetch_ahead", u32), ("data_waits", u32), ("access_period", u32), ("split", u32),
-        ("misaligned", u32), ("transfers", u32), ("after_store", u32),
+        ("fetch_ahead", u32), ("data_waits", u32), ("split", u32), ("misaligned", u32),
+        ("transfers", u32), ("after_store", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -104,6 +104,37 @@ class _Code(ctypes.Structure):
     _fields_ = (("code", pointer), ("count", u32), ("address", u32))
 
 
+class PlacedBlock(ctypes.Structure):
+    """pipeline.c's Placed: made by `placed`."""
+
+    _fields_ = (("block", _Code), ("before", _Code), ("backward", u64))
+
+
+Before = tuple[ctypes.Array[CodeItem], int]
+"""Code and its address."""
+
+
+def placed(
+    code: ctypes.Array[CodeItem], address: int, before: Before | None, backward: bool
+) -> PlacedBlock:
+    """A block for `Pipeline.times`.
+
+    It holds addresses of the arrays, which have to live as long.
+
+    Args:
+        code: its instructions.
+        address: of the first one.
+        before: the code, and its address, that it follows when nothing is taken.
+        backward: it ends with a branch to a lower address.
+    """
+    earlier = before or ((CodeItem * 0)(), 0)
+    return PlacedBlock(
+        _Code(ctypes.addressof(code), len(code), address),
+        _Code(ctypes.addressof(earlier[0]), len(earlier[0]), earlier[1]),
+        backward,
+    )
+
+
 @dataclass(frozen=True)
 class WaitStates:
     """The wait states of a stretch of memory.
@@ -130,7 +161,7 @@ def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
 def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
     pattern, kind = rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
-    slot.list = pattern.list if rule.by_places or not pattern.optional else 0
+    slot.list = pattern.list
     for fields, places in ((pattern.reads, slot.reads), (pattern.writes, slot.writes)):
         for place, field in zip(places, fields, strict=False):
             place.mask, place.flags = field.mask, _operand_flags(field)
@@ -212,7 +243,6 @@ class Pipeline:
             fetch_bytes=fetch.bytes if fetch else 0,
             fetch_ahead=fetch.ahead if fetch else 0,
             data_waits=self.data_waits,
-            access_period=model.access_period,
             split=model.split,
             misaligned=model.misaligned,
             transfers=model.transfers,
@@ -236,7 +266,7 @@ class Pipeline:
         self,
         code: ctypes.Array[CodeItem],
         address: int,
-        before: tuple[ctypes.Array[CodeItem], int] | None = None,
+        before: Before | None = None,
         backward: bool = False,
     ) -> BlockTime:
         """The time of a block.
@@ -254,6 +284,12 @@ class Pipeline:
         _library().timing_block(
             pointer(self.address), ctypes.byref(block), earlier, backward, ctypes.byref(out)
         )
+        return out
+
+    def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
+        """The times of many blocks."""
+        out = (BlockTime * len(blocks))()
+        _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
 
     @property
@@ -286,7 +322,7 @@ def _library() -> ctypes.CDLL:
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
-    library.timing_block.restype = None
+    library.timing_block.restype = library.timing_blocks.restype = None
     library.timing_operands.restype = i32
     mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime)))
     assert library.timing_bytes() == mirrored, "C and Python differ"

@@ -18,3 +18,16 @@ EXPORT void timing_block(const Timing *t, const Code *block, const Code *before,
                          BlockTime *out) {
     time_block(t, block, before, backward, out);
 }
+
+/* A block, and the code that it follows; none: `before.count` is 0. */
+typedef struct {
+    Code block, before;
+    uint64_t backward;
+} Placed;
+
+EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
+    for (uint64_t n = 0; n < count; n++) {
+        const Placed *p = &blocks[n];
+        time_block(t, &p->block, p->before.count ? &p->before : NULL, (int)p->backward, &out[n]);
+    }
+}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from covp.cli.main import main
+from tests.rtl.conftest import need_rtl
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 TYPES: dict[str, tuple[type, ...]] = {
@@ -83,7 +84,6 @@ RESNET: tuple[str, ...] = ("resnet", "-p", "riscv32")
 CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.run/1": [
         ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain", "--causes"),
-        ("run", "toycar", "-p", "riscv32", "-a", "gemm", "--traffic"),
         ("run", "toycar", "-p", "stm32l4r5"),
         ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
     ],
@@ -95,6 +95,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.verify/1": [("verify", "gemm", "--examples", "30", "--model", "toycar")],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
+    "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
 
@@ -107,6 +108,8 @@ def test_a_schema_is_what_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if section == "covp.calibrate/1":
+        need_rtl("cv32e40p")
     if section == "covp.tune/1":
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     if section == "covp.check/1":

@@ -1,0 +1,146 @@
+"""``covp calibrate``: fit a timing model to a core's real cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from covp.calibration.calibrate import Calibration, Row, first_model
+from covp.calibration.calibrate import calibrate as fitted
+from covp.cli import options
+from covp.cli.output import print_json, progress
+from covp.cli.tables import print_table
+from covp.errors import UsageError
+from covp.platform_file import load_platform
+from covp.runtime.devices import open_device
+
+
+@click.command()
+@click.argument("platform")
+@click.option(
+    "--device",
+    required=True,
+    metavar="DEVICE",
+    help="What measures cycles: rtl, or a board: openocd:HOST:PORT, gdb:HOST:PORT.",
+)
+@click.option(
+    "--start",
+    metavar="MODEL",
+    help="Timing model that the search begins with: a name or the path of a YAML file; default: "
+    "that of the platform's core.",
+)
+@click.option(
+    "--programs",
+    type=click.IntRange(1, 200),
+    default=24,
+    show_default=True,
+    help="Random programs to fit to; as many others are left out, to state the error.",
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="File to write; default: PLATFORM.yaml."
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of programs.")
+@options.as_json
+def calibrate(
+    platform: str,
+    device: str,
+    start: str | None,
+    programs: int,
+    output: Path | None,
+    force: bool,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Fit a timing model of PLATFORM's core to the cycles of its RTL or of a board.
+
+    Small generated programs run there, one for each hazard of a pipeline and random mixes. The
+    model is written as a YAML file, with its error on programs that it was not fitted to; a
+    platform file names it with `timing: FILE`.
+    """
+    board = load_platform(platform)
+    path = output or Path(f"{board.name}.yaml")
+    _check_output(path, platform, force)
+    first_model(board, start)  # before anything runs
+    opened = open_device(device, board)
+    try:
+        with progress(f"measuring {board.name}", None) as advance:
+            found = fitted(board, opened, start, programs, seed, lambda text: advance(text))
+    finally:
+        if opened.abilities.closing is not None:
+            opened.abilities.closing.close()
+    _check_output(path, platform, force)
+    found.write(path)
+    if as_json:
+        print_json(_document(found, board.name, device, path))
+    else:
+        _print(found, path)
+    return 0
+
+
+def _check_output(path: Path, platform: str, force: bool) -> None:
+    """Before anything runs: whether the file may be written."""
+    if not path.parent.is_dir():
+        raise UsageError(f"--output {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"--output {path}: that is a folder; name a file in it")
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"--output {path}: a timing model is a .yaml file")
+    if path.exists() and Path(platform).exists() and path.samefile(platform):
+        raise UsageError(f"{path} is the platform file itself; name another one with --output")
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists already; --force overwrites it, --output names another")
+
+
+def _print(found: Calibration, path: Path) -> None:
+    columns = ["hazard", "measured", "model", "measured, off a word", "model, off a word"]
+    print_table(columns, _pairs(found.hazards), title="cycles a round")
+    if found.rejected:
+        click.echo(f"not measured, the core has no such instructions: {', '.join(found.rejected)}")
+    if found.kept:
+        click.echo(f"as in {found.start}, not measured: {', '.join(found.kept)}")
+    click.echo(
+        f"{len(found.left_out)} programs left out: mean error {found.mean_error:.2%}, worst "
+        f"{found.worst_error:.2%} ({found.worst.name})"
+    )
+    click.echo(f"wrote {path}")
+
+
+def _pairs(rows: Iterable[Row]) -> list[list[object]]:
+    """One row per hazard: where its loop starts with a word, and off one."""
+    found: dict[str, list[object]] = {}
+    for row in rows:
+        cells = found.setdefault(row.name, [row.name, None, None, None, None])
+        place = 3 if row.is_skewed else 1
+        cells[place : place + 2] = [f"{row.measured:.2f}", f"{row.fitted:.2f}"]
+    return list(found.values())
+
+
+def _document(found: Calibration, platform: str, device: str, path: Path) -> dict[str, Any]:
+    return {
+        "schema": "covp.calibrate/1",
+        "platform": platform,
+        "device": device,
+        "model": str(path),
+        "source": found.model.source,
+        "start": found.start,
+        "kept": list(found.kept),
+        "rejected": list(found.rejected),
+        "error": {"mean": found.mean_error, "worst": found.worst_error},
+        "hazards": [_record(row) for row in found.hazards],
+        "fitted": [_record(row) for row in found.fitted],
+        "left_out": [_record(row) for row in found.left_out],
+    }
+
+
+def _record(row: Row) -> dict[str, Any]:
+    return {
+        "program": row.name,
+        "off_a_word": row.is_skewed,
+        "measured": row.measured,
+        "model": row.fitted,
+        "error": row.error,
+    }

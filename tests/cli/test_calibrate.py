@@ -1,0 +1,84 @@
+"""covp calibrate: what it writes, and what it refuses before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from covp.platform_file import platforms_dir
+from covp.timing.model import load_file, load_timing
+from tests.rtl.conftest import need_rtl
+
+
+def test_a_core_from_a_generic_start(call, tmp_path):
+    need_rtl("cv32e40p")
+    path = tmp_path / "mine.yaml"
+    done = call(
+        "calibrate", "cv32e40p", "--device", "rtl", "--programs", 3, "--output", path, "--json"
+    )
+    assert done.status == 0 and done.err == ""
+    document = done.document
+    assert document["schema"] == "covp.calibrate/1"
+    assert document["error"]["worst"] <= 0.01
+    assert len(document["left_out"]) == len(document["fitted"]) == 3
+    model, shipped = load_timing(str(path)), load_file("cv32e40p")
+    assert model.name == "mine"
+    assert model.error is not None and model.error >= document["error"]["worst"]
+    assert "RTL of cv32e40p with zero wait states" in model.source
+    assert load_file(str(path)).taken == shipped.taken
+
+
+def test_files_are_not_overwritten(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("ibex.yaml").write_text("mine")
+    refusal = call("calibrate", "ibex", "--device", "rtl").refusal
+    assert (
+        refusal == "covp: ibex.yaml exists already; --force overwrites it, --output names another"
+    )
+    assert Path("ibex.yaml").read_text() == "mine"
+
+
+def test_a_platform_file_is_not_overwritten(call, tmp_path):
+    path = tmp_path / "ibex.yaml"
+    path.write_text((platforms_dir() / "ibex.yaml").read_text())
+    refusal = call("calibrate", path, "--device", "rtl", "--output", path, "--force").refusal
+    assert "is the platform file itself" in refusal
+    assert yaml.safe_load(path.read_text())["core"] == "ibex"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["ibex", "--device", "virtual"], "estimates cycles, so there is nothing to fit"),
+        (["riscv32", "--device", "rtl"], "there is no RTL of core rv32imc"),
+        (["ibex", "--device", "rtl", "--start", "m4"], "its instructions are thumb"),
+        (["ibex", "--device", "rtl", "--start", "unit"], "its instructions are any"),
+        (["ibex", "--device", "rtl", "--start", "rv23"], "did you mean rv32"),
+        (["stm32l4r5", "--device", "openocd:127.0.0.1:1"], "Connection refused"),
+        (
+            ["cortex-m0plus", "--device", "virtual"],
+            "this device has no cycle counter: cortex-m0plus, so",
+        ),
+        (["ibex", "--device", "rtl", "--output", "none/mine.yaml"], "there is no folder none"),
+        (["ibex", "--device", "rtl", "--output", "mine.txt"], "a timing model is a .yaml file"),
+    ],
+)
+def test_what_is_refused(call, tmp_path, monkeypatch, arguments, text):
+    monkeypatch.chdir(tmp_path)
+    if "rtl" in arguments and arguments[0] == "ibex" and "--start" in arguments:
+        need_rtl("ibex")
+    assert text in call("calibrate", *arguments).refusal
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written(call, tmp_path, monkeypatch):
+    def full(self: object, path: Path) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    need_rtl("cv32e40p")
+    monkeypatch.setattr("covp.calibration.calibrate.Calibration.write", full)
+    path = tmp_path / "mine.yaml"
+    arguments = ("cv32e40p", "--device", "rtl", "--programs", 1, "--output", path)
+    assert call("calibrate", *arguments).refusal == f"covp: {path}: No space left on device"
