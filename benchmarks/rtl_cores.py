@@ -1,6 +1,6 @@
 """Estimated cycles beside those of the cores' own RTL, for the whole of a model and each layer.
 
-    python benchmarks/rtl_cores.py --cores cv32e40p ibex --models toycar kws
+    python benchmarks/rtl_cores.py --cores cv32e40p ibex --models toycar kws [--json FILE]
 
 Prints for every core and model: instructions (the virtual device's, which have to be those that the
 RTL retires), cycles of the RTL, the timing model's estimate and its error, the worst error of a
@@ -11,9 +11,11 @@ Needs ``pip install covp[rtl]``. --platform takes platform files in place of cor
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from covp.evaluation import Sample, build
 from covp.platform_file import Platform, load_platform
@@ -92,7 +94,9 @@ def main() -> int:
     parser.add_argument("--cores", nargs="+", default=rtl_names(), choices=rtl_names())
     parser.add_argument("--models", nargs="+", default=["toycar", "kws"], metavar="MODEL")
     parser.add_argument("--platform", nargs="+", metavar="FILE.yaml", help="in place of --cores")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     arguments = parser.parse_args()
+    rows = []
     print(
         f"{'core':14} {'model':9} {'instructions':>13} {'RTL cycles':>12} {'estimate':>12} "
         f"{'error':>8}  {'worst layer':32} {'MHz':>5}"
@@ -102,6 +106,7 @@ def main() -> int:
         platform = load_platform(name)
         for model in arguments.models:
             row = compare(platform, model)
+            rows.append({**asdict(row), "error": row.error})
             same &= row.instructions == row.retired
             note = "" if row.instructions == row.retired else f"  RTL retires {row.retired:,}"
             layer = f"{row.layer[1]:+.2%} {row.layer[0]}"
@@ -111,6 +116,8 @@ def main() -> int:
                 f"  {row.assumes}{note}",
                 flush=True,
             )
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
     return 0 if same else 1
 
 

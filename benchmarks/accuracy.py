@@ -1,0 +1,199 @@
+"""How exact cycles are: every check of the timing models, from files in benchmarks/results.
+
+    python benchmarks/accuracy.py [SECTION ...] [--measure] [--write | --check]
+
+Prints the tables of all sections, or of some: rtl, coremark, loops. --measure runs a section's
+benchmark first, which writes its JSON file (rtl takes minutes, and ``pip install covp[rtl]``).
+--write writes docs/accuracy.md, --check compares: exit status 1 where the files give another page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(__file__).with_name("results")
+PAGE = ROOT / "docs" / "accuracy.md"
+Rows = list[dict[str, Any]]
+
+COMMANDS = {
+    "rtl": "python benchmarks/rtl_cores.py --models toycar kws resnet"
+    " --json benchmarks/results/rtl_cores.json",
+    "coremark": "python benchmarks/coremark.py --json benchmarks/results/coremark.json",
+    "loops": "python benchmarks/documented_loops.py"
+    " --json benchmarks/results/documented_loops.json",
+}
+"""Section to the command that measures it; the last word is its file."""
+
+
+def rows_of(section: str) -> Rows:
+    """The rows of a section."""
+    name = Path(COMMANDS[section].split()[-1]).name
+    rows: Rows = json.loads((DATA / name).read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], aligned: str) -> str:
+    """A Markdown table; ``aligned`` has an l or an r for each column."""
+    marks = "".join("---:|" if one == "r" else "---|" for one in aligned)
+    lines = [f"| {' | '.join(head)} |", f"|{marks}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def rtl() -> str:
+    """Models beside the RTL of their cores."""
+    cells = [
+        (f"`{row['core']}`", row["model"], f"{row['rtl']:,}", f"{row['estimate']:,}",
+         f"{row['error']:+.2%}", f"{row['layer'][1]:+.2%}", row["assumes"])
+        for row in rows_of("rtl")
+    ]  # fmt: skip
+    head = ("core", "model", "RTL cycles", "estimate", "error",
+            "worst layer of 1,000 cycles and more", "memory")  # fmt: skip
+    return table(head, cells, "llrrrrl")
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """The error of a row, and whether it is wanted."""
+    missed = abs(row["error"]) > row["allowed"]
+    return f"{row['error']:+.1%}{' **miss**' if missed else ''}"
+
+
+def coremark() -> str:
+    """CoreMark/MHz beside published scores and RTL."""
+    cells = [
+        (f"`{row['core']}`", f"{row['compiler']} {short(row['flags'])}",
+         f"{1e6 / row['cycles']:.3f}", f"{1e6 / row['reference']:.3f}", verdict(row),
+         f"{row['allowed']:.0%}", "RTL" if row["kind"] == "rtl" else row["kind"],
+         "" if row["kind"] == "rtl" else row["source"])
+        for row in rows_of("coremark")
+    ]  # fmt: skip
+    head = ("core", "compiled by", "covp", "reference", "error", "wanted", "of", "source")
+    return table(head, cells, "llrrrrll")
+
+
+def short(flags: str) -> str:
+    """The options of a row: a mark in place of those that are said above the table."""
+    return "as -Omax" if "-enable" in flags else flags
+
+
+def loops() -> str:
+    """How many documented loops there are of each core and source."""
+    found = Counter((row["core"], row["source"].partition(":")[0] if "measured" not in
+                     row["source"] else ":".join(row["source"].split(":")[:2]))
+                    for row in rows_of("loops"))  # fmt: skip
+    cells = [(f"`{core}`", source, str(count)) for (core, source), count in found.items()]
+    return table(("core", "source", "programs"), cells, "llr")
+
+
+def loops_differ() -> str:
+    """The documented loops that a model does not take the stated cycles for."""
+    cells = [
+        (f"`{row['core']}`", f"`{row['body']}`", f"{row['cycles']:g}", row["documented"],
+         row["source"], row["differs"])
+        for row in rows_of("loops")
+        if not row["right"]
+    ]  # fmt: skip
+    head = ("core", "program", "covp", "documented", "source", "why")
+    return table(head, cells, "llrrll")
+
+
+def summary() -> str:
+    """The largest error of each core, by section."""
+    worst: dict[str, dict[str, float]] = {}
+    for section in ("rtl", "coremark"):
+        for row in rows_of(section):
+            by_core = worst.setdefault(row["core"], {})
+            by_core[section] = max(by_core.get(section, 0.0), abs(row["error"]))
+    right = Counter(row["core"] for row in rows_of("loops") if row["right"])
+    total = Counter(row["core"] for row in rows_of("loops"))
+    cells = [
+        (f"`{core}`",
+         *(f"{errors[one]:.1%}" if one in errors else "" for one in ("rtl", "coremark")),
+         f"{right[core]} of {total[core]}" if total[core] else "")
+        for core, errors in worst.items()
+    ]  # fmt: skip
+    head = ("core", "largest error of models on RTL", "of CoreMark", "documented loops")
+    return table(head, cells, "lrrr")
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "rtl": rtl,
+    "coremark": coremark,
+    "loops": lambda: f"{loops()}\n\n{loops_differ()}",
+}
+
+
+def compilers(start: str) -> str:
+    """Versions of a compiler in the rows of CoreMark on Cortex-M."""
+    names = {row["compiler"] for row in rows_of("coremark") if row["core"].startswith("cortex")}
+    return ", ".join(sorted(name for name in names if name.startswith(start)))
+
+
+def page() -> str:
+    """docs/accuracy.md."""
+    options = next(row["flags"] for row in rows_of("coremark") if "-enable" in row["flags"])
+    values = {
+        "commands": "\n".join(COMMANDS.values()),
+        "summary": summary(),
+        "rtl": rtl(),
+        "coremark": coremark(),
+        "gcc": compilers("gcc"),
+        "zig": compilers("zig"),
+        "omax": options,
+        "loops_count": str(len(rows_of("loops"))),
+        "loops_differ": loops_differ(),
+        "loops": loops(),
+    }
+    text = (DATA / "accuracy.md.in").read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
+
+
+def measure(sections: Sequence[str]) -> None:
+    """Run the benchmarks of some sections; their exit status says what the tables say."""
+    for section in sections:
+        command = shlex.split(COMMANDS[section])
+        subprocess.run([sys.executable, *command[1:]], cwd=ROOT)
+
+
+def main() -> int:
+    """Print, write or check."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--measure", action="store_true", help="run the benchmarks first")
+    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
+    parser.add_argument("--check", action="store_true", help="compare docs/accuracy.md")
+    options = parser.parse_args()
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no such section: {', '.join(sorted(unknown))}")
+    sections = options.sections or list(SECTIONS)
+    if options.measure:
+        measure(sections)
+    if options.write:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif options.check:
+        return report(PAGE.read_text(encoding="utf-8") == page())
+    else:
+        print("\n\n".join(f"## {name}\n\n{SECTIONS[name]()}" for name in sections))
+    return 0
+
+
+def report(is_same: bool) -> int:
+    """Say whether the page is what the files give."""
+    if not is_same:
+        print("docs/accuracy.md is not what benchmarks/results gives: run "
+              "`python benchmarks/accuracy.py --write`")  # fmt: skip
+    return int(not is_same)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
