@@ -190,13 +190,13 @@ _RISCV = (
     _riscv("cv32e40p", "imc", timing="cv32e40p", like="rv32imc", allows_misaligned=True),
     _riscv("ibex", "imc", timing="ibex", like="rv32imc", allows_misaligned=True),
     _riscv("ibex-small", "imc", timing="ibex-small", like="rv32imc", allows_misaligned=True),
-    # vexriscv and e31 are timed by the table of rv32 until each has a model of its own.
     _riscv("picorv32", "imc", timing="picorv32", like="rv32imc"),
-    _riscv("vexriscv", "im", like="rv32imc"),
-    _riscv("vexriscv-lite", "im", like="rv32imc"),
-    _riscv("vexriscv-full", "im", like="rv32imc"),
-    _riscv("vexriscv-cfu", "im", like="rv32imc"),
-    _riscv("vexriscv-imac", "imac", like="rv32imc"),
+    _riscv("vexriscv", "im", timing="vexriscv", like="rv32imc"),
+    _riscv("vexriscv-lite", "im", timing="vexriscv-lite", like="rv32imc"),
+    _riscv("vexriscv-full", "im", timing="vexriscv", like="rv32imc"),
+    _riscv("vexriscv-cfu", "im", timing="vexriscv-cfu", like="rv32imc"),
+    _riscv("vexriscv-imac", "imac", timing="vexriscv-imac", like="rv32imc"),
+    # timed by the table of rv32
     _riscv("e31", "imac", like="rv32imc"),
 )
 

@@ -18,6 +18,7 @@ from covp.arguments import read_file
 from covp.cores import Core, find_core
 from covp.energy.core_energy import CoreEnergy
 from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
+from covp.memory_caches import MAX_CACHES, Cache, cache_problem
 from covp.platform_yaml import parse_yaml
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
@@ -45,6 +46,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
     the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
     are the cycles that an access to a word takes beyond the least; a number is for both kinds.
+    ``caches`` names those that it is read through.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     start: Address
     size: int | str
     wait_states: Wait | WaitStates = 0
+    caches: tuple[str, ...] = ()
 
     # cached: every access to memory asks for them
     @functools.cached_property
@@ -135,6 +138,7 @@ class Platform(
         memory: regions that do not overlap; at least one flash and one ram. Programs go to the
             first of each kind, and what does not fit there to the next. Regions of one kind
             without a gap between them are one (`joined`).
+        caches: between the core and the regions that name them.
         stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
             memory map and faults.
         accelerators: the bus addresses for accelerators; None where there can be none.
@@ -149,6 +153,7 @@ class Platform(
     stack: int | str = "4K"
     peripherals: tuple[PeripheralConfig, ...] = ()
     accelerators: AcceleratorSlot | None = None
+    caches: tuple[Cache, ...] = ()
     openocd: OpenOcd | None = None
     qemu: Qemu | None = None
     energy: CoreEnergy | None = None
@@ -176,11 +181,12 @@ class Platform(
     @property
     def wait_states(self) -> str:
         """What every figure of cycles has to say, e.g. "zero wait states"."""
+        caches = ", ".join(f"{cache.name} {cache.size}" for cache in self.caches)
         if not self.has_wait_states:
-            return "zero wait states"
+            return f"zero wait states{'; caches: ' if caches else ''}{caches}"
         waits = {region.name: region.waits for region in self.memory}
-        each = (f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
-        return f"wait states of fetch/data: {', '.join(each)}"
+        each = ", ".join(f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
+        return f"wait states of fetch/data: {each}{'; caches: ' if caches else ''}{caches}"
 
     @property
     def stack_bytes(self) -> int:
@@ -292,13 +298,14 @@ def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:
 
 def _continues(lower: Region, upper: Region) -> bool:
     """Whether the second one follows the first without a gap or a difference."""
-    alike = (lower.kind, lower.waits) == (upper.kind, upper.waits)
+    alike = (lower.kind, lower.waits, lower.caches) == (upper.kind, upper.waits, upper.caches)
     return alike and lower.end == upper.start
 
 
 _STRUCTS: dict[str, type[msgspec.Struct]] = {
     "memory": Region,
     "wait_states": WaitStates,
+    "caches": Cache,
     "peripherals": PeripheralConfig,
     "accelerators": AcceleratorSlot,
     "openocd": OpenOcd,
@@ -335,7 +342,7 @@ def _first_problem(platform: Platform) -> str | None:
         stack = parse_size(platform.stack)
     except ValueError as error:
         return f"stack: {error}"
-    problem = _memory_problem(platform)
+    problem = _memory_problem(platform) or _caches_problem(platform)
     if problem:
         return problem
     problem = platform.energy.problem() if platform.energy else None
@@ -352,6 +359,38 @@ def _memory_problem(platform: Platform) -> str | None:
         if problem:
             return f"memory[{position}]{problem}"
     return _missing_kind(platform.memory) or _unguarded_stack(platform)
+
+
+def _caches_problem(platform: Platform) -> str | None:
+    if len(platform.caches) > MAX_CACHES:
+        return f"caches: {len(platform.caches)} of them; at most {MAX_CACHES} are possible"
+    for position, cache in enumerate(platform.caches):
+        key = f"caches[{position}]"
+        if not _is_name(cache.name):
+            return f"{key}.name: {cache.name!a:.80} must be one line, 60 characters at most"
+        if cache.name in (other.name for other in platform.caches[:position]):
+            return f"{key}.name: {cache.name!r} is used twice"
+        try:
+            problem = cache_problem(cache, parse_size(cache.size))
+        except ValueError as error:
+            problem = f".size: {error}"
+        if problem:
+            return key + problem
+    return _cached_twice(platform)
+
+
+def _cached_twice(platform: Platform) -> str | None:
+    caches = {cache.name: cache for cache in platform.caches}
+    for position, region in enumerate(platform.memory):
+        key = f"memory[{position}].caches"
+        for name in region.caches:
+            if name not in caches:
+                return f"{key}: there is no cache {name!r}: {near_misses(name, list(caches))}"
+        used = [caches[name] for name in region.caches]
+        for kind in ("fetches", "has_data"):
+            if sum(getattr(cache, kind) for cache in used) > 1:
+                return f"{key}: two of {', '.join(region.caches)} hold the same kind of content"
+    return None
 
 
 def _extent_problem(region: Region) -> str | None:

@@ -180,8 +180,12 @@ class Gemm(Accelerator):
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
         """Of the image only the strip's rows; the start-up cycles fetch the registers."""
         first, last = self._input_rows(job)
-        read = (last - first) * job.IN_WIDTH * job.IN_CHANNELS
-        return Traffic(read + job.OUT_CHANNELS * (_depth(job) + 12), declared.written)
+        moved = {
+            "INPUT": (last - first) * job.IN_WIDTH * job.IN_CHANNELS,
+            "WEIGHTS": job.OUT_CHANNELS * _depth(job),
+            **dict.fromkeys(("BIAS", "MULTIPLIER", "SHIFT"), 4 * job.OUT_CHANNELS),
+        }
+        return Traffic(sum(moved.values()), declared.written, moved)
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
         """See the class."""

@@ -121,6 +121,9 @@ class Accelerator(AcceleratorBackend):
         Args:
             job: its numbers.
             declared: the bytes of the operands and the fetched registers, and of the result.
+
+        Returns:
+            With ``operands`` where it is not all of each: else the bytes' memory is not known.
         """
         return declared
 

@@ -19,7 +19,7 @@ from covp.calibration.measure import Measured, Measurement, measure, no_counter
 from covp.calibration.programs import ROUNDS, LoopProgram, hazard_programs, random_program
 from covp.device.base import LowLevelDevice
 from covp.errors import UsageError
-from covp.machine.emulated_core import wait_states
+from covp.machine.native_caches import uncached_waits
 from covp.platform_file import Platform
 from covp.timing.instructions import load_instructions
 from covp.timing.model import ModelFile, load_file
@@ -122,7 +122,7 @@ def calibrate(
     name, first = first_model(platform, start)
     found = measure(platform, device, _programs(platform, programs, seed), report)
     known = found.programs[: len(found.programs) - programs]
-    waits = wait_states(platform)
+    waits = uncached_waits(platform)
     result = fit(known, first, waits, report)
     timed = functools.partial(_rows, model=result.model, platform=platform)
     rows, left_out = timed(known), timed(found.programs[len(known) :])
@@ -186,7 +186,7 @@ def _programs(platform: Platform, count: int, seed: int) -> list[LoopProgram]:
 
 def _rows(programs: Sequence[Measured], model: ModelFile, platform: Platform) -> tuple[Row, ...]:
     name_of = classifier(model)
-    costs = Costs([Prepared.of(one, name_of) for one in programs], wait_states(platform))
+    costs = Costs([Prepared.of(one, name_of) for one in programs], uncached_waits(platform))
     return tuple(
         Row(one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS)
         for one, cycles in zip(programs, costs.time(model).cycles, strict=True)

@@ -14,6 +14,7 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.run_report import print_report
+from covp.cli.traffic_report import print_traffic
 from covp.cli.verdict import reproduction
 from covp.evaluation import (
     Evaluation,
@@ -50,6 +51,11 @@ from covp.tune.records import Objective
     help="Add what the cycles of each layer and function passed with: issue, load-use ...",
 )
 @click.option(
+    "--traffic",
+    is_flag=True,
+    help="Add the bytes that each layer reads and writes in each memory; simulates more slowly.",
+)
+@click.option(
     "--explain",
     is_flag=True,
     help="For each layer where it runs, the alternatives with their cycles, and why not there.",
@@ -78,6 +84,7 @@ def run(
     check: str | None,
     profile: bool,
     causes: bool,
+    traffic: bool,
     explain: bool,
     require_offload: tuple[str, ...],
     optimize: Objective,
@@ -103,7 +110,12 @@ def run(
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
     result = evaluate(
-        made, sample, device=device, by_layer=profile, wanted=Wanted(functions=causes), check=check
+        made,
+        sample,
+        device=device,
+        by_layer=profile,
+        wanted=Wanted(functions=causes, traffic=traffic),
+        check=check,
     )
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
@@ -114,6 +126,8 @@ def run(
             print_explanation(result)
         if causes:
             print_causes(result)
+        if traffic:
+            print_traffic(result)
     return 0 if result.matches_reference else 1
 
 

@@ -109,6 +109,14 @@ class ExplainsCycles(Protocol):
         ...
 
 
+class CountsTraffic(Protocol):
+    """Counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
+
+    def count_traffic(self) -> None:
+        """Count from now on; the core's loads and stores are simulated more slowly from then on."""
+        ...
+
+
 class HostsHardware(Protocol):
     """Has a bus for Python models of hardware, and a core that takes custom instructions."""
 
@@ -208,6 +216,7 @@ class Abilities:
     state: SavesState | None = None
     closing: Closable | None = None
     causes: ExplainsCycles | None = None
+    traffic: CountsTraffic | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from covp.cores import Core
 from covp.device.base import EXACT, Source, Sources
+from covp.device.phase_count import CORE
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
@@ -17,6 +18,7 @@ from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
+from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import CoreState, EmulatedCore
 from covp.platform_file import Platform
 from covp.symbols import Symbols
@@ -49,6 +51,7 @@ class Board:
     Attributes:
         memories, bus, clock, cores: the parts.
         shared: the peripherals that all cores can address.
+        ledger: the bytes that peripherals, and exceptions, move.
         symbols: names of the code, for faults.
 
     Raises:
@@ -69,9 +72,11 @@ class Board:
             lambda: min(core.cycles for core in self.active),
         )
         self.bus = Bus(self.memories, "host", self.forget_code)
-        self.shared = PeripheralMap(self.memories, self.bus, self.clock)
+        self.ledger = TrafficLedger(lambda: self.current.counter.phase()[0])
+        self.shared = PeripheralMap(self.memories, self.bus, self.clock, self.ledger)
+        stacking = self.bus.for_master(CORE, self.ledger)
         self.cores = tuple(
-            EmulatedCore(platform, core, self.memories, self.bus, self.clock, self.shared)
+            EmulatedCore(platform, core, self.memories, stacking, self.clock, self.shared)
             for core in (cores or [platform.core])
         )
         self.current = self.cores[0]

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.device.phase_count import FunctionCount, PhaseCount
+from covp.device.phase_count import CORE, FunctionCount, Moved, PhaseCount, Traffic
+from covp.hardware.traffic import Entry, TrafficLedger
 from covp.machine.counter import Counter
 from covp.machine.native_counter import ALL_CAUSES
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTraffic:
+    """The bytes that were moved up to one moment.
+
+    Attributes:
+        core: see `Counter.moved`.
+        memories: their names.
+        others: by bus masters, and by the core for exceptions.
+    """
+
+    core: NDArray[np.int64]
+    memories: Sequence[str]
+    others: Counts[Entry]
+
+    def since(self, earlier: CountedTraffic) -> CountedTraffic:
+        """The part after an ``earlier`` moment."""
+        others = Counts(self.others)
+        others.subtract(earlier.others)
+        return CountedTraffic(self.core - earlier.core, self.memories, others)
+
+    def by_phase(self) -> list[Traffic]:
+        """The same as objects."""
+        found: list[dict[str, dict[str, Moved]]] = [
+            {CORE: {name: Moved(*row) for name, row in zip(self.memories, rows, strict=True)}}
+            for rows in self.core.tolist()
+        ]
+        for (phase, master, memory, is_write), size in self.others.items():
+            if size:
+                own = found[phase].setdefault(master, {})
+                moved = Moved(written=size) if is_write else Moved(read=size)
+                own[memory] = own.get(memory, Moved()) + moved
+        return list(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,41 +57,67 @@ class CountedPhases:
         totals: instructions and cycles, shape (phases, 2).
         spending: see `Counter.spending`.
         functions: names of the functions by number; "" of code outside of them.
+        traffic: None where it is not counted.
     """
 
     totals: NDArray[np.int64]
     spending: NDArray[np.int64]
     functions: Sequence[str]
+    traffic: CountedTraffic | None = None
 
     @classmethod
-    def of(cls, counter: Counter, functions: Sequence[str]) -> CountedPhases:
-        """What a ``counter`` says now; it counts these ``functions``."""
+    def of(
+        cls,
+        counter: Counter,
+        functions: Sequence[str],
+        memories: Sequence[str],
+        ledger: TrafficLedger | None,
+    ) -> CountedPhases:
+        """What the counters say now.
+
+        Args:
+            counter: of the core.
+            functions: that it counts, see the class.
+            memories: names of its regions.
+            ledger: of bus masters; None: traffic is not counted.
+        """
         totals = np.array(counter.buckets(), np.int64).reshape(-1, 2)
-        return cls(totals, counter.spending(), functions)
+        traffic = None
+        if ledger is not None:
+            traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.moved))
+        return cls(totals, counter.spending(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:
         """The counts since an ``earlier`` moment, by phase."""
         totals, spending = self.totals - earlier.totals, self.spending - earlier.spending
-        return CountedPhases(totals, spending, self.functions).counts()
+        traffic = None
+        if self.traffic is not None and earlier.traffic is not None:
+            traffic = self.traffic.since(earlier.traffic)
+        return CountedPhases(totals, spending, self.functions, traffic).counts()
 
     def counts(self) -> tuple[PhaseCount, ...]:
         """The same as objects."""
+        spent = self.spending.sum(axis=1).tolist()
+        traffic = self.traffic.by_phase() if self.traffic else [None] * len(spent)
         return tuple(
-            PhaseCount(instructions, cycles, _causes(rows.sum(axis=0)), self._functions(rows))
-            for (instructions, cycles), rows in zip(
-                self.totals.tolist(), self.spending, strict=True
+            PhaseCount(instructions, cycles, _causes(row), functions, moved)
+            for (instructions, cycles), row, functions, moved in zip(
+                self.totals.tolist(), spent, self._functions(), traffic, strict=True
             )
         )
 
-    def _functions(self, rows: NDArray[np.int64]) -> tuple[FunctionCount, ...]:
+    def _functions(self) -> list[tuple[FunctionCount, ...]]:
         if len(self.functions) == 1:
-            return ()
-        used = np.flatnonzero(rows.any(axis=1))
-        return tuple(
-            FunctionCount(self.functions[number], int(rows[number, 0]), _causes(rows[number]))
-            for number in used.tolist()
-        )
+            return [()] * len(self.spending)
+        return [
+            tuple(
+                FunctionCount(name, row[0], _causes(row))
+                for name, row in zip(self.functions, rows, strict=True)
+                if any(row)
+            )
+            for rows in self.spending.tolist()
+        ]
 
 
-def _causes(row: NDArray[np.int64]) -> dict[str, int]:
-    return dict(zip(ALL_CAUSES, row[1:].tolist(), strict=True))
+def _causes(row: list[int]) -> dict[str, int]:
+    return dict(zip(ALL_CAUSES, row[1:], strict=True))

@@ -11,6 +11,31 @@ Causes = Mapping[str, int]
 
 
 @dataclass(frozen=True)
+class Moved:
+    """Bytes that a bus master moved from and to one memory: exact.
+
+    Attributes:
+        read, written: loaded and stored.
+        fetched: of the instructions that ran; 0 of masters that are no cores.
+    """
+
+    read: int = 0
+    written: int = 0
+    fetched: int = 0
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(
+            self.read + other.read, self.written + other.written, self.fetched + other.fetched
+        )
+
+
+CORE = "core"
+"""The name of the core as a bus master."""
+Traffic = Mapping[str, Mapping[str, Moved]]
+"""Bytes moved by name of the bus master, `CORE` first, and of the memory."""
+
+
+@dataclass(frozen=True)
 class FunctionCount:
     """The cost of one function of a program, without those that it calls.
 
@@ -39,12 +64,15 @@ class PhaseCount:
         causes: all of ``cycles`` by cause; None where the device cannot tell.
         functions: those that spent something, which add up to the phase; empty where they are
             not counted, see `covp.device.base.ExplainsCycles`.
+        traffic: bytes moved; None where they are not counted, see
+            `covp.device.base.CountsTraffic`.
     """
 
     instructions: int
     cycles: int
     causes: Causes | None = None
     functions: tuple[FunctionCount, ...] = ()
+    traffic: Traffic | None = None
 
 
 def add_counts(counts: Sequence[PhaseCount]) -> PhaseCount:
@@ -54,6 +82,7 @@ def add_counts(counts: Sequence[PhaseCount]) -> PhaseCount:
         sum(count.cycles for count in counts),
         add_causes(count.causes for count in counts),
         _add_functions([function for count in counts for function in count.functions]),
+        add_traffic(count.traffic for count in counts),
     )
 
 
@@ -65,6 +94,19 @@ def add_causes(parts: Iterable[Causes | None]) -> Causes | None:
             return None
         total.update(part)
     return dict(total)
+
+
+def add_traffic(parts: Iterable[Traffic | None]) -> Traffic | None:
+    """The bytes of all ``parts`` together; None where one of them is not known."""
+    total: dict[str, dict[str, Moved]] = {}
+    for part in parts:
+        if part is None:
+            return None
+        for master, memories in part.items():
+            own = total.setdefault(master, {})
+            for memory, moved in memories.items():
+                own[memory] = own.get(memory, Moved()) + moved
+    return total
 
 
 def _add_functions(counts: Sequence[FunctionCount]) -> tuple[FunctionCount, ...]:

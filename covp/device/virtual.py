@@ -57,6 +57,7 @@ class VirtualDevice(VirtualMachine):
             state=self,
             closing=self,
             causes=self,
+            traffic=self,
         )
 
     @functools.cached_property

@@ -127,6 +127,7 @@ class VirtualMachine:
         phases = 1 + max((phase for _, phase in markers), default=0)
         self._function_names = self._set_functions() if self._by_function else ("",)
         self.core.counter.set_markers(cleared, phases)
+        self.board.ledger.moved.clear()
 
     def count_functions(self, on: bool = True) -> None:
         """See `ExplainsCycles.count_functions`."""
@@ -152,7 +153,15 @@ class VirtualMachine:
 
     def counted_phases(self) -> CountedPhases:
         """The same as `phase_counts`, to be compared with a later one."""
-        return CountedPhases.of(self.core.counter, self._function_names)
+        ledger = self.board.ledger if self.board.ledger.is_on else None
+        memories = [memory.region.name for memory in self.memories]
+        return CountedPhases.of(self.core.counter, self._function_names, memories, ledger)
+
+    def count_traffic(self) -> None:
+        """See `CountsTraffic.count_traffic`."""
+        self.board.ledger.is_on = True
+        self.core.counter.look_at_accesses()
+        self.core.engine.ctl_flush_tb()
 
     def trace_edges(self, on: bool = True) -> None:
         """Count from now on where returns and jumps to registers lead, or no more."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from covp.device.phase_count import Causes, FunctionCount
+from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
@@ -126,6 +126,7 @@ class Evaluation:
             "cycles": profile.cycles,
             "cycles_source": asdict(cycles) if cycles else None,
             "cycles_by_cause": _causes(profile.causes),
+            **_traffic(profile.traffic),
             "seconds": profile.seconds,
             "energy_j": energy.joules if energy else None,
             "energy_source": energy.record() if energy else None,
@@ -148,6 +149,7 @@ class Evaluation:
                 "cycles": profile.between.cycles,
                 "cycles_by_cause": _causes(profile.between.causes),
                 "functions": _functions(profile.between.functions),
+                **_traffic(profile.between.traffic),
             },
             "outputs": [
                 _output(tensor, array)
@@ -182,6 +184,7 @@ def _layer(entry: LayerProfile) -> dict[str, Any]:
         "cycles": entry.cycles,
         "cycles_by_cause": _causes(entry.causes),
         "functions": _functions(entry.functions),
+        **_traffic(entry.traffic),
         "estimated_cycles": entry.layer.estimated_cycles,
         "schedule": entry.layer.schedule,
         "offload": asdict(entry.offload) if entry.offload else None,
@@ -205,6 +208,26 @@ def _functions(functions: Sequence[FunctionCount]) -> list[dict[str, Any]] | Non
         }
         for function in rows
     ] or None
+
+
+def _traffic(traffic: Traffic | None) -> dict[str, Any]:
+    """Of all bus masters together, and of each; null where it was not counted."""
+    if traffic is None:
+        return {"bytes": None, "bytes_by_master": None}
+    total: dict[str, dict[str, int]] = {}
+    for memories in traffic.values():
+        for memory, moved in memories.items():
+            own = total.setdefault(memory, {"read": 0, "write": 0})
+            own["read"] += moved.read
+            own["write"] += moved.written
+    by_master = {
+        master: {
+            memory: {"read": moved.read, "write": moved.written, "fetch": moved.fetched}
+            for memory, moved in memories.items()
+        }
+        for master, memories in traffic.items()
+    }
+    return {"bytes": total, "bytes_by_master": by_master}
 
 
 def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:

@@ -30,10 +30,12 @@ class Wanted:
     """What a run is to tell beside the figures that every run has; the device has to know it.
 
     Attributes:
-        functions: the cycles by function, in the causes of which every layer's are counted.
+        functions: cycles by cause of each function; those of the layers are always there.
+        traffic: bytes moved by memory; loads and stores are simulated more slowly with it.
     """
 
     functions: bool = False
+    traffic: bool = False
 
 
 NOTHING_MORE = Wanted()
@@ -243,6 +245,13 @@ def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
                 "use --device virtual"
             )
         abilities.causes.count_functions()
+    if wanted.traffic:
+        if abilities.traffic is None:
+            raise UsageError(
+                f"device {device} does not count the bytes that are moved: leave out --traffic, or "
+                "use --device virtual"
+            )
+        abilities.traffic.count_traffic()
 
 
 def _demand_jobs(program: Program, profile: Profile) -> None:

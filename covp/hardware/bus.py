@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import DeviceFault, FaultKind
+from covp.hardware.traffic import UNKNOWN, TrafficLedger
 from covp.platform_file import Region
 
 
@@ -49,18 +51,48 @@ class Bus:
         memories: all that can be addressed.
         master: name used in faults.
         wrote: called with the address and size of every write: translated code is out of date.
+        ledger: told about every read, write and view, if there is one.
     """
 
     def __init__(
-        self, memories: Iterable[Memory], master: str, wrote: Callable[[int, int], None]
+        self,
+        memories: Iterable[Memory],
+        master: str,
+        wrote: Callable[[int, int], None],
+        ledger: TrafficLedger | None = None,
     ) -> None:
         self._memories = tuple(memories)
         self.master = master
         self._wrote = wrote
+        self._ledger = ledger
+        self._is_counted = True
 
-    def for_master(self, master: str) -> Bus:
-        """The same memory under another master's name."""
-        return Bus(self._memories, master, self._wrote)
+    def for_master(self, master: str, ledger: TrafficLedger | None = None) -> Bus:
+        """The same memory under another ``master``'s name, whose accesses a ``ledger`` is told."""
+        return Bus(self._memories, master, self._wrote, ledger)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Accesses of a model that its hardware does not make: see `count`."""
+        before, self._is_counted = self._is_counted, False
+        try:
+            yield
+        finally:
+            self._is_counted = before
+
+    def count(self, address: int | None, size: int, is_write: bool = False) -> None:
+        """Tell the ledger what the hardware moves; for models that access more or less themselves.
+
+        Args:
+            address: in the memory; None: it is not known which.
+            size: bytes.
+            is_write: stored, else loaded.
+        """
+        if self._ledger is not None:
+            memory = UNKNOWN
+            if address is not None:
+                memory = self._memory(address, 1, "read").region.name
+            self._ledger.add(self.master, memory, is_write, size)
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
@@ -76,6 +108,7 @@ class Bus:
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
         """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
 
+        A ledger takes them for read.
         Code that already ran must not be written this way; use `write` for that.
         Raises DeviceFault outside the memory.
         """
@@ -93,7 +126,10 @@ class Bus:
         )
 
     def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
-        return self._memory(address, size, what).slice(address, size)
+        memory = self._memory(address, size, what)
+        if self._ledger is not None and self._is_counted:
+            self._ledger.add(self.master, memory.region.name, what == "write", size)
+        return memory.slice(address, size)
 
     def _memory(self, address: int, size: int, what: str) -> Memory:
         for memory in self._memories:

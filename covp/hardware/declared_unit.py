@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,7 +88,9 @@ class DeclaredUnit(JobUnit):
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
         computed = self._computed(job.result, values)
         read = fetched + sum(size for _, _, size in places[:-1])
-        traffic = self._behaviour.traffic(values, Traffic(read, places[-1][2]))
+        declared_traffic = Traffic(read, places[-1][2])
+        traffic = self._behaviour.traffic(values, declared_traffic)
+        self._count(places[:-1], traffic, declared_traffic)
         timing = self._behaviour.timing(values, traffic.nbytes)
         macs = self._behaviour.macs(values) or None
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
@@ -136,9 +139,22 @@ class DeclaredUnit(JobUnit):
                     raise JobError("overlap", f"{job.result.name} with {operand.name}")
         return places
 
+    def _count(
+        self, places: Sequence[tuple[Operand, int, int]], traffic: Traffic, declared: Traffic
+    ) -> None:
+        """Tell the ledger which of the operands' bytes the unit moves; the result comes later."""
+        moved = traffic.operands
+        if moved is None and traffic.read != declared.read:
+            self.bus.count(None, traffic.read)
+            return
+        for operand, address, size in places:
+            if size:
+                self.bus.count(address, size if moved is None else moved.get(operand.name, 0))
+
     def _load(self, operand: Operand, address: int, size: int) -> NDArray[Any]:
         try:
-            return np.frombuffer(self.bus.read(address, size), operand.dtype)
+            with self.bus.uncounted():
+                return np.frombuffer(self.bus.read(address, size), operand.dtype)
         except DeviceFault:
             raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 

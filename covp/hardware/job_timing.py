@@ -9,7 +9,8 @@ cycles: loads, computation and stores overlap, and each operand is moved once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import ceil
 
 
@@ -35,10 +36,16 @@ class JobTiming:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The bytes that a job moves through the memory port of its unit."""
+    """The bytes that a job moves through the memory port of its unit.
+
+    Attributes:
+        read, written: all of them.
+        operands: those read, by the name of the operand; None: all bytes of each.
+    """
 
     read: int = 0
     written: int = 0
+    operands: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
     def nbytes(self) -> int:

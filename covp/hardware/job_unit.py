@@ -198,7 +198,9 @@ class JobUnit(Peripheral):
 
         def finish() -> None:
             self._end = None
-            self.bus.write(job.address, job.result)
+            with self.bus.uncounted():
+                self.bus.write(job.address, job.result)
+            self.bus.count(job.address, job.traffic.written or job.result.nbytes, is_write=True)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
             end = spent + self.clock.now - now

@@ -9,6 +9,7 @@ from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
+from covp.hardware.traffic import TrafficLedger
 
 PAGE = 0x1000
 
@@ -19,14 +20,21 @@ class PeripheralMap:
     Args:
         memories: which they must not overlap.
         bus, clock: given to each model.
+        ledger: told about the bytes that models move as bus masters.
 
     Attributes:
         peripherals: name to (base address, model).
     """
 
-    def __init__(self, memories: Sequence[Memory], bus: Bus, clock: Clock) -> None:
+    def __init__(
+        self,
+        memories: Sequence[Memory],
+        bus: Bus,
+        clock: Clock,
+        ledger: TrafficLedger | None = None,
+    ) -> None:
         self.peripherals: dict[str, tuple[int, Peripheral]] = {}
-        self._memories, self._bus, self._clock = memories, bus, clock
+        self._memories, self._bus, self._clock, self._ledger = memories, bus, clock, ledger
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
 
     def check_free(self, name: str, base: int, size: int) -> None:
@@ -54,7 +62,7 @@ class PeripheralMap:
         for page in pages(base, peripheral.size):
             self._pages.setdefault(page, []).append((base, peripheral))
         peripheral.interrupt = line
-        peripheral.attach(name, self._bus.for_master(name), self._clock)
+        peripheral.attach(name, self._bus.for_master(name, self._ledger), self._clock)
 
     def remove(self, name: str) -> tuple[int, Peripheral]:
         """Take a peripheral off the bus; its base address and the model."""

@@ -4,6 +4,7 @@
 #ifndef COVP_ACCESSES_H
 #define COVP_ACCESSES_H
 
+#include "caches.h"
 #include "counter_state.h"
 #include "operands.h"
 
@@ -32,7 +33,8 @@ EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64
     if (!region) return;
     m->traffic[region - m->regions][type == UC_MEM_WRITE] += (uint64_t)size;
     uint32_t waits = further_waits(m->timing, (uint32_t)address);
-    if (waits) spend(m, CAUSE_DATA, waits);
+    if (waits) spend_on_memory(m, CAUSE_DATA, waits);
+    access_caches(m, (uint32_t)address, (uint32_t)size, type == UC_MEM_WRITE);
 }
 
 #endif

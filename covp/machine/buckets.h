@@ -31,7 +31,8 @@ static void switch_bucket(Machine *m, uint32_t bucket) {
 static int replace_markers(Machine *m, const Marker *markers, uint64_t count, uint64_t buckets) {
     Marker *copy = malloc((count + 1) * sizeof *copy);
     Count *zero = calloc(buckets + 1, sizeof *zero);
-    if (!copy || !zero || !clear_spending(m, buckets, m->function_count)) {
+    if (!copy || !zero || !clear_spending(m, buckets, m->function_count) ||
+        !clear_moved(m, buckets)) {
         free(copy);
         free(zero);
         return 0;

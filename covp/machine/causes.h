@@ -6,7 +6,7 @@
 #ifndef COVP_CAUSES_H
 #define COVP_CAUSES_H
 
-#include "counter_state.h"
+#include "traffic.h"
 
 /* Where the counts of a bucket and a function are. */
 static inline Spending *spending_of(Machine *m, const Version *v) {
@@ -33,23 +33,27 @@ static inline bool is_open(const Machine *m, const Block *b, uint32_t entry) {
 static void settle_block(Machine *m, Block *b) {
     Version *v = b->version;
     Spending ignored = {0}, *to = m->bucket < m->bucket_count ? spending_of(m, v) : &ignored;
+    uint64_t all_runs = 0;
     for (uint32_t entry = 0; entry < ENTRIES; entry++) {
         const EntryTime *time = &v->time.entry[entry];
         RunCount *before = &v->settled[entry];
         RunCount now = {b->runs[entry], b->jumped[entry], v->ended[entry] + is_open(m, b, entry)};
         uint64_t runs = now.runs - before->runs, jumped = now.jumped - before->jumped;
+        all_runs += runs;
         to->instructions += runs * b->instructions;
         add_spent(to, &time->own, runs);
         add_spent(to, &time->taken, jumped);
         add_spent(to, &time->untaken, runs - jumped - (now.ended - before->ended));
         *before = now;
     }
+    settle_fetches(m, b, all_runs);
     /* the block that ran last is looked at again in any case */
     b->settled_runs = b == m->last ? UINT64_MAX : runs_of(b);
 }
 
 /* All that blocks counted so far belongs to the current bucket. */
 static void settle(Machine *m) {
+    settle_traffic(m);
     for (uint64_t i = 0; i < m->all_count; i++)
         if (m->all[i]->settled_runs != runs_of(m->all[i])) settle_block(m, m->all[i]);
 }
@@ -98,6 +102,12 @@ EXPORT int machine_set_functions(Machine *m, const Marker *marks, uint64_t count
 /* Time passes in which no code runs. */
 EXPORT void machine_spend(Machine *m, uint32_t cause, uint64_t cycles) {
     spend(m, cause, (int64_t)cycles);
+}
+
+/* What was counted so far, for each bucket by memory. */
+EXPORT void machine_moved(Machine *m, Moved *out) {
+    settle(m);
+    memcpy(out, m->moved, m->bucket_count * MAX_REGIONS * sizeof *out);
 }
 
 /* What was counted so far, for each bucket by function. */

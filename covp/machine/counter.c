@@ -7,6 +7,7 @@
  *
  * Compiled for the host by covp/machine/counter.py.
  */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "accesses.h"
 #include "alignment_check.h"
 #include "blocks.h"
@@ -18,6 +19,7 @@
 #include "operands.h"
 #include "progress.h"
 #include "tlb.h"
+#include "translation.h"
 
 typedef struct { uint64_t pc; uint16_t icount; uint16_t size; } UcTb;
 
@@ -42,6 +44,7 @@ EXPORT Machine *machine_new(void) {
 }
 
 EXPORT void machine_free(Machine *m) {
+    forget_machine(m);
     for (uint64_t i = 0; i < m->all_count; i++) {
         free_version(m->all[i]->version);
         if (!in_chunk(m, m->all[i])) free(m->all[i]);
@@ -57,6 +60,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->breakpoints);
     free(m->buckets);
     free(m->spending);
+    free(m->moved);
     free(m->function_marks);
     free(m);
 }
@@ -65,6 +69,7 @@ EXPORT void machine_free(Machine *m) {
 
 static inline void count(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
+    uint64_t start = m->cycles;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
     m->cycles += b->cycles[jumped] + m->branch_cycles[!jumped];
@@ -75,6 +80,7 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     m->branch_cycles[1] = b->branch[jumped][1];
     b->runs[jumped]++;
     m->last = b;
+    if (m->cache_count) fetch_block(m, b, start);
 }
 
 static void stop_before(Machine *m, uc_engine *uc) {
@@ -148,8 +154,7 @@ static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint3
     on_rare_block(m, uc, address, size);
 }
 
-EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user) {
-    Machine *m = user;
+static inline void enter_block(Machine *m, uc_engine *uc, uint64_t address64, uint32_t size) {
     uint32_t address = (uint32_t)address64;
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     if (LIKELY(chunk != NULL && !m->pending)) {
@@ -161,6 +166,15 @@ EXPORT void on_block(uc_engine *uc, uint64_t address64, uint32_t size, void *use
         }
     }
     on_attended_block(m, uc, address, size);
+}
+
+EXPORT void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
+    enter_block(user, uc, address, size);
+}
+
+/* The same in engines whose calls are inlined: it says that a block is of such an engine. */
+EXPORT void on_inlining_block(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
+    enter_block(user, uc, address, size);
 }
 
 /* -- the emulator's other hooks ------------------------------------------------------------------ */

@@ -16,9 +16,10 @@ from unicorn.riscv_const import UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
+from covp.machine.inlining import inline_calls
+from covp.machine.native_caches import MAX_REGIONS, CacheState, NativeCaches
 from covp.machine.native_counter import (
     ALL_CAUSES,
-    MAX_REGIONS,
     BlockCount,
     CountPair,
     EdgeCount,
@@ -42,7 +43,6 @@ from covp.timing.trace import (
 )
 
 _HOOKS = (
-    (uc.UC_HOOK_BLOCK, "on_block"),
     (uc.UC_HOOK_EDGE_GENERATED, "on_new_edge"),
     (uc.UC_HOOK_TLB_FILL, "on_tlb_fill"),
     (uc.UC_HOOK_INTR, "on_exception"),
@@ -51,15 +51,10 @@ _HOOKS = (
 
 _Item = TypeVar("_Item", bound=ctypes.Structure)
 _WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
+INLINING = True
+"""Translated code of cores that are made from now on has fewer calls, where that is possible."""
 NOWHERE = 1
 """An odd address: no instruction lies there."""
-
-
-class Traffic(NamedTuple):
-    """Bytes that a core loaded and stored: exact."""
-
-    read: int
-    written: int
 
 
 class Totals(NamedTuple):
@@ -78,6 +73,7 @@ class CounterState:
     spending: ctypes.Array[SpendingItem]
     markers: tuple[tuple[int, int], ...]
     functions: tuple[tuple[tuple[int, int], ...], int]
+    caches: CacheState
 
 
 class Counter:
@@ -89,10 +85,15 @@ class Counter:
         memories: where code can be.
         thumb: Arm, else RISC-V.
         timing: cycles of code.
+        caches: between the core and its memories.
         specials: instructions that the emulator must not execute.
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
         allows_misaligned: misaligned accesses are no faults, but take time.
+
+    Attributes:
+        state: what both sides read and write.
+        inlines: translated code has fewer calls, see `covp.machine.inlining`.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Counter:
         memories: Sequence[Memory],
         thumb: bool,
         timing: Pipeline,
+        caches: NativeCaches,
         specials: tuple[Special, ...],
         checked_registers: Sequence[int] = (),
         allows_misaligned: bool = False,
@@ -136,10 +138,15 @@ class Counter:
         self.state.specials = ctypes.addressof(self._specials)
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
-        self._memories, self._looks_at_accesses = tuple(memories), False
+        self._looks_at_accesses = False
+        self.inlines = INLINING and inline_calls(self._library, self._machine, uclib, engine, thumb)
+        self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
         for kind, function in _HOOKS:
             self._hook(kind, function)
-        if timing.has_slow_regions:
+        self.caches = caches
+        self.state.caches = ctypes.addressof(caches.native)
+        self.state.cache_count = len(caches)
+        if timing.has_slow_regions or caches.has_data:
             self.look_at_accesses()
 
     def decode_again(self) -> None:
@@ -168,17 +175,23 @@ class Counter:
         return handle
 
     def look_at_accesses(self) -> None:
-        """Count bytes by memory, and the wait states of slower memories, from now on."""
+        """Count bytes by memory, and the wait states of slower memories, from now on.
+
+        Code that is translated already is to be forgotten.
+        """
         if not self._looks_at_accesses:
             self._looks_at_accesses = True
             self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
 
-    def traffic(self) -> dict[str, Traffic]:
-        """Bytes by the name of the memory, since `look_at_accesses`."""
-        return {
-            memory.region.name: Traffic(*bytes_)
-            for memory, bytes_ in zip(self._memories, self.state.traffic, strict=False)
-        }
+    def moved(self) -> NDArray[np.int64]:
+        """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.
+
+        Loads and stores only since `look_at_accesses`.
+        """
+        words = (u64 * (self._bucket_count * MAX_REGIONS * 3))()
+        self._library.machine_moved(self._machine, words)
+        table = np.frombuffer(memoryview(words), np.int64)
+        return table.reshape(self._bucket_count, MAX_REGIONS, 3)[:, : self.state.region_count]
 
     @contextlib.contextmanager
     def watching_accesses(self) -> Iterator[None]:
@@ -305,6 +318,10 @@ class Counter:
         if not self._library.machine_set_breakpoints(self._machine, packed, len(wanted)):
             raise DeviceError("not enough host memory for the breakpoints")
 
+    def clear_caches(self) -> None:
+        """Nothing is in the caches from now on."""
+        self._library.machine_clear_caches(self._machine)
+
     def start(self) -> None:
         """A program starts: bucket 0 is current, and no branch leads from what ran before."""
         self._library.machine_start(self._machine)
@@ -352,9 +369,9 @@ class Counter:
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
         progress, buckets = Progress(), (CountPair * self._bucket_count)()
-        spending = self._spending_items()
+        spending, caches = self._spending_items(), self.caches.save_state()
         self._library.machine_save(self._machine, ctypes.byref(progress), buckets, spending)
-        return CounterState(progress, buckets, spending, self._markers, self._functions)
+        return CounterState(progress, buckets, spending, self._markers, self._functions, caches)
 
     def load_state(self, state: CounterState) -> None:
         """Go back to a saved state."""
@@ -364,6 +381,7 @@ class Counter:
             self.set_functions(*state.functions)
         progress = ctypes.byref(state.progress)
         self._library.machine_load(self._machine, progress, state.buckets, state.spending)
+        self.caches.load_state(state.caches)
 
     # -- traces -------------------------------------------------------------------------------
 
@@ -403,6 +421,7 @@ class Counter:
             tuple(self.state.extra),
             self._waited,
             self._exceptions,
+            self.state.memory_cycles,
         )
 
     def _operands(self) -> tuple[OperandRuns, ...]:

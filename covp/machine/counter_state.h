@@ -5,6 +5,7 @@
 #ifndef COVP_COUNTER_STATE_H
 #define COVP_COUNTER_STATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@ typedef int (*hook_add_fn)(uc_engine *uc, size_t *handle, int type, void *callba
 typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
 
 enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
-enum { PAGE_BITS = 10, MAX_REGIONS = 16 };
+enum { PAGE_BITS = 10, MAX_REGIONS = 16, MAX_CACHES = 4, NO_LINE = 0xFFFFFFFF };
 
 /* Instructions that the emulator leaves to the host, or that it takes for ordinary ones. */
 typedef struct { uint32_t bytes, mask, match, is_special; } Special;
@@ -88,6 +89,26 @@ struct Version {
 typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
+
+enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES = 8 };
+enum { REPLACE_LRU, REPLACE_FIFO, REPLACE_RANDOM };
+
+/* Memory behind a cache, and the cycles that a miss, and a store that is passed on, take. */
+typedef struct { uint32_t start, end, miss, store; } CachedRegion;
+
+/* A cache; all but the last members are set by Python. */
+typedef struct {
+    uint32_t line_bits, set_mask, ways, replacement, flags, region_count;
+    CachedRegion regions[MAX_REGIONS];
+    uint32_t *tags; /* of all sets; in a set the latest first */
+    uint64_t lookups, misses;
+    uint64_t prefetched_at; /* cycle in which the prefetched line is there */
+    uint32_t prefetched;    /* line */
+    uint32_t latest;        /* line that was fetched from last */
+    uint32_t random, buffer; /* stores that wait without stalling the core */
+    uint64_t written; /* cycle in which all stores have reached the memory */
+} Cache;
+
 typedef struct { uint64_t instructions, cycles; } Count;
 typedef struct { uint32_t address, bucket; } Marker;
 
@@ -97,7 +118,10 @@ enum { CAUSE_WAITED = CAUSES, CAUSE_EXCEPTIONS, ALL_CAUSES };
 /* Instructions, and cycles by cause. */
 typedef struct { uint64_t instructions, by[ALL_CAUSES]; } Spending;
 
-typedef struct {
+/* Bytes: loaded, stored, and of the instructions that ran. */
+typedef struct { uint64_t read, written, fetched; } Moved;
+
+typedef struct Machine {
     /* Read and written by Python; mirrored in counter.py. */
     uint64_t instructions, cycles;
     uint64_t limit;       /* the common path counts below it; 0 asks for attention */
@@ -140,8 +164,12 @@ typedef struct {
     int64_t extra[CAUSES];     /* cycles beside those of the blocks */
     uint64_t operands[MAX_OPERANDS][33][33]; /* executions by the sizes of their operands */
     uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
+    uint64_t memory_cycles;    /* of `extra`, those that depend on addresses */
+    Cache *caches;
+    uint64_t cache_count;
     /* Only the native side. */
     Block **chunks;
+    uint64_t block_start;      /* cycle in which the block started, where there are caches */
     Block *last;               /* the block that runs, or `nowhere` */
     uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not */
     uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
@@ -159,6 +187,8 @@ typedef struct {
     Count *buckets;
     uint64_t bucket_count;
     Spending *spending;   /* for each bucket by function */
+    Moved *moved;         /* for each bucket by region */
+    uint64_t settled_traffic[MAX_REGIONS][2]; /* how much of `traffic` is in it */
     Marker *function_marks; /* where functions begin and end; see machine_set_functions */
     uint64_t function_mark_count, function_count;
     Count switched;       /* totals when the current bucket became current */
@@ -167,6 +197,9 @@ typedef struct {
     uint64_t watched_count;
     Custom *customs;      /* by number; number 0 is none */
     uint32_t custom_count;
+    uc_engine *engine;    /* whose calls are inlined, or NULL */
+    const char *processor; /* of it */
+    struct Machine *other_machine;
 } Machine;
 
 static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {

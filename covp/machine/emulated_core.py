@@ -28,6 +28,7 @@ from covp.machine.execution import Execution
 from covp.machine.faults import FaultReader
 from covp.machine.instructions import checks_alignment
 from covp.machine.mmio import MmioPort, MmioState
+from covp.machine.native_caches import NativeCaches, uncached_waits
 from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.riscv_interrupts import RiscvInterrupts
@@ -38,7 +39,7 @@ from covp.machine.system_control import SCS_BASE, SystemControl
 from covp.machine.watchpoints import Watchpoints
 from covp.platform_file import Platform
 from covp.timing.model import core_timing
-from covp.timing.native import Pipeline, WaitStates
+from covp.timing.native import Pipeline
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ class EmulatedCore:
             uclib,
             memories,
             bool(self.thumb),
-            Pipeline(self.timing, wait_states(platform)),
+            Pipeline(self.timing, uncached_waits(platform)),
+            NativeCaches(platform),
             special_instructions(core.isa),
             numbered_registers(core) if checks_alignment(core) else (),
             core.allows_misaligned,
@@ -190,6 +192,7 @@ class EmulatedCore:
         top = self._platform.ram.start + self._platform.stack_bytes
         self.interrupts.reset()
         self.custom.reset()
+        self.counter.clear_caches()
         self.sleep.wake()
         reset_core(self.engine, self.core, top)
         self.own.reset()
@@ -291,14 +294,6 @@ class EmulatedCore:
         self.mmio.load_state(state.mmio)
         self.own.load_state(state.peripherals)
         self.sleep.wfi = state.wfi
-
-
-def wait_states(platform: Platform) -> list[WaitStates]:
-    """Of each memory."""
-    return [
-        WaitStates(region.start, region.end, region.waits.fetch, region.waits.data)
-        for region in platform.memory
-    ]
 
 
 def _map(engine: Uc, memory: Memory) -> None:

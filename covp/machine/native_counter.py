@@ -7,13 +7,13 @@ import functools
 from pathlib import Path
 
 from covp.host_compiler import PLAIN_LIBRARY, compile_for_host
+from covp.machine.native_caches import MAX_REGIONS
 from covp.machine.special_instructions import Special
 from covp.timing.native import CAUSES, MAX_OPERANDS, PIPELINE_HEADERS, BlockTime, pointer, u32, u64
 from covp.timing.trace import OTHER_CAUSES
 
 _SOURCE = Path(__file__).with_name("counter.c")
 _HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS)
-MAX_REGIONS = 16
 ALL_CAUSES = (*CAUSES, *OTHER_CAUSES)
 """Why cycles pass, with those in which no code runs."""
 
@@ -88,7 +88,8 @@ class MachineState(ctypes.Structure):
         ("hook_add", pointer), ("allows_misaligned", u32), ("retranslate", u32),
         ("retranslate_pc", u32), ("unused", u32), ("misaligned_count", u64),
         ("extra", ctypes.c_int64 * len(CAUSES)), ("operands", u64 * 33 * 33 * MAX_OPERANDS),
-        ("traffic", u64 * 2 * MAX_REGIONS),
+        ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", u64), ("caches", pointer),
+        ("cache_count", u64),
     )  # fmt: skip
 
 
@@ -120,8 +121,10 @@ def counter_library() -> ctypes.CDLL:
         ("machine_spend", None, (machine, u32, u64)),
         ("machine_set_functions", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_spending", None, (machine, pointer)),
+        ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_clear_caches", None, (machine,)),
         ("machine_start", None, (machine,)),
         ("machine_buckets", u64, (machine, pointer)),
         ("machine_phase", u32, (machine, pointer)),
@@ -137,6 +140,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_load", None, (machine, pointer, pointer, pointer)),
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
+        ("machine_inline_calls", ctypes.c_int, (machine, pointer, pointer)),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -6,6 +6,7 @@
 
 #include "alignment.h"
 #include "blocks.h"
+#include "caches.h"
 
 enum { UC_HOOK_CODE = 4 };
 

@@ -14,11 +14,12 @@ enum { IT_BITS = 0x0600fc00 };
  * in the middle of an IT block, and goes on without taking them back: the next block of code would
  * then run under a condition that is not its own. Inside a block they are 0, always.
  */
-static void clear_it_bits(Machine *m, uc_engine *uc) {
+static bool clear_it_bits(Machine *m, uc_engine *uc) {
     uint64_t value = 0;
-    if (m->reg_read(uc, (int)m->xpsr, &value) || !(value & IT_BITS)) return;
+    if (m->reg_read(uc, (int)m->xpsr, &value) || !(value & IT_BITS)) return false;
     value &= ~(uint64_t)IT_BITS;
     m->reg_write(uc, (int)m->xpsr, &value);
+    return true;
 }
 
 /* Only pages that were fetched from are executable: stores to all others take the fast path. */

@@ -86,6 +86,7 @@ class Measurement:
                 self._work(layer, phase, in_core),
                 count.causes,
                 count.functions,
+                count.traffic,
             )
             for phase, (layer, count) in enumerate(
                 zip(self._program.layers, phases[FIRST_LAYER:], strict=True), FIRST_LAYER
@@ -138,7 +139,13 @@ class Measurement:
 
 
 def _cost_between(count: PhaseCount) -> Cost:
-    return Cost(count.instructions, count.cycles, causes=count.causes, functions=count.functions)
+    return Cost(
+        count.instructions,
+        count.cycles,
+        causes=count.causes,
+        functions=count.functions,
+        traffic=count.traffic,
+    )
 
 
 def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from covp.device.base import NO_FIGURES, Sources, Stop
-from covp.device.phase_count import Causes, FunctionCount, add_causes
+from covp.device.phase_count import Causes, FunctionCount, Traffic, add_causes, add_traffic
 from covp.hardware.job_unit import JobRecord
 from covp.html_table import html_table
 from covp.program import ProgramLayer
@@ -26,6 +26,7 @@ class Cost:
         sources: where these figures come from.
         causes: all of ``cycles`` by cause; None where the device cannot tell.
         functions: the same by function, where it was requested.
+        traffic: bytes moved, where they were requested.
     """
 
     instructions: int | None
@@ -34,6 +35,7 @@ class Cost:
     sources: Sources = NO_FIGURES
     causes: Causes | None = None
     functions: tuple[FunctionCount, ...] = ()
+    traffic: Traffic | None = None
 
     @staticmethod
     def of(stops: Sequence[Stop]) -> Cost:
@@ -100,8 +102,8 @@ class LayerProfile:
 
     ``offload`` splits the cycles of a layer on an accelerator that keeps a record of its jobs,
     ``work`` is what an accelerator reports that it did; None on the core. ``causes`` are all of
-    ``cycles`` by cause, None where the device cannot tell; ``functions`` the same by function,
-    where it was requested.
+    ``cycles`` by cause, None where the device cannot tell; ``functions`` the same by function
+    and ``traffic`` the bytes moved, where they were requested.
     What describes the layer is in ``layer``, and here too: ``entry.name`` is ``entry.layer.name``.
     """
 
@@ -112,6 +114,7 @@ class LayerProfile:
     work: Work | None = None
     causes: Causes | None = None
     functions: tuple[FunctionCount, ...] = ()
+    traffic: Traffic | None = None
 
     @property
     def offloaded_macs(self) -> float:
@@ -184,6 +187,13 @@ class Profile:
         if not self.layers:
             return None
         return add_causes([*(entry.causes for entry in self.layers), self.between.causes])
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """All bytes moved, where they were requested."""
+        if not self.layers:
+            return None
+        return add_traffic([*(entry.traffic for entry in self.layers), self.between.traffic])
 
     @property
     def seconds(self) -> float | None:

@@ -19,11 +19,11 @@ from covp.errors import PlatformError, near_misses
 _Kind = TypeVar("_Kind")
 _FOLDER = Path(__file__).parent / "instructions"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-LETTERS = "01xrnstuvdeabcfwSTUDA"
-"""0 and 1 are fixed bits, x is any bit; r: a register of a list; n: a bit of a count. The others
-are bits of a register's number: s, t: a source; u, v: a source that some cores need late (data
-to store, an accumulator); d, e: a destination; a, b: both; c, f: both, needed late, as A; w: a base
-that is written back; capitals: floats."""
+LETTERS = "01xrnkstuvdeabcfwSTUDA"
+"""0 and 1 are fixed bits, x is any bit; r: a register of a list; n: a bit of a count; k: of the
+places of a shift. The others are bits of a register's number: s, t: a source; u, v: a source that
+some cores need late (data to store, an accumulator); d, e: a destination; a, b: both; c, f: both,
+needed late, as A; w: a base that is written back; capitals: floats."""
 
 
 class InstructionClass(
@@ -123,6 +123,7 @@ class Pattern:
         mask, match: the instruction matches if ``bits & mask == match``; Arm 32-bit: first
             halfword on top.
         list, counted: bits of a register list, or (counted) of a count.
+        optional: these take time only where the timing model says so.
         reads, writes: up to four, up to two.
     """
 
@@ -131,6 +132,7 @@ class Pattern:
     match: int
     list: int
     counted: bool
+    optional: bool
     reads: tuple[Field, ...]
     writes: tuple[Field, ...]
 
@@ -142,8 +144,9 @@ class Pattern:
             bytes=len(bits) // 8,
             mask=_bits(bits, "01"),
             match=_bits(bits, "1"),
-            list=_bits(bits, "rn"),
-            counted="n" in bits,
+            list=_bits(bits, "rnk"),
+            counted="n" in bits or "k" in bits,
+            optional="k" in bits,
             reads=_fields(bits, "stuvabcfwSTUA"),
             writes=_fields(bits, "deabcfwDA"),
         )

@@ -54,6 +54,7 @@ class Rule:
         forwards: those that take it get its result a cycle sooner.
         takes: it uses what such instructions forward.
         passes: it leaves while those before it are held up, and lets the next one follow.
+        by_places: a cycle for every place of the constant of a shift.
         unit: number of the unit, see `TimingModel.slots`.
     """
 
@@ -72,6 +73,7 @@ class Rule:
     forwards: bool = False
     takes: bool = False
     passes: bool = False
+    by_places: bool = False
     unit: int = 0
 
 
@@ -144,6 +146,7 @@ class TimingModel:
             with their operands read; the next one is decoded meanwhile.
         data_wait: a wait of data memory delays "access", the load or store itself; "next", the
             instruction after it; "use", the use of what is loaded.
+        access_period: cycles from a load or store to the next one, at least.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
         transfers: registers of a list that are loaded or stored in a cycle.
@@ -166,6 +169,7 @@ class TimingModel:
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
+    access_period: int = 0
     split: int = 0
     misaligned: int = 0
     transfers: int = 1
@@ -198,6 +202,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     forwards: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
+    by_places: tuple[str, ...] = ()
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -206,6 +211,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
+    access_period: Cycles = 0
     split: Cycles = 0
     misaligned: Cycles = 0
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
@@ -230,6 +236,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             "forwards",
             "takes",
             "passes",
+            "by_places",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -321,6 +328,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         model.overwrites_wait,
         model.executes_later,
         model.data_wait,
+        model.access_period,
         model.split,
         model.misaligned,
         model.transfers,
@@ -365,5 +373,6 @@ def _rule(model: ModelFile, one: InstructionClass, pattern: str, unit: int) -> R
         forwards=one.name in model.forwards,
         takes=one.name in model.takes,
         passes=one.name in model.passes,
+        by_places=one.name in model.by_places,
         unit=unit,
     )

@@ -15,10 +15,10 @@ from covp.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
 PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
 """What applies a timing model to code; the counter of instructions includes it."""
 _SOURCE = Path(__file__).with_name("pipeline.c")
-CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data")
+CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data", "cache")
 """Why cycles pass in a core, in the order of model.h: an instruction issued; an operand was not
 there; a jump or a taken branch; further cycles of multiplications and divisions; waiting for
-instructions; waiting for data memory."""
+instructions; waiting for data memory; waiting for what a cache does not hold."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
@@ -69,8 +69,8 @@ class NativeTiming(ctypes.Structure):
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
-        ("fetch_ahead", u32), ("data_waits", u32), ("split", u32), ("misaligned", u32),
-        ("transfers", u32), ("after_store", u32),
+        ("fetch_ahead", u32), ("data_waits", u32), ("access_period", u32), ("split", u32),
+        ("misaligned", u32), ("transfers", u32), ("after_store", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -161,7 +161,7 @@ def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
 def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
     pattern, kind = rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
-    slot.list = pattern.list
+    slot.list = pattern.list if rule.by_places or not pattern.optional else 0
     for fields, places in ((pattern.reads, slot.reads), (pattern.writes, slot.writes)):
         for place, field in zip(places, fields, strict=False):
             place.mask, place.flags = field.mask, _operand_flags(field)
@@ -243,6 +243,7 @@ class Pipeline:
             fetch_bytes=fetch.bytes if fetch else 0,
             fetch_ahead=fetch.ahead if fetch else 0,
             data_waits=self.data_waits,
+            access_period=model.access_period,
             split=model.split,
             misaligned=model.misaligned,
             transfers=model.transfers,

@@ -41,6 +41,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     for (int r = 0; r < 64; r++) p->ready[r] = LONG_AGO;
     for (int n = 0; n < HOLDS; n++) p->holds[n] = (Hold){LONG_AGO, LONG_AGO, 0};
     p->issued_at = -1;
+    p->access_free = LONG_AGO;
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
     if (!t->fetch_bytes) return;
@@ -123,7 +124,8 @@ static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, In
                            bool dependent) {
     uint32_t listed = i.bits & r->list;
     uint32_t cycles = r->cycles;
-    if (!(r->flags & RULE_COUNTED)) listed = (uint32_t)__builtin_popcount(listed);
+    listed = r->flags & RULE_COUNTED ? gathered(i.bits, r->list)
+                                     : (uint32_t)__builtin_popcount(listed);
     cycles += (listed + t->transfers - 1) / t->transfers;
     if (r->flags & RULE_LOAD && p->before->flags & RULE_STORE) cycles += t->after_store;
     if (t->flags & PIPELINED_ACCESSES && p->before->flags & RULE_LOAD && !dependent &&
@@ -241,7 +243,11 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     if (t->split && i.bytes == 4 && address & 2)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
     int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
+    bool accesses = r->flags & (RULE_LOAD | RULE_STORE);
+    if (accesses) wait_for(p, &decoded_at, p->access_free, CAUSE_DATA);
     at = wait_for_holds(p, decoded_at);
+    if (accesses && t->access_period)
+        p->access_free = at + (int32_t)(t->access_period + t->data_waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     if (!p->issued || at > p->now) {
         open_cycle(p);
@@ -253,7 +259,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     int32_t begins = r->flags & RULE_DECODED ? decoded_at : at;
     p->jump_at = begins + (int32_t)cycles + r->taken + JUMP_FETCH;
     int32_t ready = at + (int32_t)cycles;
-    if (r->flags & (RULE_LOAD | RULE_STORE)) ready += (int32_t)t->data_waits;
+    if (accesses) ready += (int32_t)t->data_waits;
     if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles);
     bool sooner = r->flags & RULE_SOONER && p->last_needed < at;
     write_results(p, t, r, i, ready + r->latency - sooner);

@@ -202,6 +202,8 @@ class Trace:
         extra: cycles by cause that the operands and such accesses took.
         waited: cycles in which the core waited for peripherals or slept.
         exceptions: cycles of exception entries and returns.
+        memory: cycles of `extra` that depend on the addresses of accesses: misses of caches, and
+            wait states that only a part of the memory has.
     """
 
     blocks: tuple[BlockRuns, ...]
@@ -211,6 +213,7 @@ class Trace:
     extra: Cycles = NO_CYCLES
     waited: int = 0
     exceptions: int = 0
+    memory: int = 0
 
     @property
     def instructions(self) -> int:
@@ -244,6 +247,7 @@ class Trace:
             tuple(now - then for now, then in zip(self.extra, earlier.extra, strict=True)),
             self.waited - earlier.waited,
             self.exceptions - earlier.exceptions,
+            self.memory - earlier.memory,
         )
 
 
@@ -279,7 +283,8 @@ def _operands_since(
 def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
     """The cycles of a trace by a timing model.
 
-    Waiting and exceptions take the cycles that they took in the run. Operands count as far as they
+    Waiting, exceptions, misses of caches and accesses to slower memories take the cycles that they
+    took in the run. Operands count as far as they
     were recorded: where the device's model asks for them, or while it traced edges.
 
     Args:
@@ -297,7 +302,7 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
         for one in trace.operands
     )
     spent += trace.misaligned * (model.misaligned + pipeline.data_waits)
-    return spent + trace.waited + trace.exceptions
+    return spent + trace.waited + trace.exceptions + trace.memory
 
 
 def _block_cycles(

@@ -84,6 +84,7 @@ RESNET: tuple[str, ...] = ("resnet", "-p", "riscv32")
 CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.run/1": [
         ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain", "--causes"),
+        ("run", "toycar", "-p", "riscv32", "-a", "gemm", "--traffic"),
         ("run", "toycar", "-p", "stm32l4r5"),
         ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
     ],

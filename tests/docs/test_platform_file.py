@@ -58,6 +58,8 @@ def words(kind: inspect.Type, key: str) -> str:
             return "integer"
         case inspect.FloatType():
             return "number"
+        case inspect.BoolType():
+            return "boolean"
         case inspect.StrType() | inspect.LiteralType():
             return "string"
         case inspect.DictType():
@@ -120,7 +122,7 @@ def test_every_key_is_described_and_no_other(heading: str) -> None:
 def test_every_struct_has_a_section() -> None:
     assert set(STRUCTS) == {
         "Top level", "memory[]", "wait_states", "peripherals[]", "accelerators", "openocd", "qemu",
-        "energy",
+        "energy", "caches[]",
     }  # fmt: skip
 
 

@@ -1,0 +1,41 @@
+"""What ``covp run --traffic`` adds: the bytes that each layer moves, by memory and bus master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from covp.cli.tables import print_table
+from covp.device.phase_count import Traffic
+from covp.evaluation import Evaluation
+
+_WAYS = ("read", "written", "fetched")
+
+
+def print_traffic(result: Evaluation) -> None:
+    """A row for each layer and master, and their totals."""
+    total = result.profile.traffic or {}
+    memories = dict.fromkeys(chain.from_iterable(total.values()))
+    columns = [
+        (memory, way)
+        for memory in memories
+        for way in _WAYS
+        if any(getattr(moved.get(memory), way, 0) for moved in total.values())
+    ]
+    rows = [
+        [layer, operator, master, *(getattr(moved.get(m), way, 0) for m, way in columns)]
+        for layer, operator, traffic in _parts(result)
+        for master, moved in traffic.items()
+    ]
+    title = "bytes moved: loads and stores, and instructions that were fetched"
+    headings = [f"{memory} {way}" for memory, way in columns]
+    print_table(["layer", "operator", "by", *headings], rows, left=3, title=title)
+
+
+def _parts(result: Evaluation) -> Iterator[tuple[str, str, Traffic]]:
+    """Number, operator and traffic of each layer, of what lies between, and of all together."""
+    profile = result.profile
+    for entry in profile.layers:
+        yield f"{entry.index}", entry.op, entry.traffic or {}
+    yield "", "between layers", profile.between.traffic or {}
+    yield "", "total", profile.traffic or {}

@@ -1,0 +1,157 @@
+/* Caches and prefetch buffers between a core and its memory: what is in them, and what a miss takes.
+ *
+ * Fetches are looked up by the block, loads and stores one by one. A miss stalls the core until the
+ * whole line is there.
+ */
+#ifndef COVP_CACHES_H
+#define COVP_CACHES_H
+
+#include "causes.h"
+#include "counter_state.h"
+
+/* Time that depends on addresses: a trace cannot tell it for another memory. */
+static void spend_on_memory(Machine *m, uint32_t cause, uint32_t cycles) {
+    spend(m, cause, cycles);
+    m->memory_cycles += cycles;
+}
+
+static const CachedRegion *cached_region(const Cache *c, uint32_t address) {
+    for (uint32_t n = 0; n < c->region_count; n++)
+        if (address >= c->regions[n].start && address < c->regions[n].end) return &c->regions[n];
+    return NULL;
+}
+
+static inline uint32_t tag_of(uint32_t line) { return line << 1 | 1; } /* 0: holds nothing */
+
+static inline uint32_t next_random(Cache *c) {
+    c->random ^= c->random << 13;
+    c->random ^= c->random >> 17;
+    return c->random ^= c->random << 5;
+}
+
+static inline void to_front(uint32_t *set, uint32_t way, uint32_t tag) {
+    for (; way; way--) set[way] = set[way - 1];
+    set[0] = tag;
+}
+
+/* Whether a line is held; of the least recently used replacement it is the latest now. */
+static inline bool holds(Cache *c, uint32_t line) {
+    uint32_t *set = c->tags + (line & c->set_mask) * c->ways, tag = tag_of(line);
+    for (uint32_t way = 0; way < c->ways; way++) {
+        if (set[way] != tag) continue;
+        if (way && c->replacement == REPLACE_LRU) to_front(set, way, tag);
+        return true;
+    }
+    return false;
+}
+
+static inline void take_in(Cache *c, uint32_t line) {
+    uint32_t *set = c->tags + (line & c->set_mask) * c->ways;
+    if (c->replacement == REPLACE_RANDOM) {
+        uint32_t way = 0;
+        while (way < c->ways && set[way]) way++;
+        set[way < c->ways ? way : next_random(c) % c->ways] = tag_of(line);
+    } else {
+        to_front(set, c->ways - 1, tag_of(line)); /* the first one in leaves first, unless used */
+    }
+}
+
+/* The line after this one is read in advance, as soon as the memory is free. */
+static inline void prefetch(Cache *c, uint32_t line, uint64_t now, uint32_t cycles) {
+    c->prefetched = line + 1;
+    c->prefetched_at = now + cycles;
+}
+
+/* A line is requested in a cycle; returns how long the core waits for it. */
+static uint32_t look_up(Cache *c, uint32_t line, const CachedRegion *region, uint64_t now) {
+    bool is_next = (c->flags & CACHE_PREFETCHES) && line == c->prefetched;
+    c->lookups++;
+    if (holds(c, line)) {
+        if (c->flags & CACHE_PREFETCHES && !holds(c, line + 1) && c->prefetched != line + 1)
+            prefetch(c, line, now, region->miss);
+        return 0;
+    }
+    uint64_t busy = c->prefetched_at > now ? c->prefetched_at - now : 0;
+    uint32_t waits = is_next ? (uint32_t)busy : region->miss + (uint32_t)busy;
+    c->misses += !is_next;
+    take_in(c, line);
+    if (c->flags & CACHE_PREFETCHES) prefetch(c, line, now + waits, region->miss);
+    return waits;
+}
+
+/* Code in memory is fetched, from the cycle of a block's start on. */
+static void fetch_through(Machine *m, Cache *c, const Block *b, uint64_t start) {
+    uint32_t first = b->address >> c->line_bits, last = (b->address + b->size - 1) >> c->line_bits;
+    if (first == c->latest && first == last) return;
+    const CachedRegion *region = cached_region(c, b->address);
+    if (!region) return;
+    uint64_t took = m->cycles - start;
+    for (uint32_t line = first; line <= last; line++) {
+        if (line == c->latest) continue;
+        /* as if each of the block's bytes took as long as the others */
+        uint32_t offset = line == first ? 0 : (line << c->line_bits) - b->address;
+        uint64_t now = m->cycles - took + took * offset / b->size;
+        uint32_t waits = look_up(c, line, region, now);
+        c->latest = line;
+        if (waits) spend_on_memory(m, CAUSE_CACHE, waits);
+    }
+}
+
+static void fetch_block(Machine *m, const Block *b, uint64_t start) {
+    m->block_start = start;
+    for (uint32_t n = 0; n < m->cache_count; n++)
+        if (m->caches[n].flags & CACHE_FETCHES) fetch_through(m, &m->caches[n], b, start);
+}
+
+/* Cycles that the memory is still busy with stores. */
+static inline uint32_t written_later(const Cache *c, uint64_t now) {
+    return c->written > now ? (uint32_t)(c->written - now) : 0;
+}
+
+/* A store of the block that runs goes on to memory; returns how long the core waits for a place in the
+ * buffer. As if the block's stores came as early as can be, and the core had to wait at its end.
+ */
+static uint32_t pass_on(Machine *m, Cache *c, const CachedRegion *region) {
+    if (c->written < m->block_start) c->written = m->block_start;
+    c->written += region->store;
+    uint32_t pending = written_later(c, m->cycles), room = c->buffer * region->store;
+    return pending > room ? pending - room : 0;
+}
+
+static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size, bool writes) {
+    const CachedRegion *region = cached_region(c, address);
+    if (!region) return;
+    uint32_t last = (address + size - 1) >> c->line_bits;
+    for (uint32_t line = address >> c->line_bits; line <= last; line++) {
+        uint32_t waits = 0;
+        if (!writes || c->flags & CACHE_ALLOCATES) {
+            uint64_t misses = c->misses;
+            waits = look_up(c, line, region, m->cycles);
+            if (c->misses > misses) waits += written_later(c, m->cycles);
+        } else {
+            holds(c, line);
+            waits = pass_on(m, c, region);
+        }
+        if (waits) spend_on_memory(m, CAUSE_CACHE, waits);
+    }
+}
+
+static void access_caches(Machine *m, uint32_t address, uint32_t size, bool writes) {
+    for (uint32_t n = 0; n < m->cache_count; n++)
+        if (m->caches[n].flags & CACHE_DATA) access_through(m, &m->caches[n], address, size, writes);
+}
+
+static inline uint64_t tags_of(const Cache *c) { return (uint64_t)(c->set_mask + 1) * c->ways; }
+
+/* All caches are empty from now on. */
+EXPORT void machine_clear_caches(Machine *m) {
+    for (uint32_t n = 0; n < m->cache_count; n++) {
+        Cache *c = &m->caches[n];
+        memset(c->tags, 0, tags_of(c) * sizeof *c->tags);
+        c->latest = c->prefetched = NO_LINE;
+        c->prefetched_at = c->written = 0;
+        c->random = 1;
+    }
+}
+
+#endif

@@ -1,0 +1,130 @@
+"""Caches for the native side: caches.h's structures, made from a platform's."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple, get_args
+
+from covp.memory_caches import Cache, Replacement
+from covp.platform_file import Platform, parse_size
+from covp.timing.native import WaitStates, pointer, u32, u64
+
+MAX_REGIONS = 16
+_FETCHES, _DATA, _ALLOCATES, _PREFETCHES = 1, 2, 4, 8
+NO_LINE = 0xFFFFFFFF
+
+
+class _CachedRegion(ctypes.Structure):
+    _fields_ = (("start", u32), ("end", u32), ("miss", u32), ("store", u32))
+
+
+class NativeCache(ctypes.Structure):
+    """counter_state.h's Cache."""
+
+    _fields_ = (
+        ("line_bits", u32), ("set_mask", u32), ("ways", u32), ("replacement", u32),
+        ("flags", u32), ("region_count", u32), ("regions", _CachedRegion * MAX_REGIONS),
+        ("tags", pointer), ("lookups", u64), ("misses", u64), ("prefetched_at", u64),
+        ("prefetched", u32), ("latest", u32), ("random", u32), ("buffer", u32), ("written", u64),
+    )  # fmt: skip
+
+
+class CacheCounts(NamedTuple):
+    """How often a cache was looked up, and how often it did not have it."""
+
+    lookups: int
+    misses: int
+
+
+class CacheState(NamedTuple):
+    """What is in all caches; opaque."""
+
+    items: bytes
+    tags: tuple[bytes, ...]
+
+
+class NativeCaches:
+    """The caches of a platform, empty at first.
+
+    Args:
+        platform: whose.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self.caches = platform.caches
+        self.native = (NativeCache * max(1, len(self.caches)))()
+        self._tags = [
+            _pack(native, cache, platform)
+            for native, cache in zip(self.native, self.caches, strict=False)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.caches)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether loads and stores go through one."""
+        return any(cache.has_data for cache in self.caches)
+
+    @property
+    def counts(self) -> dict[str, CacheCounts]:
+        """By the name of the cache."""
+        return {
+            cache.name: CacheCounts(native.lookups, native.misses)
+            for cache, native in zip(self.caches, self.native, strict=False)
+        }
+
+    def save_state(self) -> CacheState:
+        """What is in them, and the counts."""
+        return CacheState(bytes(self.native), tuple(map(bytes, self._tags)))
+
+    def load_state(self, state: CacheState) -> None:
+        """Go back to a saved state of these very caches."""
+        places = [native.tags for native in self.native]
+        ctypes.memmove(self.native, state.items, len(state.items))
+        for native, place in zip(self.native, places, strict=True):
+            native.tags = place
+        for tags, saved in zip(self._tags, state.tags, strict=True):
+            ctypes.memmove(tags, saved, len(saved))
+
+
+def _pack(slot: NativeCache, cache: Cache, platform: Platform) -> ctypes.Array[ctypes.c_uint32]:
+    sets = parse_size(cache.size) // (cache.line * cache.ways)
+    tags = (u32 * (sets * cache.ways))()
+    slot.line_bits, slot.set_mask = cache.line.bit_length() - 1, sets - 1
+    slot.ways, slot.replacement = cache.ways, get_args(Replacement).index(cache.replacement)
+    slot.flags = (
+        cache.fetches * _FETCHES
+        | cache.has_data * _DATA
+        | (cache.write == "back") * _ALLOCATES
+        | cache.prefetch * _PREFETCHES
+    )
+    _pack_regions(slot, cache, platform)
+    slot.tags = ctypes.addressof(tags)
+    slot.prefetched = slot.latest = NO_LINE
+    slot.random, slot.buffer = 1, cache.buffer
+    return tags
+
+
+def _pack_regions(slot: NativeCache, cache: Cache, platform: Platform) -> None:
+    regions = [region for region in platform.memory if cache.name in region.caches]
+    slot.region_count = len(regions)
+    for place, region in zip(slot.regions, regions, strict=False):
+        waits = region.waits.data if cache.holds == "data" else region.waits.fetch
+        place.start, place.end = region.start, region.end
+        place.miss = cache.transfer_cycles(waits)
+        place.store = 1 + region.waits.data
+
+
+def uncached_waits(platform: Platform) -> list[WaitStates]:
+    """The wait states of each region that a core meets without caches.
+
+    What goes through a cache waits for the cache instead.
+    """
+    found = []
+    for region in platform.memory:
+        caches = [cache for cache in platform.caches if cache.name in region.caches]
+        fetch = 0 if any(cache.fetches for cache in caches) else region.waits.fetch
+        data = 0 if any(cache.has_data for cache in caches) else region.waits.data
+        found.append(WaitStates(region.start, region.end, fetch, data))
+    return found
