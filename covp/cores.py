@@ -196,8 +196,7 @@ _RISCV = (
     _riscv("vexriscv-full", "im", timing="vexriscv", like="rv32imc"),
     _riscv("vexriscv-cfu", "im", timing="vexriscv-cfu", like="rv32imc"),
     _riscv("vexriscv-imac", "imac", timing="vexriscv-imac", like="rv32imc"),
-    # timed by the table of rv32
-    _riscv("e31", "imac", like="rv32imc"),
+    _riscv("e31", "imac", timing="e31", like="rv32imc"),
 )
 
 # Pointers of 4 bytes, so that layouts are those of a 32-bit core. Plain x86-64, without the later

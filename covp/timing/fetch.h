@@ -19,7 +19,7 @@ typedef struct {
     Hold holds[HOLDS];
     uint32_t hold_count;
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
-    int32_t access_free;  /* first cycle in which a load or store can issue */
+    int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
     const Rule *before;
     uint32_t before_bytes;
     uint64_t before_writes; /* a bit for each register */

@@ -34,6 +34,7 @@ class InstructionClass(
     Attributes:
         name: by which timing models give cycles; several classes may share it.
         patterns: bits, see `LETTERS`.
+        like: a class whose times they have where a timing model gives them none of their own.
         access: whether they access memory.
         unit: that executes them, for cores that issue several instructions in a cycle.
         cause: of the cycles after the first one.
@@ -44,6 +45,7 @@ class InstructionClass(
 
     name: str
     patterns: tuple[str, ...]
+    like: str = ""
     access: Literal["", "load", "store"] = ""
     unit: str = ""
     cause: Literal["issue", "branch", "multiply", "data"] = "issue"

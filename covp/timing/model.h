@@ -109,7 +109,7 @@ typedef struct {
     uint32_t fetch_bytes;     /* of a fetch; 0: instructions are always there */
     uint32_t fetch_ahead;     /* fetches that are held before their instructions issue */
     uint32_t data_waits;      /* that all data memory has; those beyond are counted one by one */
-    uint32_t access_period;   /* cycles from a load or store to the next one; 0: any */
+    uint32_t period[UNITS];   /* cycles from an instruction of a unit to the next one; 0: any */
     uint32_t split;           /* further cycles of an instruction that crosses a word */
     uint32_t misaligned;      /* further cycles of an access that crosses a word */
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */

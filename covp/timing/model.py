@@ -8,7 +8,7 @@ comes of it carries the model's name, what it assumes and its known error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -146,7 +146,7 @@ class TimingModel:
             with their operands read; the next one is decoded meanwhile.
         data_wait: a wait of data memory delays "access", the load or store itself; "next", the
             instruction after it; "use", the use of what is loaded.
-        access_period: cycles from a load or store to the next one, at least.
+        period: cycles from an instruction of a unit to the next one, at least, by number.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
         transfers: registers of a list that are loaded or stored in a cycle.
@@ -169,7 +169,7 @@ class TimingModel:
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
-    access_period: int = 0
+    period: tuple[int, ...] = ()
     split: int = 0
     misaligned: int = 0
     transfers: int = 1
@@ -182,7 +182,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
     ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
-    instructions that it takes in a cycle; others take any number.
+    instructions that it takes in a cycle; others take any number. ``period``: unit to cycles.
     """
 
     source: str
@@ -211,7 +211,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     overwrites_wait: bool = False
     executes_later: bool = False
     data_wait: DataWait = "access"
-    access_period: Cycles = 0
+    period: dict[str, Cycles] = {}
     split: Cycles = 0
     misaligned: Cycles = 0
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
@@ -328,7 +328,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         model.overwrites_wait,
         model.executes_later,
         model.data_wait,
-        model.access_period,
+        tuple(model.period.get(unit, 0) for unit in ("", *known.units)),
         model.split,
         model.misaligned,
         model.transfers,
@@ -346,33 +346,40 @@ def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
                     f"{where}: {key}.{name}: no such class of instructions: "
                     f"{near_misses(name, known.class_names)}"
                 )
-    for unit in model.slots:
-        if unit not in known.units:
-            raise PlatformError(
-                f"{where}: slots.{unit}: no such unit: {near_misses(unit, known.units)}"
-            )
+    for key, units in (("slots", model.slots), ("period", model.period)):
+        for unit in units:
+            if unit not in known.units:
+                raise PlatformError(
+                    f"{where}: {key}.{unit}: no such unit: {near_misses(unit, known.units)}"
+                )
 
 
 _pattern = functools.cache(Pattern.of)
 
 
 def _rule(model: ModelFile, one: InstructionClass, pattern: str, unit: int) -> Rule:
+    def of(cycles: Mapping[str, int], default: int) -> int:
+        return cycles.get(one.name, cycles.get(one.like, default))
+
+    def named(classes: Collection[str]) -> bool:
+        return one.name in classes or one.like in classes
+
     return Rule(
         kind=one,
         pattern=_pattern(pattern),
-        cycles=model.cycles.get(one.name, 1),
-        latency=model.latency.get(one.name, 0),
-        early=model.early.get(one.name, 0),
-        late=model.late.get(one.name, 0),
-        taken=model.taken.get(one.name, 0),
-        mispredicted=model.mispredicted.get(one.name, 0),
-        alone=one.name in model.alone,
-        decoded=one.name in model.decoded,
-        second=not model.second or one.name in model.second,
-        sooner=one.name in model.sooner,
-        forwards=one.name in model.forwards,
-        takes=one.name in model.takes,
-        passes=one.name in model.passes,
-        by_places=one.name in model.by_places,
+        cycles=of(model.cycles, 1),
+        latency=of(model.latency, 0),
+        early=of(model.early, 0),
+        late=of(model.late, 0),
+        taken=of(model.taken, 0),
+        mispredicted=of(model.mispredicted, 0),
+        alone=named(model.alone),
+        decoded=named(model.decoded),
+        second=not model.second or named(model.second),
+        sooner=named(model.sooner),
+        forwards=named(model.forwards),
+        takes=named(model.takes),
+        passes=named(model.passes),
+        by_places=named(model.by_places),
         unit=unit,
     )

@@ -69,7 +69,7 @@ class NativeTiming(ctypes.Structure):
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
-        ("fetch_ahead", u32), ("data_waits", u32), ("access_period", u32), ("split", u32),
+        ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("split", u32),
         ("misaligned", u32), ("transfers", u32), ("after_store", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
@@ -243,7 +243,7 @@ class Pipeline:
             fetch_bytes=fetch.bytes if fetch else 0,
             fetch_ahead=fetch.ahead if fetch else 0,
             data_waits=self.data_waits,
-            access_period=model.access_period,
+            period=(u32 * MAX_UNITS)(*model.period),
             split=model.split,
             misaligned=model.misaligned,
             transfers=model.transfers,

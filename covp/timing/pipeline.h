@@ -41,7 +41,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     for (int r = 0; r < 64; r++) p->ready[r] = LONG_AGO;
     for (int n = 0; n < HOLDS; n++) p->holds[n] = (Hold){LONG_AGO, LONG_AGO, 0};
     p->issued_at = -1;
-    p->access_free = LONG_AGO;
+    for (int n = 0; n < UNITS; n++) p->unit_free[n] = LONG_AGO;
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
     if (!t->fetch_bytes) return;
@@ -244,10 +244,10 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
     int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
     bool accesses = r->flags & (RULE_LOAD | RULE_STORE);
-    if (accesses) wait_for(p, &decoded_at, p->access_free, CAUSE_DATA);
+    wait_for(p, &decoded_at, p->unit_free[r->unit], accesses ? CAUSE_DATA : r->cause);
     at = wait_for_holds(p, decoded_at);
-    if (accesses && t->access_period)
-        p->access_free = at + (int32_t)(t->access_period + t->data_waits);
+    if (t->period[r->unit])
+        p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + (accesses ? t->data_waits : 0));
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     if (!p->issued || at > p->now) {
         open_cycle(p);
