@@ -228,14 +228,14 @@ def _counts(runs: Runs) -> tuple[int, int, int]:
 
 
 def classifier(model: ModelFile) -> Callable[[CodeItem], str]:
-    """Instruction to the name of its class; "" where it has none."""
+    """Instruction to the name of its class, or of that which it is like; "" where it has none."""
     rules: Sequence[Rule] = make_model("classes", model).rules
 
     def name_of(item: CodeItem) -> str:
         for rule in rules:
             p = rule.pattern
             if p.bytes == item.bytes and item.bits & p.mask == p.match:
-                return rule.kind.name
+                return rule.kind.like or rule.kind.name
         return ""
 
     return name_of
