@@ -13,11 +13,21 @@ from numpy.typing import NDArray
 
 from covp.calibration.measure import Measured
 from covp.timing.model import ModelFile, Rule, make_model
-from covp.timing.native import Before, CodeItem, Pipeline, PlacedBlock, WaitStates, placed
-from covp.timing.trace import OperandRuns, Runs, Trace
+from covp.timing.native import (
+    ENTRIES,
+    CodeItem,
+    Histories,
+    Pipeline,
+    PlacedBlock,
+    WaitStates,
+    placed,
+)
+from covp.timing.trace import OperandRuns, Runs, Trace, histories
 
 Array = NDArray[np.float64]
 Classes = frozenset[str]
+_TIMES = 3 * ENTRIES
+"""Times of a block: of a run and of both ends, for each way to enter it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Block:
 
     Attributes:
         classes: of its instructions, and of those before it: what its time depends on.
-        weights: how often each of the six times of a block counts, see `_weights`.
+        weights: how often each of the times of a block counts, see `_weights`.
         code, address, before, backward: see `Pipeline.time`.
     """
 
@@ -34,7 +44,7 @@ class Block:
     weights: Array
     code: ctypes.Array[CodeItem]
     address: int
-    before: Before | None
+    before: Histories
     backward: bool
 
     @property
@@ -109,7 +119,7 @@ def _chosen(blocks: Sequence[Block], places: Iterable[int]) -> _Chosen:
     return _Chosen(
         np.array(numbers, np.int64),
         (PlacedBlock * len(numbers))(*(blocks[n].placed for n in numbers)),
-        np.array([blocks[n].weights for n in numbers]).reshape(-1, 6),
+        np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
     )
 
 
@@ -172,7 +182,7 @@ class Costs:
         if not chosen.places.size:
             return np.zeros(0)
         times = np.frombuffer(bytes(pipeline.times(chosen.native)), np.uint32)
-        totals: Array = times.reshape(len(chosen.places), 6, -1).sum(2, float)
+        totals: Array = times.reshape(len(chosen.places), _TIMES, -1).sum(2, float)
         spent: Array = (totals * chosen.weights).sum(1)
         return spent
 
@@ -208,19 +218,16 @@ def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block
     weights[: len(one.few.blocks)] -= _weights(one.few)
     for block, weight in zip(one.many.blocks, weights, strict=True):
         if weight.any():
-            before = None if block.before is None else one.many.blocks[block.before]
-            earlier = None if before is None else (before.items, before.address)
-            items = [*block.items, *(earlier[0] if earlier else ())]
-            classes = frozenset(map(name_of, items))
-            yield Block(classes, weight, block.items, block.address, earlier, block.backward)
+            before = histories(one.many, block)
+            earlier = (item for history in before for code, _ in history for item in code)
+            classes = frozenset(map(name_of, (*block.items, *earlier)))
+            yield Block(classes, weight, block.items, block.address, before, block.backward)
 
 
 def _weights(trace: Trace) -> Array:
-    """Of each block: times of a run after the code before it, of its end with the branch taken and
-    not taken; the same where it was jumped to.
-    """
-    rows = [[*_counts(block.fallen), *_counts(block.jumped)] for block in trace.blocks]
-    return np.array(rows, float).reshape(-1, 6)
+    """Of each block, for each way to enter it: runs, ends with the branch taken and not taken."""
+    rows = [[count for runs in block.runs for count in _counts(runs)] for block in trace.blocks]
+    return np.array(rows, float).reshape(-1, _TIMES)
 
 
 def _counts(runs: Runs) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@
 
 /* Runs of a block in which alignment is checked: pointers that go wrong do so early. */
 enum { CHECKED_RUNS = 4 };
+enum { LONGEST = 512 }; /* bytes of a block, to look for what others follow */
 
 static void *must(void *memory) {
     if (!memory) abort();
@@ -46,10 +47,26 @@ static uint32_t target_of(const Machine *m, const Block *b) {
     return target;
 }
 
+/* The code that ran up to the end of a block, known by 1 + its place in `all`, when that was first met. */
+static History history(const Machine *m, uint64_t last) {
+    Code found[DEPTH];
+    History h = {.count = 0};
+    uint32_t count = 0;
+    while (last && count < DEPTH) {
+        const Version *v = m->all[last - 1]->version;
+        found[count++] = code_of(m->all[last - 1]);
+        last = v->first == JUMPED ? 0 : v->before[v->first - FALLEN];
+    }
+    while (count) h.code[h.count++] = found[--count];
+    return h;
+}
+
 /* What b's code costs. */
 static void time_code(Machine *m, Block *b) {
     Version *v = b->version;
-    Code block = code_of(b), before = v->before ? code_of(m->all[v->before - 1]) : block;
+    Code block = code_of(b);
+    History before[BEFORE];
+    for (uint32_t n = 0; n < BEFORE; n++) before[n] = history(m, v->before[n]);
     uint32_t target = target_of(m, b);
     bool jumps = false;
     if (b->instructions) {
@@ -58,7 +75,7 @@ static void time_code(Machine *m, Block *b) {
     }
     b->next = jumps ? NOWHERE : b->address + b->size;
     bool backward = target != NOWHERE && target < b->address + b->size;
-    time_block(m->timing, &block, v->before ? &before : NULL, backward, &v->time);
+    time_block(m->timing, &block, before, backward, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
         b->cycles[n] = total(&time->own);
@@ -67,12 +84,13 @@ static void time_code(Machine *m, Block *b) {
     }
 }
 
-/* Decode b's bytes into b and a new version of it, which follows `before`. */
-static void decode(Machine *m, Block *b, uint64_t before) {
+/* Decode b's bytes into b and a new version of it, which follows what `was` did. */
+static void decode(Machine *m, Block *b, const Version *was) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
     Version *version = must(calloc(1, sizeof *version));
     version->code = must(calloc(b->size / 2 + 1u, sizeof *version->code));
-    version->before = before;
+    memcpy(version->before, was->before, sizeof version->before);
+    version->first = was->first;
     version->function = function_at(m, b->address);
     b->version = version;
     b->instructions = 0;
@@ -122,6 +140,53 @@ static uint64_t runs_into(const Machine *m, uint32_t address) {
     return follows ? last->version->index + 1 : 0;
 }
 
+static Block *block_at(const Machine *m, uint32_t address) {
+    Block *chunk = m->chunks[address >> CHUNK_BITS];
+    Block *b = chunk ? chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1) : NULL;
+    return b && b->size ? b : NULL;
+}
+
+/* A block that was not entered so yet follows the one at a place in `all`, minus 1. */
+static void follow(Machine *m, Block *b, uint32_t entry, uint64_t before) {
+    uint64_t *known = &b->version->before[entry - FALLEN];
+    if (*known || !before || b->runs[entry]) return;
+    *known = before;
+    time_code(m, b);
+}
+
+/* The next longer block that ends at an address, of those of at least `bytes`. */
+static const Block *leading(const Machine *m, uint32_t address, uint32_t bytes) {
+    for (; bytes <= LONGEST && bytes <= address; bytes += 2)
+        for (const Block *b = block_at(m, address - bytes); b; b = b->version->other)
+            if (b->size == bytes && b->next == address) return b;
+    return NULL;
+}
+
+/* How an address was entered, and what the blocks before it are. */
+static Version arrival_at(const Machine *m, uint32_t address) {
+    Version v = {.first = JUMPED};
+    uint64_t last = runs_into(m, address);
+    if (last) {
+        v.first = m->follows;
+        v.before[v.first - FALLEN] = last;
+    }
+    for (const Block *b = leading(m, address, 2); b; b = leading(m, address, b->size + 2u))
+        if (!v.before[b->follows - FALLEN]) v.before[b->follows - FALLEN] = b->version->index + 1;
+    return v;
+}
+
+/* A new block: code after it is entered from it in a way of its own, as long as there are some. */
+static void lead(Machine *m, Block *b) {
+    uint32_t used = 0;
+    b->follows = FALLEN;
+    if (b->next == NOWHERE) return;
+    for (const Block *other = leading(m, b->next, 2); other; other = leading(m, b->next, other->size + 2u))
+        used |= other == b ? 0 : 1u << other->follows;
+    while (b->follows < ENTRIES - 1 && used >> b->follows & 1) b->follows++;
+    for (Block *next = block_at(m, b->next); next; next = next->version->other)
+        follow(m, next, b->follows, b->version->index + 1);
+}
+
 static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     Block **chunk = &m->chunks[address >> CHUNK_BITS];
     if (!*chunk) {
@@ -132,26 +197,28 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     for (Block *b = first; b && b->size; b = b->version->other)
         if (b->size == size) return b;
     if (!make) return NULL;
+    Version arrived = arrival_at(m, address);
     Block *b = first->size ? must(calloc(1, sizeof *b)) : first;
     b->address = address;
     b->size = (uint16_t)size;
     uint32_t bucket, at;
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
-    decode(m, b, runs_into(m, address));
+    decode(m, b, &arrived);
     set_flags(m, b);
     if (b != first) {
         b->version->other = first->version->other;
         first->version->other = b;
     }
     remember(m, b);
+    lead(m, b);
     return b;
 }
 
 /* The bytes may have changed: what was counted so far belongs to what they were. */
 static void decode_again(Machine *m, Block *b) {
     Block was = *b;
-    decode(m, b, was.version->before);
+    decode(m, b, was.version);
     if (!differ(&was, b)) {
         free_version(b->version);
         b->version = was.version;
@@ -164,16 +231,15 @@ static void decode_again(Machine *m, Block *b) {
         *old = was;
         m->all[was.version->index] = old;
         if (m->last == b) m->last = old;
-        b->settled_runs = 0;
         memset(b->runs, 0, sizeof b->runs);
         memset(b->jumped, 0, sizeof b->jumped);
         remember(m, b);
     } else {
-        b->settled_runs = 0;
         b->version->index = was.version->index;
         free_version(was.version);
     }
     set_flags(m, b);
+    if (b->next != was.next) lead(m, b);
 }
 
 /* Custom instructions have changed. */

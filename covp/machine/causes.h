@@ -48,14 +48,14 @@ static void settle_block(Machine *m, Block *b) {
     }
     settle_fetches(m, b, all_runs);
     /* the block that ran last is looked at again in any case */
-    b->settled_runs = b == m->last ? UINT64_MAX : runs_of(b);
+    v->settled_runs = b == m->last ? UINT64_MAX : runs_of(b);
 }
 
 /* All that blocks counted so far belongs to the current bucket. */
 static void settle(Machine *m) {
     settle_traffic(m);
     for (uint64_t i = 0; i < m->all_count; i++)
-        if (m->all[i]->settled_runs != runs_of(m->all[i])) settle_block(m, m->all[i]);
+        if (m->all[i]->version->settled_runs != runs_of(m->all[i])) settle_block(m, m->all[i]);
 }
 
 /* The function that an address belongs to: that of the latest mark before it; 0: none. */

@@ -69,16 +69,18 @@ EXPORT void machine_free(Machine *m) {
 
 static inline void count(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
+    uint32_t entry = m->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
     uint64_t start = m->cycles;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
-    m->cycles += b->cycles[jumped] + m->branch_cycles[!jumped];
+    m->cycles += b->cycles[entry] + m->branch_cycles[!jumped];
     m->last->jumped[m->entry] += jumped;
     m->fall_through = b->next;
-    m->entry = jumped;
-    m->branch_cycles[0] = b->branch[jumped][0];
-    m->branch_cycles[1] = b->branch[jumped][1];
-    b->runs[jumped]++;
+    m->follows = b->follows;
+    m->entry = entry;
+    m->branch_cycles[0] = b->branch[entry][0];
+    m->branch_cycles[1] = b->branch[entry][1];
+    b->runs[entry]++;
     m->last = b;
     if (m->cache_count) fetch_block(m, b, start);
 }
@@ -221,10 +223,7 @@ EXPORT void machine_start(Machine *m) {
 /* The part of a block before pc, as a block. */
 static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
     Block *part = find(m, b->address, pc - b->address, true);
-    if (!part->version->before && b->version->before && !part->runs[FALLEN]) {
-        part->version->before = b->version->before;
-        time_code(m, part);
-    }
+    for (uint32_t n = 0; n < BEFORE; n++) follow(m, part, FALLEN + n, b->version->before[n]);
     return part;
 }
 

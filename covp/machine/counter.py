@@ -405,9 +405,9 @@ class Counter:
                 count.address,
                 count.size,
                 self._code(position, count.instructions),
-                Runs(count.runs[0], count.jumped[0], count.ended[0]),
-                Runs(count.runs[1], count.jumped[1], count.ended[1]),
-                count.before - 1 if count.before else None,
+                tuple(map(Runs, count.runs, count.jumped, count.ended)),
+                tuple(place - 1 if place else None for place in count.before),
+                count.first,
                 count.target != NOWHERE and count.target < count.address + count.size,
                 RunCycles.of(count.time),
             )

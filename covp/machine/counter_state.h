@@ -49,12 +49,12 @@ enum { NOWHERE = 1 }; /* an address where no code is */
 /* Straight-line code that the emulator translated as a whole. */
 typedef struct Block {
     uint64_t runs[ENTRIES];
-    uint64_t settled_runs;    /* see causes.h */
     uint64_t jumped[ENTRIES]; /* how often the next block was not the one directly after it */
     Version *version;
     uint32_t cycles[ENTRIES];
     uint32_t address;
     uint32_t next;       /* the address past its end; NOWHERE after a jump */
+    uint32_t follows;    /* how the block there is entered from it */
     uint16_t key;        /* 1 + size; 0 where the common path must not take it, or no block is */
     uint16_t size;
     uint16_t branch[ENTRIES][2]; /* cycles of the branch at its end: taken, not taken */
@@ -63,7 +63,11 @@ typedef struct Block {
     uint8_t flags;
 } Block;
 
-static inline uint64_t runs_of(const Block *b) { return b->runs[FALLEN] + b->runs[JUMPED]; }
+static inline uint64_t runs_of(const Block *b) {
+    uint64_t runs = 0;
+    for (int entry = 0; entry < ENTRIES; entry++) runs += b->runs[entry];
+    return runs;
+}
 
 /* Count where the core goes after the block. */
 enum { AFTER_EDGE = 0x8000 };
@@ -78,9 +82,11 @@ struct Version {
     uint64_t index;      /* in `all` */
     uint64_t ended[ENTRIES]; /* how often nothing followed it */
     BlockTime time;
+    uint64_t settled_runs;     /* see causes.h */
     RunCount settled[ENTRIES]; /* how much of its counts is in `spending` */
     uint32_t function;   /* that it belongs to; 0: none */
-    uint64_t before;     /* 1 + the place in `all` of the code that it follows, or 0 */
+    uint64_t before[BEFORE]; /* 1 + the place in `all` of the code that it follows, by entry; 0: none */
+    uint32_t first;      /* how it was entered when it was first met */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };
@@ -173,6 +179,7 @@ typedef struct Machine {
     Block *last;               /* the block that runs, or `nowhere` */
     uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not */
     uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
+    uint32_t follows;          /* how a block there is entered */
     uint32_t entry;            /* how the last block was entered */
     Block nowhere;
     Version outside;           /* of `nowhere` */
@@ -216,6 +223,7 @@ static inline void forget_last(Machine *m, uint32_t next) {
     m->last = &m->nowhere;
     m->branch_cycles[0] = m->branch_cycles[1] = 0;
     m->fall_through = next;
+    m->follows = FALLEN;
 }
 
 /* Nothing follows the block that ran last; the code goes on at `next`. */

@@ -61,9 +61,10 @@ static inline void count_edge(Machine *m, uint32_t to) {
 
 typedef struct {
     uint64_t runs[ENTRIES], jumped[ENTRIES], ended[ENTRIES];
-    uint64_t before; /* its place among all, plus 1; 0: not known */
+    uint64_t before[BEFORE]; /* their places among all, plus 1; 0: not known */
     BlockTime time;
     uint32_t address, size, instructions;
+    uint32_t first;  /* how it was entered when it was first met */
     uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
 } BlockCount;
 
@@ -72,9 +73,10 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
     for (uint64_t n = 0; n < m->all_count && n < room; n++) {
         const Block *b = m->all[n];
         const Version *v = b->version;
-        out[n] = (BlockCount){.before = v->before, .time = v->time, .address = b->address,
+        out[n] = (BlockCount){.time = v->time, .address = b->address,
                               .size = b->size, .instructions = b->instructions,
-                              .target = target_of(m, b)};
+                              .first = v->first, .target = target_of(m, b)};
+        memcpy(out[n].before, v->before, sizeof v->before);
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             out[n].runs[entry] = b->runs[entry];
             out[n].jumped[entry] = b->jumped[entry];

@@ -9,7 +9,16 @@ from pathlib import Path
 from covp.host_compiler import PLAIN_LIBRARY, compile_for_host
 from covp.machine.native_caches import MAX_REGIONS
 from covp.machine.special_instructions import Special
-from covp.timing.native import CAUSES, MAX_OPERANDS, PIPELINE_HEADERS, BlockTime, pointer, u32, u64
+from covp.timing.native import (
+    CAUSES,
+    ENTRIES,
+    MAX_OPERANDS,
+    PIPELINE_HEADERS,
+    BlockTime,
+    pointer,
+    u32,
+    u64,
+)
 from covp.timing.trace import OTHER_CAUSES
 
 _SOURCE = Path(__file__).with_name("counter.c")
@@ -48,9 +57,9 @@ class BlockCount(ctypes.Structure):
     """How often a version of a block ran, and what one run costs."""
 
     _fields_ = (
-        ("runs", u64 * 2), ("jumped", u64 * 2), ("ended", u64 * 2), ("before", u64),
-        ("time", BlockTime), ("address", u32), ("size", u32), ("instructions", u32),
-        ("target", u32),
+        ("runs", u64 * ENTRIES), ("jumped", u64 * ENTRIES), ("ended", u64 * ENTRIES),
+        ("before", u64 * (ENTRIES - 1)), ("time", BlockTime), ("address", u32), ("size", u32),
+        ("instructions", u32), ("first", u32), ("target", u32),
     )  # fmt: skip
 
 

@@ -142,8 +142,12 @@ typedef struct {
     Spent untaken; /* added when it is not */
 } EntryTime;
 
-/* Ways to enter a block: after the code before it, or by a jump. */
-enum { FALLEN, JUMPED, ENTRIES };
+/* Ways to enter a block: by a jump, or after code before it: one of so many blocks that end there. */
+enum { JUMPED, FALLEN, ENTRIES = 4, BEFORE = ENTRIES - FALLEN };
+
+/* The blocks that ran one after the other before a block, from one that was jumped to on. */
+enum { DEPTH = 3 };
+typedef struct { Code code[DEPTH]; uint32_t count; } History;
 
 typedef struct { EntryTime entry[ENTRIES]; } BlockTime;
 

@@ -28,6 +28,10 @@ _KEEPS, _SHORT_PAIRS, _PAIRS = 128, 256, 512
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
+ENTRIES = 4
+"""Ways to enter a block: by a jump (0), or after one of three blocks that end where it starts."""
+DEPTH = 3
+"""Blocks before a block that its time depends on, at most."""
 
 u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
 i32, pointer = ctypes.c_int32, ctypes.c_void_p
@@ -95,27 +99,33 @@ class EntryTime(ctypes.Structure):
 
 
 class BlockTime(ctypes.Structure):
-    """The time of a block: when it follows the code before it, and when it is jumped to."""
+    """The time of a block for each way to enter it."""
 
-    _fields_ = (("entry", EntryTime * 2),)
+    _fields_ = (("entry", EntryTime * ENTRIES),)
 
 
 class _Code(ctypes.Structure):
     _fields_ = (("code", pointer), ("count", u32), ("address", u32))
 
 
+class _History(ctypes.Structure):
+    _fields_ = (("code", _Code * DEPTH), ("count", u32))
+
+
 class PlacedBlock(ctypes.Structure):
     """pipeline.c's Placed: made by `placed`."""
 
-    _fields_ = (("block", _Code), ("before", _Code), ("backward", u64))
+    _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("backward", u64))
 
 
 Before = tuple[ctypes.Array[CodeItem], int]
 """Code and its address."""
+Histories = Sequence[Sequence[Before]]
+"""For each way to enter a block but the first: the blocks that it follows, the oldest first."""
 
 
 def placed(
-    code: ctypes.Array[CodeItem], address: int, before: Before | None, backward: bool
+    code: ctypes.Array[CodeItem], address: int, before: Histories, backward: bool
 ) -> PlacedBlock:
     """A block for `Pipeline.times`.
 
@@ -124,15 +134,15 @@ def placed(
     Args:
         code: its instructions.
         address: of the first one.
-        before: the code, and its address, that it follows when nothing is taken.
+        before: the code that it follows when nothing is taken.
         backward: it ends with a branch to a lower address.
     """
-    earlier = before or ((CodeItem * 0)(), 0)
-    return PlacedBlock(
-        _Code(ctypes.addressof(code), len(code), address),
-        _Code(ctypes.addressof(earlier[0]), len(earlier[0]), earlier[1]),
-        backward,
-    )
+    block = PlacedBlock(_Code(ctypes.addressof(code), len(code), address), backward=backward)
+    for history, blocks in zip(block.before, before, strict=False):
+        history.count = len(blocks)
+        for slot, (items, start) in zip(history.code, blocks, strict=False):
+            slot.code, slot.count, slot.address = ctypes.addressof(items), len(items), start
+    return block
 
 
 @dataclass(frozen=True)
@@ -267,7 +277,7 @@ class Pipeline:
         self,
         code: ctypes.Array[CodeItem],
         address: int,
-        before: Before | None = None,
+        before: Histories = (),
         backward: bool = False,
     ) -> BlockTime:
         """The time of a block.
@@ -275,17 +285,10 @@ class Pipeline:
         Args:
             code: its instructions.
             address: of the first one.
-            before: the code, and its address, that it follows when nothing is taken.
+            before: the code that it follows when nothing is taken.
             backward: it ends with a branch to a lower address.
         """
-        out, block = BlockTime(), _Code(ctypes.addressof(code), len(code), address)
-        earlier = None
-        if before is not None:
-            earlier = ctypes.byref(_Code(ctypes.addressof(before[0]), len(before[0]), before[1]))
-        _library().timing_block(
-            pointer(self.address), ctypes.byref(block), earlier, backward, ctypes.byref(out)
-        )
-        return out
+        return self.times((PlacedBlock * 1)(placed(code, address, before, backward)))[0]
 
     def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
         """The times of many blocks."""
@@ -323,8 +326,8 @@ def _library() -> ctypes.CDLL:
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
-    library.timing_block.restype = library.timing_blocks.restype = None
+    library.timing_blocks.restype = None
     library.timing_operands.restype = i32
-    mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime)))
+    mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, _History)))
     assert library.timing_bytes() == mirrored, "C and Python differ"
     return library

@@ -8,26 +8,22 @@
 #endif
 
 /* So that the mirrors in native.py cannot drift. */
-EXPORT uint64_t timing_bytes(void) { return sizeof(Timing) + sizeof(Rule) + sizeof(BlockTime); }
+EXPORT uint64_t timing_bytes(void) {
+    return sizeof(Timing) + sizeof(Rule) + sizeof(BlockTime) + sizeof(History);
+}
 
 EXPORT int32_t timing_operands(const OperandCycles *o, int first, int second) {
     return operand_cycles(o, first, second);
 }
 
-EXPORT void timing_block(const Timing *t, const Code *block, const Code *before, int backward,
-                         BlockTime *out) {
-    time_block(t, block, before, backward, out);
-}
-
-/* A block, and the code that it follows; none: `before.count` is 0. */
+/* A block, and the code that it follows. */
 typedef struct {
-    Code block, before;
+    Code block;
+    History before[BEFORE];
     uint64_t backward;
 } Placed;
 
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
-    for (uint64_t n = 0; n < count; n++) {
-        const Placed *p = &blocks[n];
-        time_block(t, &p->block, p->before.count ? &p->before : NULL, (int)p->backward, &out[n]);
-    }
+    for (uint64_t n = 0; n < count; n++)
+        time_block(t, &blocks[n].block, blocks[n].before, (int)blocks[n].backward, &out[n]);
 }

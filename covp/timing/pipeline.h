@@ -157,12 +157,15 @@ static void hold(Pipeline *p, int32_t from, uint32_t cycles, int32_t why) {
     if (cycles) p->holds[p->hold_count++ % HOLDS] = (Hold){from, from + (int32_t)cycles - 1, why};
 }
 
-/* When a fetch is decoded at the earliest, in or after cycle `room`, in which there is room for it. */
-static int32_t fetch_decoded(Pipeline *p, const Timing *t, uint32_t address, int32_t room) {
-    int32_t there = arrival(p, t, address + t->fetch_bytes);
-    uint32_t why = CAUSE_ISSUE;
+/* When bytes that arrive for cycle `there` are decoded; in or after cycle `room` there is room for them. */
+static int32_t when_free(const Pipeline *p, const Timing *t, int32_t there, int32_t room, uint32_t *why) {
     if (there <= room) return room;
-    return t->flags & EXECUTES_LATER ? free_cycle(p, there - 1, &why) + 1 : there;
+    return t->flags & EXECUTES_LATER ? free_cycle(p, there - 1, why) + 1 : there;
+}
+
+static int32_t fetch_decoded(Pipeline *p, const Timing *t, uint32_t address, int32_t room) {
+    uint32_t why = CAUSE_ISSUE;
+    return when_free(p, t, arrival(p, t, address + t->fetch_bytes), room, &why);
 }
 
 /* When an instruction is decoded. A fetch leaves the buffer in the cycle before, when its first bytes do
@@ -313,7 +316,7 @@ static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, Spent *out) 
     uint32_t busy = fetch_busy(p, t, p->jump_at);
     int32_t start = p->jump_at - JUMP_FETCH, first = start + (int32_t)busy;
     int32_t fetch = (int32_t)fetch_period(t, p->fetch_at) - 1;
-    int32_t room = p->issued_at + 1, there = first + fetch > room ? first + fetch : room;
+    int32_t there = when_free(p, t, first + fetch, p->issued_at + 1, &why);
     if (t->flags & EXECUTES_LATER) there = free_cycle(p, there, &why);
     int32_t late = there - fetch - end;
     out->by[CAUSE_BRANCH] = start > end ? (uint32_t)(start - end) : 0;
@@ -356,17 +359,25 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, int back
     time_branch(p, t, backward, out);
 }
 
-/* The time of a block. `before`: the code that it follows when nothing is taken; NULL where that is
- * not known. `backward`: it ends with a branch to a lower address.
+/* The time of a block. `before`: what it follows when nothing is taken, for each such entry; empty where
+ * that is not known. `backward`: it ends with a branch to a lower address.
  */
-static void time_block(const Timing *t, const Code *block, const Code *before, int backward,
+static void time_block(const Timing *t, const Code *block, const History *before, int backward,
                        BlockTime *out) {
     Pipeline p;
+    EntryTime unknown;
     pipeline_enter(&p, t, block->address, false);
     time_entry(&p, t, block, backward, &out->entry[JUMPED]);
-    pipeline_enter(&p, t, before ? before->address : block->address, !before);
-    if (before) pipeline_run(&p, t, before);
-    time_entry(&p, t, block, backward, &out->entry[FALLEN]);
+    pipeline_enter(&p, t, block->address, true);
+    time_entry(&p, t, block, backward, &unknown);
+    for (uint32_t n = 0; n < BEFORE; n++) {
+        const History *h = &before[n];
+        out->entry[FALLEN + n] = unknown;
+        if (!h->count) continue;
+        pipeline_enter(&p, t, h->code[0].address, false);
+        for (uint32_t i = 0; i < h->count; i++) pipeline_run(&p, t, &h->code[i]);
+        time_entry(&p, t, block, backward, &out->entry[FALLEN + n]);
+    }
 }
 
 #endif

@@ -7,13 +7,23 @@ instruction set, without running it again.
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from covp.timing.model import TimingModel
-from covp.timing.native import CAUSES, BlockTime, CodeItem, Pipeline, Spent, WaitStates
+from covp.timing.native import (
+    CAUSES,
+    DEPTH,
+    Before,
+    BlockTime,
+    CodeItem,
+    Pipeline,
+    Spent,
+    WaitStates,
+)
 
 Cycles = tuple[int, ...]
 """Cycles by cause, in the order of `covp.timing.native.CAUSES`."""
@@ -58,9 +68,9 @@ class RunCycles:
     untaken: Cycles
 
     @classmethod
-    def of(cls, time: BlockTime) -> tuple[RunCycles, RunCycles]:
-        """What the native side found for the two ways to enter a block."""
-        return tuple(  # type: ignore[return-value]
+    def of(cls, time: BlockTime) -> tuple[RunCycles, ...]:
+        """What the native side found for the ways to enter a block."""
+        return tuple(
             cls(_cycles(one.own), _cycles(one.taken), _cycles(one.untaken)) for one in time.entry
         )
 
@@ -91,6 +101,13 @@ class Runs:
         )
 
 
+_NO_RUNS = Runs(0)
+
+
+def _added(one: Cycles, other: Cycles) -> Cycles:
+    return tuple(map(operator.add, one, other))
+
+
 def _cycles(spent: Spent) -> Cycles:
     return tuple(spent.by)
 
@@ -102,8 +119,10 @@ class BlockRuns:
     Attributes:
         address, size: of its code, in bytes.
         packed: its instructions, see `code`.
-        fallen, jumped: how often it followed the code before it, and how often it was jumped to.
-        before: position in `Trace.blocks` of the code that it follows; None where not known.
+        runs: how often it ran for each way to enter it: by a jump, and after code before it.
+        before: positions in `Trace.blocks` of such code, for each way but the first; None where
+            there is none that is known.
+        first: the way in which it was entered when it was first met.
         backward: it ends with a branch to a lower address.
         cycles: of a run of each kind by the device's timing model.
     """
@@ -111,21 +130,21 @@ class BlockRuns:
     address: int
     size: int
     packed: bytes
-    fallen: Runs
-    jumped: Runs
-    before: int | None
+    runs: tuple[Runs, ...]
+    before: tuple[int | None, ...]
+    first: int
     backward: bool
-    cycles: tuple[RunCycles, RunCycles]
+    cycles: tuple[RunCycles, ...]
 
     @property
     def count(self) -> int:
         """How often it ran to its end."""
-        return self.fallen.count + self.jumped.count
+        return sum(runs.count for runs in self.runs)
 
     @property
     def taken(self) -> int:
         """How often the core went from it to another address than the one past its end."""
-        return self.fallen.taken + self.jumped.taken
+        return sum(runs.taken for runs in self.runs)
 
     @property
     def items(self) -> ctypes.Array[CodeItem]:
@@ -150,10 +169,14 @@ class BlockRuns:
         """Cycles of all runs by the device's timing model."""
         return sum(self.spent(self.cycles))
 
-    def spent(self, cycles: tuple[RunCycles, RunCycles]) -> Cycles:
+    def spent(self, cycles: tuple[RunCycles, ...]) -> Cycles:
         """The cycles of all runs by cause, where one of each kind takes so many."""
-        fallen, jumped = self.fallen.spent(cycles[0]), self.jumped.spent(cycles[1])
-        return tuple(map(operator.add, fallen, jumped))
+        each = (
+            runs.spent(one)
+            for runs, one in zip(self.runs, cycles, strict=False)
+            if runs != _NO_RUNS
+        )
+        return functools.reduce(_added, each, NO_CYCLES)
 
 
 @dataclass(frozen=True)
@@ -258,7 +281,7 @@ def _padded(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | No
 def _block_since(now: BlockRuns, earlier: BlockRuns | None) -> BlockRuns:
     if earlier is None:
         return now
-    return replace(now, fallen=now.fallen - earlier.fallen, jumped=now.jumped - earlier.jumped)
+    return replace(now, runs=tuple(map(operator.sub, now.runs, earlier.runs)))
 
 
 def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, ...]:
@@ -305,9 +328,26 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
     return spent + trace.waited + trace.exceptions + trace.memory
 
 
-def _block_cycles(
-    trace: Trace, block: BlockRuns, pipeline: Pipeline
-) -> tuple[RunCycles, RunCycles]:
-    before = None if block.before is None else trace.blocks[block.before]
-    earlier = None if before is None else (before.items, before.address)
-    return RunCycles.of(pipeline.time(block.items, block.address, earlier, block.backward))
+def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[RunCycles, ...]:
+    before = histories(trace, block)
+    return RunCycles.of(pipeline.time(block.items, block.address, before, block.backward))
+
+
+def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
+    """What ran before a block of a trace, for each way to enter it but the first.
+
+    Args:
+        trace: that has the block.
+        block: any of its blocks.
+    """
+    return [[(one.items, one.address) for one in _history(trace, place)] for place in block.before]
+
+
+def _history(trace: Trace, place: int | None) -> list[BlockRuns]:
+    """The blocks that ran up to the end of one when that was first met, the oldest first."""
+    found: list[BlockRuns] = []
+    while place is not None and len(found) < DEPTH:
+        one = trace.blocks[place]
+        found.insert(0, one)
+        place = one.before[one.first - 1] if one.first else None
+    return found

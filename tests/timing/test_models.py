@@ -11,13 +11,14 @@ from covp.timing.instructions import LETTERS, load_instructions
 from covp.timing.model import load_timing, model_names, read_model
 from covp.timing.trace import BlockRuns, Instruction, RunCycles, Runs, Trace, cost, pack
 
-UNKNOWN = (RunCycles((), (), ()), RunCycles((), (), ()))
+UNKNOWN = (RunCycles((), (), ()),)
 
 
 def cycles(model: str, *code: int, taken: int = 0) -> int:
     """Of straight-line code that runs once; instructions above 16 bits have 4 bytes."""
     block = tuple(Instruction(bits, 2 if bits < 1 << 16 else 4) for bits in code)
-    runs = BlockRuns(0, 0, pack(block), Runs(1, taken, 1 - taken), Runs(0), None, False, UNKNOWN)
+    fallen = (Runs(0), Runs(1, taken, 1 - taken))
+    runs = BlockRuns(0, 0, pack(block), fallen, (), 0, False, UNKNOWN)
     return cost(Trace((runs,)), load_timing(model))
 
 
