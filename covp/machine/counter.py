@@ -300,6 +300,10 @@ class Counter:
         """The bits of the instruction at an address; 0 outside the memory."""
         return int(self._library.machine_opcode(self._machine, address))
 
+    def may_have_code(self, address: int, size: int) -> bool:
+        """Whether code may have been translated from these bytes."""
+        return bool(self._library.machine_may_have_code(self._machine, address, size))
+
     def count_one(self, address: int, size: int) -> None:
         """Count the instruction at ``address`` that the host executed."""
         self._library.machine_count_one(self._machine, address, size)

@@ -183,8 +183,12 @@ class EmulatedCore:
             self.counter.request_stop()
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes of memory have changed: forget the code translated from them."""
-        if size:
+        """Bytes of memory have changed: forget the code translated from them.
+
+        Only where there may be some: the emulator fetches from pages when it looks, and stores to
+        pages that were fetched from are slow.
+        """
+        if size and self.counter.may_have_code(address, size):
             self.engine.ctl_remove_cache(address, address + size)
 
     def reset(self) -> None:

@@ -120,7 +120,7 @@ class Execution:
 
     def forget_code(self, address: int, size: int) -> None:
         """The bytes changed, or translated code has to end before them."""
-        if size:
+        if size and self._counter.may_have_code(address, size):
             self._engine.ctl_remove_cache(address, address + size)
 
     def limit_cycles(self, cycle: int) -> None:

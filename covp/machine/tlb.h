@@ -34,4 +34,14 @@ EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *e
     return true;
 }
 
+/* Whether code may have been translated from bytes: from their pages, of 4 KB at most, was fetched. */
+EXPORT int machine_may_have_code(const Machine *m, uint32_t start, uint32_t size) {
+    enum { PARTS = 1 << (12 - PAGE_BITS) };
+    uint64_t part = start >> PAGE_BITS & ~(PARTS - 1u);
+    uint64_t end = (((uint64_t)start + size - 1) >> PAGE_BITS | (PARTS - 1)) + 1;
+    for (; part < end; part++)
+        if (m->code_pages[part >> 3] & 1u << (part & 7)) return 1;
+    return 0;
+}
+
 #endif
