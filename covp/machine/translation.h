@@ -31,6 +31,7 @@ typedef struct {
     void (*call)(TcgContext *, void *function, Temp *result, int count, Temp **arguments);
     void (*check_exit)(TcgContext *);
     void (*exit_if_requested)(uc_engine *, uint32_t);
+    void (*start)(TcgContext *);
     void *call_hooks;
     uint8_t *exit_atomic;
     bool (*restore_state)(char *processor, uintptr_t from, bool leaves);
@@ -38,6 +39,7 @@ typedef struct {
     StoreSlowly *store[4];
     uint32_t (*add_setq)(void *env, uint32_t, uint32_t);
     void *sxtb16, *uxtb16;
+    void *(*emit)(TcgContext *, uint32_t op);
     void (*op2)(TcgContext *, uint32_t op, Temp *, Temp *);
     void (*op3)(TcgContext *, uint32_t op, Temp *, Temp *, uintptr_t);
     Temp *(*new_temp)(TcgContext *, uint32_t type, bool is_local);
@@ -61,28 +63,41 @@ typedef struct {
 
 static Emulator arm_emulator, riscv_emulator;
 
-/* What this thread translates. */
+/* What this thread translates: a block. */
 enum { HOOK_ARGUMENTS = 4 };
 static _Thread_local struct {
-    TcgContext *starts; /* a block's hook was just put into it, ... */
+    TcgContext *starts; /* the block's hook was just put into it, ... */
     TcgContext *ours;   /* ... so that it is one of ours; or NULL */
     bool checks;        /* Unicorn puts its check, ... */
     bool is_put;        /* ... and has done so: not inside IT blocks */
     bool hooked;        /* the latest call may be that of a hook, which may ask to leave */
     bool deferred;      /* an access inside an IT block may have asked to leave */
+    Temp *overflow;     /* negative: a sum overflowed, and Q is to be set; or NULL */
+    Temp *env;
 } translating;
 
 EXPORT void on_inlining_block(uc_engine *uc, uint64_t address64, uint32_t size, void *user);
 
 /* -- operations: numbers of tcg-opc.h of Unicorn 2.1.4 -------------------------------------------- */
 
-enum { OP_MOVE = 5, OP_LOAD = 13, OP_STORE = 16, OP_ADD = 17, OP_OR = 27, OP_XOR = 28 };
+enum { OP_MOVE = 5, OP_LOAD = 13, OP_STORE = 16, OP_ADD = 17, OP_AND = 26, OP_OR = 27, OP_XOR = 28 };
+
+/* Whether an operation computes from variables alone: nothing outside sees what is held back. Not the
+ * accesses of env (9 to 16, 67 to 77), branches (38, 45, 103) and all from 130 on, where a block ends,
+ * memory is accessed, and vectors follow.
+ */
+static bool is_inner(uint32_t op) {
+    return op == 0 || (op >= 5 && op <= 8) || (op >= 17 && op <= 44 && op != 38) ||
+           (op >= 47 && op <= 66) || (op >= 78 && op <= 129 && op != 103);
+}
 
 static Variable variable(const TcgContext *s, const Temp *temp) {
     return (uintptr_t)temp - (uintptr_t)s;
 }
 
-/* result = a + b; Q is set where the sum has another sign than both. */
+/* result = a + b; Q is set where the sum has another sign than both. Setting it is held back: once for
+ * several sums, because each has to wait for the one before.
+ */
 static void add_setq(const Emulator *e, TcgContext *s, Temp *result, Temp *env, Temp *a, Temp *b) {
     const Functions *f = &e->f;
     Temp *sum = f->new_temp(s, 0, false), *left = f->new_temp(s, 0, false);
@@ -90,15 +105,30 @@ static void add_setq(const Emulator *e, TcgContext *s, Temp *result, Temp *env, 
     f->op3(s, OP_ADD, sum, a, (uintptr_t)b);
     f->op3(s, OP_XOR, left, sum, (uintptr_t)a);
     f->op3(s, OP_XOR, right, sum, (uintptr_t)b);
-    f->op3(s, 26, left, left, (uintptr_t)right);
-    f->shift_right(s, variable(s, left), variable(s, left), 31);
-    f->op3(s, OP_LOAD, right, env, e->q);
-    f->op3(s, OP_OR, right, right, (uintptr_t)left);
-    f->op3(s, OP_STORE, right, env, e->q);
+    f->op3(s, OP_AND, left, left, (uintptr_t)right);
     f->op2(s, OP_MOVE, result, sum);
     f->free_temp(s, right);
-    f->free_temp(s, left);
     f->free_temp(s, sum);
+    if (translating.overflow) {
+        f->op3(s, OP_OR, translating.overflow, translating.overflow, (uintptr_t)left);
+        f->free_temp(s, left);
+    } else {
+        translating.overflow = left;
+        translating.env = env;
+    }
+}
+
+/* Put what was held back. */
+static void set_q(const Emulator *e, TcgContext *s) {
+    const Functions *f = &e->f;
+    Temp *overflow = translating.overflow, *q = f->new_temp(s, 0, false);
+    translating.overflow = NULL;
+    f->shift_right(s, variable(s, overflow), variable(s, overflow), 31);
+    f->op3(s, OP_LOAD, q, translating.env, e->q);
+    f->op3(s, OP_OR, q, q, (uintptr_t)overflow);
+    f->op3(s, OP_STORE, q, translating.env, e->q);
+    f->free_temp(s, q);
+    f->free_temp(s, overflow);
 }
 
 /* The two halves of the result are bytes 0 and 2, sign-extended. */
@@ -131,11 +161,10 @@ static bool replaces(const Emulator *e, TcgContext *s, void *function, Temp *res
     return true;
 }
 
-/* A block starts: its check stays. */
-static void start_block(TcgContext *s) {
-    translating.ours = translating.starts == s ? s : NULL;
-    translating.starts = NULL;
-    translating.hooked = translating.deferred = false;
+/* Another block. */
+static void start(const Emulator *e, TcgContext *s) {
+    memset(&translating, 0, sizeof translating);
+    e->f.start(s);
 }
 
 /* Whether the check that is about to be put is needed. */
@@ -151,8 +180,9 @@ static void put_call(const Emulator *e, TcgContext *s, void *function, Temp *res
     if (e->is_active) {
         if (replaces(e, s, function, result, count, arguments)) return;
         if (function == (void *)e->f.exit_if_requested) {
-            if (!translating.checks) start_block(s);
-            else if (!needs_check()) return;
+            if (translating.checks && !needs_check()) return;
+            if (translating.starts == s) translating.ours = s;
+            translating.starts = NULL;
         } else if (function == (void *)on_inlining_block) {
             translating.starts = s;
         } else if (function == e->f.call_hooks || (!result && count == HOOK_ARGUMENTS)) {
@@ -169,6 +199,12 @@ static void put_check(const Emulator *e, TcgContext *s) {
     e->f.check_exit(s);
     if (translating.checks && !translating.is_put) translating.deferred = true;
     translating.checks = false;
+}
+
+/* Before any operation. */
+static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
+    if (translating.overflow && s == translating.ours && !is_inner(op)) set_q(e, s);
+    return e->f.emit(s, op);
 }
 
 /* -- leaving after an access ------------------------------------------------------------------------ */
@@ -218,9 +254,11 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
         put_call(&E##_emulator, s, function, result, count, all);                                 \
     }                                                                                             \
     static void E##_check(TcgContext *s) { put_check(&E##_emulator, s); }                         \
+    static void E##_start(TcgContext *s) { start(&E##_emulator, s); }                             \
     static bool E##_redirect(const Functions *f) {                                                \
         Redirection all[] = {                                                                     \
             {IN_CALLS, f->call, E##_call, 0},         {IN_CALLS, f->check_exit, E##_check, 0},    \
+            {IN_CALLS, f->start, E##_start, 0},                                                   \
             {IN_TABLES, f->load[0], E##_load_0, 0},   {IN_TABLES, f->load[1], E##_load_1, 0},     \
             {IN_TABLES, f->load[2], E##_load_2, 0},   {IN_TABLES, f->load[3], E##_load_3, 0},     \
             {IN_TABLES, f->store[0], E##_store_0, 0}, {IN_TABLES, f->store[1], E##_store_1, 0},   \
@@ -229,6 +267,9 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
         return redirect((void *)f->call, all, sizeof all / sizeof *all);                          \
     }
 REPLACEMENTS(arm)
+static void *arm_emit(TcgContext *s, uint32_t op) {
+    return put_operation(&arm_emulator, s, op);
+}
 REPLACEMENTS(riscv)
 
 /* -- switching it on --------------------------------------------------------------------------------- */
@@ -284,7 +325,12 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     if (!e->is_active) {
         memcpy(&e->f, functions, m->is_thumb ? sizeof e->f : offsetof(Functions, add_setq));
         if (!find_offsets(e) || (m->is_thumb && !find_q(e))) return 0;
-        if (!(m->is_thumb ? arm_redirect : riscv_redirect)(&e->f)) return 0;
+        if (m->is_thumb) {
+            Redirection emit = {IN_CALLS, e->f.emit, arm_emit, 0};
+            if (!redirect((void *)e->f.call, &emit, 1) || !arm_redirect(&e->f)) return 0;
+        } else if (!riscv_redirect(&e->f)) {
+            return 0;
+        }
         e->is_active = true;
     }
     m->engine = uc;

@@ -91,6 +91,11 @@ dsp_line = st.builds(
     dsp, st.sampled_from([*EXTENSIONS, *SUMS, *DUALS, *OTHERS, *LONG]), low, low, low, low
 )
 adds = st.builds(lambda d, n, m: struct.pack("<H", 0x1800 | m << 6 | n << 3 | d), low, low, low)
+q_flag = st.builds(  # mrs, msr APSR_nzcvqg
+    lambda reads, n: wide(0xF3EF, 0x8000 | n << 8) if reads else wide(0xF380 | n, 0x8C00),
+    st.booleans(),
+    low,
+)
 saturate = st.builds(lambda d, n: wide(0xF300 | n, d << 8 | 7), low, low)  # ssat #8
 
 
@@ -116,7 +121,7 @@ def loop(body: bytes, count: int) -> bytes:
 
 
 def blocks(bases: st.SearchStrategy[int]) -> st.SearchStrategy[bytes]:
-    one = st.one_of(dsp_line, adds, saturate, accesses(bases))
+    one = st.one_of(dsp_line, dsp_line, adds, saturate, q_flag, accesses(bases))
     line = st.one_of(one, st.builds(conditional, one, st.integers(0, 13)))
     straight = st.lists(line, min_size=1, max_size=14).map(b"".join)
     return st.one_of(straight, st.builds(loop, straight, st.integers(1, 6)))
