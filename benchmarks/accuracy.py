@@ -2,8 +2,9 @@
 
     python benchmarks/accuracy.py [SECTION ...] [--measure] [--write | --check]
 
-Prints the tables of all sections, or of some: rtl, coremark, loops. --measure runs a section's
-benchmark first, which writes its JSON file (rtl takes minutes, and ``pip install covp[rtl]``).
+Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
+benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install covp[rtl]``);
+boards has none: it is of programs that are not part of this repository.
 --write writes docs/accuracy.md, --check compares: exit status 1 where the files give another page.
 """
 
@@ -33,12 +34,13 @@ COMMANDS = {
     " --json benchmarks/results/documented_loops.json",
 }
 """Section to the command that measures it; the last word is its file."""
+FILES = {name: Path(command.split()[-1]).name for name, command in COMMANDS.items()}
+FILES["boards"] = "boards.json"
 
 
 def rows_of(section: str) -> Rows:
     """The rows of a section."""
-    name = Path(COMMANDS[section].split()[-1]).name
-    rows: Rows = json.loads((DATA / name).read_text(encoding="utf-8"))["rows"]
+    rows: Rows = json.loads((DATA / FILES[section]).read_text(encoding="utf-8"))["rows"]
     return rows
 
 
@@ -106,6 +108,24 @@ def loops_differ() -> str:
     return table(head, cells, "llrrll")
 
 
+def boards() -> str:
+    """Kernels and whole models beside published times of boards."""
+    rows = rows_of("boards")
+    builds = list(rows[0]["cycles"])
+    cells = []
+    for row in rows:
+        errors = [
+            verdict({"error": row["cycles"][build] / row["published"] - 1, "allowed": limit})
+            for build in builds
+            for limit in (row["allowed"] if build.endswith("memory") else 9.0,)
+        ]
+        published = f"{row['published'] / 1e6:.3g}"
+        cells.append((row["board"], row["program"], published, *errors, f"{row['allowed']:.0%}",
+                      row["kernels"], row["source"]))  # fmt: skip
+    head = ("board", "program", "published Mcycles", *builds, "wanted", "kernels", "source")
+    return table(head, cells, f"llr{'r' * len(builds)}rll")
+
+
 def summary() -> str:
     """The largest error of each core, by section."""
     worst: dict[str, dict[str, float]] = {}
@@ -129,6 +149,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "rtl": rtl,
     "coremark": coremark,
     "loops": lambda: f"{loops()}\n\n{loops_differ()}",
+    "boards": boards,
 }
 
 
@@ -152,6 +173,7 @@ def page() -> str:
         "loops_count": str(len(rows_of("loops"))),
         "loops_differ": loops_differ(),
         "loops": loops(),
+        "boards": boards(),
     }
     text = (DATA / "accuracy.md.in").read_text(encoding="utf-8")
     return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
@@ -159,7 +181,7 @@ def page() -> str:
 
 def measure(sections: Sequence[str]) -> None:
     """Run the benchmarks of some sections; their exit status says what the tables say."""
-    for section in sections:
+    for section in filter(COMMANDS.__contains__, sections):
         command = shlex.split(COMMANDS[section])
         subprocess.run([sys.executable, *command[1:]], cwd=ROOT)
 
