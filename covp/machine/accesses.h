@@ -7,6 +7,7 @@
 #include "caches.h"
 #include "counter_state.h"
 #include "operands.h"
+#include "tlb.h"
 
 enum { UC_MEM_WRITE = 17 };
 
@@ -24,17 +25,23 @@ static uint32_t further_waits(const Timing *t, uint32_t address) {
     return 0;
 }
 
+/* The core loads or stores. */
+static void look_at_access(Machine *m, uint32_t address, uint32_t size, bool writes) {
+    const Region *region = region_of(m, address);
+    if (!region) return;
+    m->traffic[region - m->regions][writes] += size;
+    uint32_t waits = further_waits(m->timing, address);
+    if (waits) spend_on_memory(m, CAUSE_DATA, waits);
+    access_caches(m, address, size, writes);
+}
+
+/* Before this hook the emulator restores the state of the accessing instruction, see tlb.h. */
 EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
                       void *user) {
-    (void)uc;
     (void)value;
     Machine *m = user;
-    const Region *region = region_of(m, (uint32_t)address);
-    if (!region) return;
-    m->traffic[region - m->regions][type == UC_MEM_WRITE] += (uint64_t)size;
-    uint32_t waits = further_waits(m->timing, (uint32_t)address);
-    if (waits) spend_on_memory(m, CAUSE_DATA, waits);
-    access_caches(m, (uint32_t)address, (uint32_t)size, type == UC_MEM_WRITE);
+    if (m->xpsr) clear_it_bits(m, uc);
+    look_at_access(m, (uint32_t)address, (uint32_t)size, type == UC_MEM_WRITE);
 }
 
 #endif

@@ -207,6 +207,7 @@ typedef struct Machine {
     uc_engine *engine;    /* whose calls are inlined, or NULL */
     const char *processor; /* of it */
     struct Machine *other_machine;
+    bool looks_at_accesses; /* in the slow path of loads and stores, see translation.h */
 } Machine;
 
 static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {

@@ -129,6 +129,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_count_one", None, (machine, address, u32)),
         ("machine_spend", None, (machine, u32, u64)),
         ("machine_set_functions", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_look_at_accesses", None, (machine,)),
         ("machine_spending", None, (machine, pointer)),
         ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),

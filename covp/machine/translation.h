@@ -7,6 +7,8 @@
  * redirected (relocations.h), for engines that this counter counts:
  * - whether to leave is checked where it can be requested: in the slow path of loads and stores, which all
  *   peripherals, hooks and faults take; directly after the access, as before;
+ * - loads and stores are looked at there too (accesses.h): before a hook Unicorn restores the
+ *   emulated state, which takes ten times as long as all else;
  * - the sum that may set Q, and SXTB16 and UXTB16, become operations.
  *
  * An engine is recognized by the hook that starts its blocks; others are translated as ever.
@@ -14,6 +16,7 @@
 #ifndef COVP_TRANSLATION_H
 #define COVP_TRANSLATION_H
 
+#include "accesses.h"
 #include "counter_state.h"
 #include "tlb.h"
 
@@ -211,6 +214,8 @@ static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
 
 static atomic_flag machines_lock = ATOMIC_FLAG_INIT;
 static Machine *machines;
+static atomic_uint machine_changes; /* how often one came or went */
+static atomic_uint looking;         /* how many look at accesses */
 
 static Machine *machine_of(const char *processor) {
     while (atomic_flag_test_and_set(&machines_lock)) {}
@@ -232,12 +237,30 @@ static void leave(const Emulator *e, char *env, uintptr_t from) {
     e->f.exit_if_requested(m->engine, 0);
 }
 
+/* The same, without a search for accesses in a row. */
+static Machine *accessing_machine(const char *processor) {
+    static _Thread_local struct { const char *processor; Machine *m; unsigned at; } latest;
+    unsigned now = atomic_load_explicit(&machine_changes, memory_order_acquire);
+    if (latest.processor != processor || latest.at != now) {
+        latest.m = machine_of(processor);
+        latest.processor = processor;
+        latest.at = now;
+    }
+    return latest.m;
+}
+
+static void look(const Emulator *e, char *env, uint32_t address, uint32_t size, bool writes) {
+    Machine *m = accessing_machine(env - e->env);
+    if (m && m->looks_at_accesses) look_at_access(m, address, size, writes);
+}
+
 static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t from) {
     if (*(int32_t *)(env - e->env + e->exit_flag) < 0) leave(e, env, from);
 }
 
 #define LOAD(E, N)                                                                                \
     static uint64_t E##_load_##N(char *env, uint32_t address, uint32_t access, uintptr_t from) {  \
+        if (looking) look(&E##_emulator, env, address, 1u << N, false);                           \
         uint64_t value = E##_emulator.f.load[N](env, address, access, from);                      \
         leave_if_requested(&E##_emulator, env, from);                                             \
         return value;                                                                             \
@@ -245,6 +268,7 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
 #define STORE(E, N)                                                                               \
     static void E##_store_##N(char *env, uint32_t address, uint64_t value, uint32_t access,       \
                               uintptr_t from) {                                                   \
+        if (looking) look(&E##_emulator, env, address, 1u << N, true);                            \
         E##_emulator.f.store[N](env, address, value, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
     }
@@ -338,8 +362,15 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     while (atomic_flag_test_and_set(&machines_lock)) {}
     m->other_machine = machines;
     machines = m;
+    atomic_fetch_add(&machine_changes, 1);
     atomic_flag_clear(&machines_lock);
     return 1;
+}
+
+/* Look at loads and stores in the slow path, without a hook. It has to be taken by all of them. */
+EXPORT void machine_look_at_accesses(Machine *m) {
+    if (!m->looks_at_accesses) looking++;
+    m->looks_at_accesses = true;
 }
 
 static void forget_machine(Machine *m) {
@@ -347,6 +378,8 @@ static void forget_machine(Machine *m) {
     for (Machine **p = &machines; *p; p = &(*p)->other_machine)
         if (*p == m) {
             *p = m->other_machine;
+            atomic_fetch_add(&machine_changes, 1);
+            looking -= m->looks_at_accesses;
             break;
         }
     atomic_flag_clear(&machines_lock);
@@ -360,6 +393,8 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     (void)functions;
     return 0;
 }
+
+EXPORT void machine_look_at_accesses(Machine *m) { (void)m; }
 
 static void forget_machine(Machine *m) { (void)m; }
 

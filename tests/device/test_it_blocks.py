@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import covp.machine.counter as counter
 from covp.runtime.session import Session
 
 PAGE = 1024
@@ -46,9 +47,17 @@ uint32_t touch(uint32_t first, uint32_t pages)
 
 
 @pytest.mark.parametrize("platform", ["stm32l4r5", "stm32f746", "cortex-m33"])
-def test_a_first_access_to_a_page_in_an_it_block(platform: str) -> None:
+@pytest.mark.parametrize("inlining", [True, False])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_first_access_to_a_page_in_an_it_block(
+    platform: str, inlining: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = 40
+    monkeypatch.setattr(counter, "INLINING", inlining)
     with Session(platform) as session:
+        if counts:
+            assert session.device.abilities.traffic is not None
+            session.device.abilities.traffic.count_traffic()
         module = session.load_c(SOURCE)
         first = session.platform.ram.start + 64 * 1024
         # the pages hold zeros; each round adds 0 + 31, then 1 + 31

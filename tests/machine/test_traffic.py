@@ -12,6 +12,7 @@ import pytest
 from unicorn import unicorn_const as uc
 
 import covp
+import covp.machine.counter as counter
 from covp.cli.main import main
 from covp.device.phase_count import CORE, Moved, PhaseCount, add_traffic
 from covp.device.virtual import VirtualDevice
@@ -88,7 +89,11 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_small_programs(name: str, program: Callable[..., Loaded]) -> None:
+@pytest.mark.parametrize("inlining", [True, False])
+def test_small_programs(
+    name: str, inlining: bool, program: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter, "INLINING", inlining)
     text, expected = BY_HAND[name]
     loaded = program(name, text)
     device = loaded.device
