@@ -22,7 +22,7 @@ from covp.timing.native import (
     WaitStates,
     placed,
 )
-from covp.timing.trace import OperandRuns, Runs, Trace, histories
+from covp.timing.trace import MISALIGNED, Runs, Trace, histories
 
 Array = NDArray[np.float64]
 Classes = frozenset[str]
@@ -204,11 +204,11 @@ class Costs:
 
 
 def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
-    def counted(runs: Sequence[OperandRuns]) -> Counter[tuple[str, int, int]]:
-        return Counter({(run.kind, run.first, run.second): run.count for run in runs})
-
-    found = counted(one.many.operands)
-    found.subtract(counted(one.few.operands))
+    found: Counter[tuple[str, int, int]] = Counter()
+    for trace, sign in ((one.many, 1), (one.few, -1)):
+        for run in trace.operands:
+            if run.kind != MISALIGNED:
+                found[run.kind, run.first, run.second] += sign * run.count
     return found
 
 

@@ -226,7 +226,7 @@ static void decode_again(Machine *m, Block *b) {
         return;
     }
     b->version->other = was.version->other;
-    if (runs_of(&was) || m->tracing || m->far_count) {
+    if (runs_of(&was) || m->tracing || m->far_count || m->varied_count) {
         Block *old = must(malloc(sizeof *old));
         *old = was;
         m->all[was.version->index] = old;

@@ -56,6 +56,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->watched);
     free(m->all);
     free(m->far_edges);
+    free(m->varied);
     free(m->markers);
     free(m->breakpoints);
     free(m->buckets);

@@ -27,12 +27,14 @@ from covp.machine.native_counter import (
     MarkerItem,
     Progress,
     SpendingItem,
+    VariedCount,
     counter_library,
     pack_specials,
 )
 from covp.machine.special_instructions import Special
-from covp.timing.native import CodeItem, Pipeline, pointer, u32, u64
+from covp.timing.native import MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
 from covp.timing.trace import (
+    MISALIGNED,
     OTHER_CAUSES,
     BlockRuns,
     Edge,
@@ -438,13 +440,22 @@ class Counter:
         )
 
     def _operands(self) -> tuple[OperandRuns, ...]:
-        kinds = self._timing.model.instructions.with_operands
+        kinds = {
+            MAX_OPERANDS: MISALIGNED,
+            **dict(enumerate(self._timing.model.instructions.with_operands)),
+        }
         return tuple(
-            OperandRuns(kind, first, second, count)
-            for kind, rows in zip(kinds, self.state.operands, strict=False)
-            for first, row in enumerate(rows)
-            for second, count in enumerate(row)
-            if count
+            OperandRuns(
+                kinds[one.kind],
+                one.first,
+                one.second,
+                one.count,
+                one.block,
+                one.address,
+                one.entry,
+                one.misaligned,
+            )
+            for one in self._exported("machine_varied", VariedCount)
         )
 
     def _code(self, position: int, length: int) -> bytes:

@@ -91,6 +91,15 @@ struct Version {
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };
 
+/* Runs of an instruction with operands of some sizes, in a block that was entered in some way. */
+typedef struct {
+    const Version *version;
+    uint32_t address, misaligned; /* of one before it that accessed two words; 0: none */
+    uint8_t entry, kind, first, second;
+    int32_t cycles; /* that its block takes more then */
+    uint64_t count;
+} Varied;
+
 /* An edge that found no room in its version. */
 typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 
@@ -168,7 +177,6 @@ typedef struct Machine {
     uint32_t unused;
     uint64_t misaligned_count; /* accesses that crossed a word */
     int64_t extra[CAUSES];     /* cycles beside those of the blocks */
-    uint64_t operands[MAX_OPERANDS][33][33]; /* executions by the sizes of their operands */
     uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
     uint64_t memory_cycles;    /* of `extra`, those that depend on addresses */
     Cache *caches;
@@ -185,6 +193,10 @@ typedef struct Machine {
     Version outside;           /* of `nowhere` */
     FarEdge *far_edges;        /* a hash table */
     uint64_t far_count, far_room;
+    Varied *varied;            /* a hash table */
+    uint64_t varied_count, varied_room;
+    uint64_t misaligned_run;   /* `instructions` when the latest access of two words was made ... */
+    uint32_t misaligned_at;    /* ... by this instruction */
     Block **all;          /* every version of a block, for the profile */
     uint64_t all_count, all_room;
     Marker *markers;

@@ -12,7 +12,6 @@ from covp.machine.special_instructions import Special
 from covp.timing.native import (
     CAUSES,
     ENTRIES,
-    MAX_OPERANDS,
     PIPELINE_HEADERS,
     BlockTime,
     pointer,
@@ -69,6 +68,15 @@ class EdgeCount(ctypes.Structure):
     _fields_ = (("source", u64), ("target", u64), ("count", u64))
 
 
+class VariedCount(ctypes.Structure):
+    """How often an instruction had operands of some sizes; see varied.h."""
+
+    _fields_ = (
+        ("block", u64), ("count", u64), ("address", u32), ("entry", u32), ("kind", u32),
+        ("first", u32), ("second", u32), ("misaligned", u32),
+    )  # fmt: skip
+
+
 class Progress(ctypes.Structure):
     """All of a snapshot but the buckets."""
 
@@ -96,7 +104,7 @@ class MachineState(ctypes.Structure):
         ("registers", pointer), ("first_register", u64), ("tracing", u64),
         ("hook_add", pointer), ("allows_misaligned", u32), ("retranslate", u32),
         ("retranslate_pc", u32), ("unused", u32), ("misaligned_count", u64),
-        ("extra", ctypes.c_int64 * len(CAUSES)), ("operands", u64 * 33 * 33 * MAX_OPERANDS),
+        ("extra", ctypes.c_int64 * len(CAUSES)),
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", u64), ("caches", pointer),
         ("cache_count", u64),
     )  # fmt: skip
@@ -141,6 +149,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_blocks", u64, (machine, pointer, u64)),
         ("machine_code", None, (machine, u64, pointer)),
         ("machine_edges", u64, (machine, pointer, u64)),
+        ("machine_varied", u64, (machine, pointer, u64)),
         ("machine_trace_edges", None, (machine, ctypes.c_int)),
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),

@@ -7,6 +7,7 @@
 #include "alignment.h"
 #include "blocks.h"
 #include "caches.h"
+#include "varied.h"
 
 enum { UC_HOOK_CODE = 4 };
 
@@ -58,15 +59,15 @@ static bool is_signed_division(const Machine *m, uint32_t bits) {
     return m->is_thumb ? !(bits >> 21 & 1) : !(bits >> 12 & 1);
 }
 
-static void count_operands(Machine *m, uc_engine *uc, Instruction i, const Rule *r) {
+static void count_operands(Machine *m, uc_engine *uc, uint32_t at, Instruction i, const Rule *r) {
     const OperandCycles *o = &m->timing->operands[r->operands - 1];
     uint32_t first = value_of(m, uc, operand(m->timing, i, &r->reads[0]));
     uint32_t second = value_of(m, uc, operand(m->timing, i, &r->reads[1]));
     bool is_signed = is_signed_division(m, i.bits);
     int rows = bits_of(first, is_signed), columns = bits_of(second, is_signed);
     if (o->is_shift) rows = 0, columns = second & 31;
-    m->operands[r->operands - 1][rows][columns]++;
-    if (o->is_used) spend(m, r->cause, operand_cycles(o, rows, columns));
+    vary(m, at, r->operands - 1u, rows, columns, r->cause,
+         o->is_used ? operand_cycles(o, rows, columns) : 0);
 }
 
 static bool crosses_word(const Machine *m, uc_engine *uc, uint32_t pc, Instruction i) {
@@ -84,11 +85,12 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
     if (!p) return;
     Instruction i = fetch(m, p, p + size);
     const Rule *r = find_rule(m->timing, i);
-    if (has_operands(m, r)) count_operands(m, uc, i, r);
+    if (has_operands(m, r)) count_operands(m, uc, (uint32_t)address, i, r);
     if (r->flags & (RULE_LOAD | RULE_STORE) && m->timing->misaligned &&
         crosses_word(m, uc, (uint32_t)address, i)) {
         m->misaligned_count++;
-        spend(m, CAUSE_DATA, m->timing->misaligned + m->timing->data_waits);
+        vary(m, (uint32_t)address, MISALIGNED_KIND, 0, 0, CAUSE_DATA,
+             misaligned_cycles(m->timing));
     }
 }
 

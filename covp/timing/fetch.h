@@ -18,6 +18,8 @@ typedef struct {
     uint8_t why[64];      /* what is waited for until then */
     Hold holds[HOLDS];
     uint32_t hold_count;
+    uint32_t varied[2];   /* addresses of instructions that take so many cycles more than by their rule */
+    int32_t variation[2];
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
     int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
     const Rule *before;

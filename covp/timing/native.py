@@ -307,6 +307,22 @@ class Pipeline:
         """Whether some data memory has more wait states than other."""
         return any(one.data > self.data_waits for one in self.waits)
 
+    def more(
+        self, block: PlacedBlock, entry: int, address: int, cycles: int, misaligned: int = 0
+    ) -> int:
+        """Cycles that a block takes more if one of its instructions does.
+
+        Args:
+            block: made by `placed`.
+            entry: how it is entered.
+            address: of the instruction.
+            cycles: that this takes more; negative: fewer.
+            misaligned: address of an instruction before it that accesses two words; 0: none.
+        """
+        library, place = _library(), pointer(self.address)
+        parts = u32(address), u32(misaligned), i32(cycles)
+        return int(library.timing_more(place, ctypes.byref(block), entry, *parts))
+
     def operand_cycles(self, kind: str, first: int, second: int) -> int:
         """Further cycles of an instruction by its operands, or fewer: negative.
 
@@ -328,7 +344,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
     library.timing_blocks.restype = None
-    library.timing_operands.restype = i32
+    library.timing_operands.restype = library.timing_more.restype = i32
     mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, _History)))
     assert library.timing_bytes() == mirrored, "C and Python differ"
     return library

@@ -23,6 +23,14 @@ typedef struct {
     uint64_t backward;
 } Placed;
 
+/* See time_more. */
+EXPORT int32_t timing_more(const Timing *t, const Placed *p, uint32_t entry, uint32_t address,
+                           uint32_t misaligned, int32_t cycles) {
+    const History *before = entry == JUMPED ? NULL : &p->before[entry - FALLEN];
+    return time_more(t, &p->block, before, (int)p->backward,
+                     (Variation){address, misaligned, cycles});
+}
+
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
     for (uint64_t n = 0; n < count; n++)
         time_block(t, &blocks[n].block, blocks[n].before, (int)blocks[n].backward, &out[n]);

@@ -227,8 +227,9 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
     if (decoded && cycles) {
         next = decoded_at + (int32_t)cycles > at + 1 ? decoded_at + (int32_t)cycles : at + 1;
     } else if (later && cycles) {
+        bool access = r->flags & (RULE_LOAD | RULE_STORE); /* waits for those before it */
         next = at + 1;
-        hold(p, next, cycles - 1, r->cause);
+        hold(p, access ? free_cycle(p, next, &why) : next, cycles - 1, r->cause);
     }
     wait_for(p, &p->now, next - (next > at), r->cause);
     if (t->flags & DATA_STALLS) wait_for(p, &p->now, p->now + (int32_t)waits, CAUSE_DATA);
@@ -253,6 +254,8 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + (accesses ? t->data_waits : 0));
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
+    for (int n = 0; n < 2; n++)
+        if (address == p->varied[n]) cycles = (uint32_t)((int32_t)cycles + p->variation[n]);
     if (!p->issued || at > p->now) {
         open_cycle(p);
         p->spent.by[CAUSE_ISSUE] += cycles > 0;
@@ -360,25 +363,57 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, int back
     time_branch(p, t, backward, out);
 }
 
+/* A block is entered: by a jump where `before` is NULL, else after that; empty: after unknown code. */
+static void pipeline_follow(Pipeline *p, const Timing *t, const Code *block, const History *before) {
+    bool known = before && before->count;
+    pipeline_enter(p, t, known ? before->code[0].address : block->address, before && !known);
+    for (uint32_t i = 0; known && i < before->count; i++) pipeline_run(p, t, &before->code[i]);
+}
+
 /* The time of a block. `before`: what it follows when nothing is taken, for each such entry; empty where
  * that is not known. `backward`: it ends with a branch to a lower address.
  */
 static void time_block(const Timing *t, const Code *block, const History *before, int backward,
                        BlockTime *out) {
     Pipeline p;
-    EntryTime unknown;
-    pipeline_enter(&p, t, block->address, false);
-    time_entry(&p, t, block, backward, &out->entry[JUMPED]);
-    pipeline_enter(&p, t, block->address, true);
-    time_entry(&p, t, block, backward, &unknown);
-    for (uint32_t n = 0; n < BEFORE; n++) {
-        const History *h = &before[n];
-        out->entry[FALLEN + n] = unknown;
-        if (!h->count) continue;
-        pipeline_enter(&p, t, h->code[0].address, false);
-        for (uint32_t i = 0; i < h->count; i++) pipeline_run(&p, t, &h->code[i]);
-        time_entry(&p, t, block, backward, &out->entry[FALLEN + n]);
+    for (uint32_t n = 0; n < ENTRIES; n++) {
+        pipeline_follow(&p, t, block, n == JUMPED ? NULL : &before[n - FALLEN]);
+        time_entry(&p, t, block, backward, &out->entry[n]);
     }
+}
+
+/* Instructions that take longer: one that takes `cycles` more than by its rule, after another one,
+ * `misaligned`, that accesses two words; 0: none does.
+ */
+typedef struct {
+    uint32_t address, misaligned;
+    int32_t cycles;
+} Variation;
+
+/* What an access to two words takes more. */
+static inline int32_t misaligned_cycles(const Timing *t) { return (int32_t)(t->misaligned + t->data_waits); }
+
+/* The time of a block and of the branch at its end. */
+static int32_t time_varied(const Timing *t, const Code *block, const History *before, int backward,
+                           Variation v) {
+    Pipeline p;
+    EntryTime out;
+    pipeline_follow(&p, t, block, before);
+    p.varied[0] = v.address;
+    p.variation[0] = v.cycles;
+    p.varied[1] = v.misaligned;
+    p.variation[1] = v.misaligned ? misaligned_cycles(t) : 0;
+    time_entry(&p, t, block, backward, &out);
+    bool taken = backward || p.before->flags & RULE_JUMPS;
+    return (int32_t)(total(&out.own) + total(taken ? &out.taken : &out.untaken));
+}
+
+/* Cycles that a block takes more if an instruction takes more: fetches go on meanwhile. */
+static int32_t time_more(const Timing *t, const Code *block, const History *before, int backward,
+                         Variation v) {
+    if (!t->fetch_bytes && !t->wait_count) return v.cycles;
+    Variation without = {.misaligned = v.misaligned};
+    return time_varied(t, block, before, backward, v) - time_varied(t, block, before, backward, without);
 }
 
 #endif

@@ -23,6 +23,7 @@ from covp.timing.native import (
     Pipeline,
     Spent,
     WaitStates,
+    placed,
 )
 
 Cycles = tuple[int, ...]
@@ -30,6 +31,7 @@ Cycles = tuple[int, ...]
 OTHER_CAUSES = ("waited", "exceptions")
 """Why cycles pass in which no code runs: the core waits for a peripheral or sleeps; it enters an
 exception or returns from one."""
+MISALIGNED = "misaligned"
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
@@ -198,18 +200,27 @@ class Edge:
 
 @dataclass(frozen=True)
 class OperandRuns:
-    """How often a class of instructions had operands of certain sizes.
+    """How often an instruction had operands of certain sizes.
 
     Attributes:
-        kind: name of the class.
+        kind: name of its class; `MISALIGNED`: it accessed two words.
         first, second: bits of the magnitudes of the operands; of a shift 0 and its places.
         count: how often.
+        block: position in `Trace.blocks` of its block.
+        address: of the instruction.
+        entry: how its block was entered.
+        misaligned: address of the latest instruction before it, in this run of its block, that
+            accessed two words; 0: there was none.
     """
 
     kind: str
     first: int
     second: int
     count: int
+    block: int
+    address: int
+    entry: int
+    misaligned: int
 
 
 @dataclass(frozen=True)
@@ -220,7 +231,7 @@ class Trace:
         blocks: every block, those that never ran to their end included.
         edges: between them; those of returns and jumps to registers only while the device traced
             edges.
-        operands: executions by the sizes of their operands.
+        operands: executions by the sizes of their operands, and misaligned accesses.
         misaligned: accesses that crossed a word, where the core allows them.
         extra: cycles by cause that the operands and such accesses took.
         waited: cycles in which the core waited for peripherals or slept.
@@ -295,11 +306,8 @@ def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, 
 def _operands_since(
     now: Sequence[OperandRuns], earlier: Sequence[OperandRuns]
 ) -> tuple[OperandRuns, ...]:
-    known = {(one.kind, one.first, one.second): one.count for one in earlier}
-    later = (
-        replace(one, count=one.count - known.get((one.kind, one.first, one.second), 0))
-        for one in now
-    )
+    known = {replace(one, count=0): one.count for one in earlier}
+    later = (replace(one, count=one.count - known.get(replace(one, count=0), 0)) for one in now)
     return tuple(one for one in later if one.count)
 
 
@@ -320,17 +328,24 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
     for block in trace.blocks:
         if block.count or block.taken:
             spent += sum(block.spent(_block_cycles(trace, block, pipeline)))
-    spent += sum(
-        one.count * pipeline.operand_cycles(one.kind, one.first, one.second)
-        for one in trace.operands
-    )
-    spent += trace.misaligned * (model.misaligned + pipeline.data_waits)
+    spent += sum(one.count * _more(trace, one, pipeline) for one in trace.operands)
     return spent + trace.waited + trace.exceptions + trace.memory
 
 
 def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[RunCycles, ...]:
     before = histories(trace, block)
     return RunCycles.of(pipeline.time(block.items, block.address, before, block.backward))
+
+
+def _more(trace: Trace, one: OperandRuns, pipeline: Pipeline) -> int:
+    """Cycles that the operands of an instruction add to its block's."""
+    cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
+    if one.kind == MISALIGNED:
+        cycles = pipeline.model.misaligned + pipeline.data_waits
+    block = trace.blocks[one.block]
+    items, before = block.items, histories(trace, block)
+    place = placed(items, block.address, before, block.backward)
+    return pipeline.more(place, one.entry, one.address, cycles, one.misaligned)
 
 
 def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
