@@ -177,7 +177,8 @@ EXPORT void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 
 /* The same in engines whose calls are inlined: it says that a block is of such an engine. */
 EXPORT void on_inlining_block(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
-    enter_block(user, uc, address, size);
+    if (LIKELY(!(size & IS_ACCESS))) enter_block(user, uc, address, size);
+    else look_at_access(user, (uint32_t)address, size & ~(IS_ACCESS | IS_STORE), size & IS_STORE);
 }
 
 /* -- the emulator's other hooks ------------------------------------------------------------------ */

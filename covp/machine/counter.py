@@ -55,7 +55,6 @@ _Item = TypeVar("_Item", bound=ctypes.Structure)
 _WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
 INLINING = True
 """Translated code of cores that are made from now on has fewer calls, where that is possible."""
-_ALL_ADDRESSES, _NO_ADDRESSES = (1, 0), (1 << 40, 1 << 40)
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 
@@ -166,14 +165,12 @@ class Counter:
         self._library.machine_spend(self._machine, _EXCEPTIONS, cycles)
         self._exceptions += cycles
 
-    def _hook(
-        self, kind: int, function: str, addresses: tuple[int, int] = _ALL_ADDRESSES
-    ) -> ctypes.c_size_t:
+    def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()
         callback = ctypes.cast(getattr(self._library, function), pointer)
         status = self._uclib.uc_hook_add(
             self._engine, ctypes.byref(handle), kind, callback, pointer(self._machine),
-            u64(addresses[0]), u64(addresses[1]),
+            u64(1), u64(0),
         )  # fmt: skip
         if status:
             raise DeviceError(f"Unicorn rejected the hook {function}: error {status}")
@@ -186,13 +183,10 @@ class Counter:
         """
         if not self._looks_at_accesses:
             self._looks_at_accesses = True
-            kinds = uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE
             if self.inlines:
-                # all accesses take the slow path, which looks itself, as soon as there is a hook
-                self._hook(kinds, "on_access", _NO_ADDRESSES)
-                self._library.machine_look_at_accesses(self._machine)
+                self.state.looks_at_accesses = True
             else:
-                self._hook(kinds, "on_access")
+                self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
 
     def moved(self) -> NDArray[np.int64]:
         """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.

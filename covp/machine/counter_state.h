@@ -106,6 +106,8 @@ typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
 
 enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES = 8 };
+/* In place of a block's size: an access of the bytes in the lower bits. */
+enum { IS_ACCESS = (int)(1u << 31), IS_STORE = 1 << 30 };
 enum { REPLACE_LRU, REPLACE_FIFO, REPLACE_RANDOM };
 
 /* Memory behind a cache, and the cycles that a miss, and a store that is passed on, take. */
@@ -181,6 +183,7 @@ typedef struct Machine {
     uint64_t memory_cycles;    /* of `extra`, those that depend on addresses */
     Cache *caches;
     uint64_t cache_count;
+    uint64_t looks_at_accesses; /* 1: translated code calls before each of them */
     /* Only the native side. */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */
@@ -219,7 +222,6 @@ typedef struct Machine {
     uc_engine *engine;    /* whose calls are inlined, or NULL */
     const char *processor; /* of it */
     struct Machine *other_machine;
-    bool looks_at_accesses; /* in the slow path of loads and stores, see translation.h */
 } Machine;
 
 static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {

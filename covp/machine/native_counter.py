@@ -106,7 +106,7 @@ class MachineState(ctypes.Structure):
         ("retranslate_pc", u32), ("unused", u32), ("misaligned_count", u64),
         ("extra", ctypes.c_int64 * len(CAUSES)),
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", u64), ("caches", pointer),
-        ("cache_count", u64),
+        ("cache_count", u64), ("looks_at_accesses", u64),
     )  # fmt: skip
 
 
@@ -137,7 +137,6 @@ def counter_library() -> ctypes.CDLL:
         ("machine_count_one", None, (machine, address, u32)),
         ("machine_spend", None, (machine, u32, u64)),
         ("machine_set_functions", ctypes.c_int, (machine, pointer, u64, u64)),
-        ("machine_look_at_accesses", None, (machine,)),
         ("machine_spending", None, (machine, pointer)),
         ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),

@@ -7,9 +7,10 @@
  * redirected (relocations.h), for engines that this counter counts:
  * - whether to leave is checked where it can be requested: in the slow path of loads and stores, which all
  *   peripherals, hooks and faults take; directly after the access, as before;
- * - loads and stores are looked at there too (accesses.h): before a hook Unicorn restores the
- *   emulated state, which takes ten times as long as all else;
  * - the sum that may set Q, and SXTB16 and UXTB16, become operations.
+ *
+ * Where every load and store is looked at (accesses.h) a call is added before it. With Unicorn's own hook
+ * each takes the slow path and restores the emulated state, which takes fifty times as long.
  *
  * An engine is recognized by the hook that starts its blocks; others are translated as ever.
  */
@@ -29,6 +30,8 @@ typedef uintptr_t Variable;      /* the same as its distance from the context */
 typedef uint64_t LoadSlowly(char *env, uint32_t address, uint32_t access, uintptr_t from);
 typedef void StoreSlowly(char *env, uint32_t address, uint64_t value, uint32_t access, uintptr_t from);
 
+typedef void PutAccess(TcgContext *, Variable value, Variable address, uintptr_t index, uint32_t kind);
+
 /* Functions of Unicorn, in the order of inlining.py; the second part is Arm's alone. */
 typedef struct {
     void (*call)(TcgContext *, void *function, Temp *result, int count, Temp **arguments);
@@ -40,13 +43,17 @@ typedef struct {
     bool (*restore_state)(char *processor, uintptr_t from, bool leaves);
     LoadSlowly *load[4];
     StoreSlowly *store[4];
+    PutAccess *access[4]; /* of translation: loads and stores of 32 and 64 bits */
+    Variable (*number)(TcgContext *, int32_t);
+    Variable (*long_number)(TcgContext *, int64_t);
+    void (*extend)(TcgContext *, Variable, Variable);
+    Temp *(*new_temp)(TcgContext *, uint32_t type, bool is_local);
+    void (*free_temp)(TcgContext *, Temp *);
     uint32_t (*add_setq)(void *env, uint32_t, uint32_t);
     void *sxtb16, *uxtb16;
     void *(*emit)(TcgContext *, uint32_t op);
     void (*op2)(TcgContext *, uint32_t op, Temp *, Temp *);
     void (*op3)(TcgContext *, uint32_t op, Temp *, Temp *, uintptr_t);
-    Temp *(*new_temp)(TcgContext *, uint32_t type, bool is_local);
-    void (*free_temp)(TcgContext *, Temp *);
     void (*and_number)(TcgContext *, Variable, Variable, int32_t);
     void (*shift_left)(TcgContext *, Variable, Variable, int32_t);
     void (*shift_right)(TcgContext *, Variable, Variable, int32_t);
@@ -58,7 +65,8 @@ typedef struct {
 typedef struct {
     Functions f;
     bool is_active;
-    uint32_t processor; /* offset of the processor in an engine, */
+    uint32_t engine;    /* offset of the engine in a context, */
+    uint32_t processor; /* of the processor in an engine, */
     uint32_t exit_flag; /* of the request to leave in a processor, */
     uint32_t env;       /* of the registers there, */
     uint32_t q;         /* of the Q flag among them */
@@ -97,6 +105,8 @@ static bool is_inner(uint32_t op) {
 static Variable variable(const TcgContext *s, const Temp *temp) {
     return (uintptr_t)temp - (uintptr_t)s;
 }
+
+static Temp *temp_of(TcgContext *s, Variable variable) { return (Temp *)((char *)s + variable); }
 
 /* result = a + b; Q is set where the sum has another sign than both. Setting it is held back: once for
  * several sums, because each has to wait for the one before.
@@ -210,12 +220,43 @@ static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
     return e->f.emit(s, op);
 }
 
-/* -- leaving after an access ------------------------------------------------------------------------ */
-
 static atomic_flag machines_lock = ATOMIC_FLAG_INIT;
 static Machine *machines;
-static atomic_uint machine_changes; /* how often one came or went */
-static atomic_uint looking;         /* how many look at accesses */
+
+/* -- looking at accesses ---------------------------------------------------------------------------- */
+
+enum { KIND_SIZE = 3 }; /* bits of an access's kind: the logarithm of its bytes */
+
+static Machine *machine_in(const uc_engine *uc) {
+    Machine *m = machines;
+    while (m && m->engine != uc) m = m->other_machine;
+    return m;
+}
+
+/* An access is about to be put: before it the call that its block starts with, with other numbers. */
+static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_t kind, bool writes) {
+    if (!e->is_active || s != translating.ours) return;
+    uc_engine *uc = *(uc_engine **)((char *)s + e->engine);
+    while (atomic_flag_test_and_set(&machines_lock)) {}
+    Machine *m = machine_in(uc);
+    atomic_flag_clear(&machines_lock);
+    if (!m || !m->looks_at_accesses) return;
+    const Functions *f = &e->f;
+    enum { LONG = 1 };
+    uint32_t what = IS_ACCESS | (writes ? IS_STORE : 0) | 1u << (kind & KIND_SIZE);
+    Temp *at = f->new_temp(s, LONG, false);
+    f->extend(s, variable(s, at), address);
+    Temp *all[HOOK_ARGUMENTS] = {
+        temp_of(s, f->long_number(s, (intptr_t)uc)),
+        at,
+        temp_of(s, f->number(s, (int32_t)what)),
+        temp_of(s, f->long_number(s, (intptr_t)m)),
+    };
+    f->call(s, (void *)on_inlining_block, NULL, HOOK_ARGUMENTS, all);
+    for (int n = HOOK_ARGUMENTS - 1; n >= 0; n--) f->free_temp(s, all[n]);
+}
+
+/* -- leaving after an access ------------------------------------------------------------------------ */
 
 static Machine *machine_of(const char *processor) {
     while (atomic_flag_test_and_set(&machines_lock)) {}
@@ -237,30 +278,12 @@ static void leave(const Emulator *e, char *env, uintptr_t from) {
     e->f.exit_if_requested(m->engine, 0);
 }
 
-/* The same, without a search for accesses in a row. */
-static Machine *accessing_machine(const char *processor) {
-    static _Thread_local struct { const char *processor; Machine *m; unsigned at; } latest;
-    unsigned now = atomic_load_explicit(&machine_changes, memory_order_acquire);
-    if (latest.processor != processor || latest.at != now) {
-        latest.m = machine_of(processor);
-        latest.processor = processor;
-        latest.at = now;
-    }
-    return latest.m;
-}
-
-static void look(const Emulator *e, char *env, uint32_t address, uint32_t size, bool writes) {
-    Machine *m = accessing_machine(env - e->env);
-    if (m && m->looks_at_accesses) look_at_access(m, address, size, writes);
-}
-
 static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t from) {
     if (*(int32_t *)(env - e->env + e->exit_flag) < 0) leave(e, env, from);
 }
 
 #define LOAD(E, N)                                                                                \
     static uint64_t E##_load_##N(char *env, uint32_t address, uint32_t access, uintptr_t from) {  \
-        if (looking) look(&E##_emulator, env, address, 1u << N, false);                           \
         uint64_t value = E##_emulator.f.load[N](env, address, access, from);                      \
         leave_if_requested(&E##_emulator, env, from);                                             \
         return value;                                                                             \
@@ -268,11 +291,17 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
 #define STORE(E, N)                                                                               \
     static void E##_store_##N(char *env, uint32_t address, uint64_t value, uint32_t access,       \
                               uintptr_t from) {                                                   \
-        if (looking) look(&E##_emulator, env, address, 1u << N, true);                            \
         E##_emulator.f.store[N](env, address, value, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
     }
+#define ACCESS(E, N, WRITES)                                                                      \
+    static void E##_access_##N(TcgContext *s, Variable value, Variable address, uintptr_t index,  \
+                               uint32_t kind) {                                                   \
+        put_look(&E##_emulator, s, address, kind, WRITES);                                        \
+        E##_emulator.f.access[N](s, value, address, index, kind);                                 \
+    }
 #define REPLACEMENTS(E)                                                                           \
+    ACCESS(E, 0, false) ACCESS(E, 1, true) ACCESS(E, 2, false) ACCESS(E, 3, true)                 \
     LOAD(E, 0) LOAD(E, 1) LOAD(E, 2) LOAD(E, 3) STORE(E, 0) STORE(E, 1) STORE(E, 2) STORE(E, 3)   \
     static void E##_call(TcgContext *s, void *function, Temp *result, int count, Temp **all) {    \
         put_call(&E##_emulator, s, function, result, count, all);                                 \
@@ -283,6 +312,8 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
         Redirection all[] = {                                                                     \
             {IN_CALLS, f->call, E##_call, 0},         {IN_CALLS, f->check_exit, E##_check, 0},    \
             {IN_CALLS, f->start, E##_start, 0},                                                   \
+            {IN_CALLS, f->access[0], E##_access_0, 0}, {IN_CALLS, f->access[1], E##_access_1, 0}, \
+            {IN_CALLS, f->access[2], E##_access_2, 0}, {IN_CALLS, f->access[3], E##_access_3, 0}, \
             {IN_TABLES, f->load[0], E##_load_0, 0},   {IN_TABLES, f->load[1], E##_load_1, 0},     \
             {IN_TABLES, f->load[2], E##_load_2, 0},   {IN_TABLES, f->load[3], E##_load_3, 0},     \
             {IN_TABLES, f->store[0], E##_store_0, 0}, {IN_TABLES, f->store[1], E##_store_1, 0},   \
@@ -319,7 +350,12 @@ static bool find_offsets(Emulator *e) {
                                      0x80, ANY,  ANY,  ANY, ANY, 0x85, 0xc0, 0x79};
     /* sub $8, %rsp; sub $env, %rdi */
     static const uint16_t exit[] = {0x48, 0x83, 0xec, 0x08, 0x48, 0x81, 0xef};
+    /* mov engine(%rdi), %rsi */
+    static const uint16_t put[] = {0x48, 0x8b, 0xb7};
     const uint8_t *code = (const uint8_t *)e->f.exit_if_requested;
+    const uint8_t *putting = (const uint8_t *)e->f.check_exit;
+    if (!starts_with(putting, put, sizeof put / sizeof *put)) return false;
+    e->engine = number_at(putting + 3);
     if (!starts_with(code, check, sizeof check / sizeof *check)) return false;
     if (!starts_with(e->f.exit_atomic, exit, sizeof exit / sizeof *exit)) return false;
     e->processor = number_at(code + 3);
@@ -362,15 +398,8 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     while (atomic_flag_test_and_set(&machines_lock)) {}
     m->other_machine = machines;
     machines = m;
-    atomic_fetch_add(&machine_changes, 1);
     atomic_flag_clear(&machines_lock);
     return 1;
-}
-
-/* Look at loads and stores in the slow path, without a hook. It has to be taken by all of them. */
-EXPORT void machine_look_at_accesses(Machine *m) {
-    if (!m->looks_at_accesses) looking++;
-    m->looks_at_accesses = true;
 }
 
 static void forget_machine(Machine *m) {
@@ -378,9 +407,7 @@ static void forget_machine(Machine *m) {
     for (Machine **p = &machines; *p; p = &(*p)->other_machine)
         if (*p == m) {
             *p = m->other_machine;
-            atomic_fetch_add(&machine_changes, 1);
-            looking -= m->looks_at_accesses;
-            break;
+                    break;
         }
     atomic_flag_clear(&machines_lock);
 }
@@ -393,8 +420,6 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     (void)functions;
     return 0;
 }
-
-EXPORT void machine_look_at_accesses(Machine *m) { (void)m; }
 
 static void forget_machine(Machine *m) { (void)m; }
 

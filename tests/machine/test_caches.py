@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unicorn import unicorn_const as uc
 
+import covp.machine.counter as counter
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
 from covp.memory_caches import Cache
@@ -114,17 +116,29 @@ accesses = st.lists(
     replacement=st.sampled_from(["lru", "fifo"]),
     write=st.sampled_from(["through", "back"]),
     wait_states=st.integers(0, 3),
+    inlining=st.booleans(),
 )
-def test_misses_are_those_of_a_cache_in_python(places, shape, replacement, write, wait_states):
+def test_misses_are_those_of_a_cache_in_python(
+    places, shape, replacement, write, wait_states, inlining
+):
+    with mock.patch.object(counter, "INLINING", inlining):
+        check_misses(places, shape, replacement, write, wait_states)
+
+
+def check_misses(places, shape, replacement, write, wait_states):
     size, line, ways = shape
     common = {"size": size, "line": line, "ways": ways, "replacement": replacement, "miss": 3}
     data = Cache("d", "data", write=write, **common)
     fetch = Cache("i", "fetch", **common)
     platform = cached(data, fetch, wait_states=wait_states)
-    loaded = load(platform.name, random_accesses(places, 20), device=VirtualDevice(platform))
+    loads, fetches = Reference(size, data), Reference(size, fetch)
+    text = random_accesses(places, 20)
+    watched = load(platform.name, text, device=VirtualDevice(cached()))
+    with watched.device:
+        watch(watched, loads, fetches)
+        watched.run()
+    loaded = load(platform.name, text, device=VirtualDevice(platform))
     with loaded.device as device:
-        loads, fetches = Reference(size, data), Reference(size, fetch)
-        watch(loaded, loads, fetches)
         loaded.run()
         counts = device.core.counter.caches.counts
         assert counts["i"] == (fetches.lookups, fetches.misses)
