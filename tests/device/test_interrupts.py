@@ -361,6 +361,8 @@ def test_a_job_moves_the_cores_own_counter_by_its_cycles(program, platform, mode
     movs r0, #1
     str r0, [r5]
     ldr r4, ={cycles}
+    nop  // the load before may be a move
+    nop
     ldr r2, [r5, #4]
     {job}
     ldr r3, [r5, #4]
