@@ -14,6 +14,7 @@ import numpy as np
 
 from covp.calibration.costs import Array, Costs, Timed
 from covp.calibration.knobs import Knob
+from covp.timing.model import ModelFile
 
 LEAST_GAIN = 1e-6
 """Of the loss, for which a number is changed."""
@@ -61,13 +62,20 @@ def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
     return found if found.loss < now.loss - LEAST_GAIN else now
 
 
-def simplified(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
-    """The same without the numbers that make nothing better."""
-    now = start
+def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
+    """A model with the numbers of the start wherever others make nothing better.
+
+    Args:
+        costs: the programs.
+        start: the model that the search began with.
+        found: the one that it ended with.
+        knobs: numbers that it may have changed.
+    """
+    now = found
     for knob in knobs:
-        if knob.get(now.model) != knob.default:
-            plain = costs.change(now, knob.put(now.model, knob.default), knob.classes)
-            now = plain if plain.loss <= now.loss + LEAST_GAIN else now
+        if knob.get(now.model) != knob.get(start):
+            other = costs.change(now, knob.put(now.model, knob.get(start)), knob.classes)
+            now = other if other.loss <= now.loss + LEAST_GAIN else now
     return now
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from covp.calibration.costs import Classes, Costs, Prepared, Timed, classifier
-from covp.calibration.descent import descend, simplified
+from covp.calibration.descent import descend, returned
 from covp.calibration.knobs import EVERYWHERE, Knob, all_knobs
 from covp.calibration.measure import Measured
 from covp.timing.instructions import load_instructions
@@ -33,6 +33,8 @@ _OPERANDS = {
         OperandCycles(divisor_zeros=-1),
         OperandCycles(dividend_bits=1),
         OperandCycles(quotient_bits=1),
+        OperandCycles(quotient=1, quotient_step=2),
+        OperandCycles(quotient=1, quotient_step=4),
     ),
     "shift": (OperandCycles(), OperandCycles(amount=1)),
 }
@@ -102,7 +104,7 @@ class _Search:
         costs = Costs(self._programs, self._waits)
         found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
         best = min(found, key=lambda timed: timed.loss)
-        return simplified(costs, best, self._knobs).model
+        return returned(costs, self._start, best, self._knobs).model
 
     def _stages(self) -> Iterator[tuple[Classes, Classes]]:
         """Classes that are known after each stage, and those that it adds."""
@@ -137,8 +139,10 @@ class _Search:
     def _structures(self) -> list[ModelFile]:
         """Ways to fetch and to execute; what fits them is found by the stages."""
         start, replace = self._start, msgspec.structs.replace
-        other = () if start.executes_later else tuple(self._always)
-        ways = [start, replace(start, executes_later=not start.executes_later, decoded=other)]
+        ways = [start]
+        if start.width == 1:
+            other = () if start.executes_later else tuple(self._always)
+            ways += [replace(start, executes_later=not start.executes_later, decoded=other)]
         # the start comes first: of models that are equally good, the first is taken
         fetches = dict.fromkeys([start.fetch, *_FETCHES])
         return [replace(model, fetch=fetch) for model in ways for fetch in fetches]
@@ -157,9 +161,11 @@ class _Search:
             for flag in _FLAGS:
                 yield msgspec.structs.replace(model, **{flag: not getattr(model, flag)})
         if any(kind.cause == "branch" for kind in kinds) and model.fetch:
-            for key in ("keeps", "commits"):
+            for key in ("keeps", "commits", "pairs"):
                 fetch = msgspec.structs.replace(model.fetch, **{key: not getattr(model.fetch, key)})
                 yield msgspec.structs.replace(model, fetch=fetch)
+        for name in added & {*self._jumps} - {*self._always} if model.executes_later else ():
+            yield msgspec.structs.replace(model, passes=tuple(sorted({name} ^ {*model.passes})))
         for name in added & set(self._always) if model.executes_later else ():
             yield msgspec.structs.replace(model, decoded=tuple(sorted({name} ^ {*model.decoded})))
         for name, operands in {
@@ -187,7 +193,8 @@ def _best(found: list[Timed]) -> list[ModelFile]:
 
 _FETCHES: tuple[Fetch | None, ...] = (
     None,
-    *(Fetch(4, ahead) for ahead in (1, 2, 3, 4)),
-    *(Fetch(8, ahead) for ahead in (1, 2)),
-    Fetch(16, 1),
+    *(Fetch(4, ahead) for ahead in (2, 3, 4)),
+    Fetch(8, 2),
+    Fetch(16, 2),
 )
+"""An instruction may lie in two fetches, so there are two at least."""

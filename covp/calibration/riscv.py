@@ -58,6 +58,8 @@ _ALWAYS = {
     "load_use_later": "lw a1,0(s1); add a2,a3,a3; add a2,a1,a1; lw a1,0(s1); add a2,a3,a3; "
     "add a2,a1,a1",
     "load_address": "sw s1,0(s1); lw a1,0(s1); lw a2,4(a1); lw a1,0(s1); lw a2,4(a1)",
+    "computed_address": "mv a1,s1; lw a2,0(a1); mv a1,s1; lw a2,4(a1)",
+    "computed_store": "mv a1,s1; sw a2,0(a1); mv a1,s1; sw a2,4(a1)",
     "stores": "sw a1,0(s1); sw a2,4(s1); sw a3,8(s1)",
     "store_computed": "add a1,a2,a3; sw a1,0(s1); add a1,a2,a3; sw a1,4(s1)",
     "load_store": "lw a1,0(s1); sw a1,4(s1); lw a2,0(s1); sw a3,4(s1)",

@@ -7,15 +7,19 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
+from covp.calibration.calibrate import calibrate
 from covp.calibration.costs import Costs, Prepared, classifier
 from covp.calibration.fit import fit
 from covp.calibration.image import link
 from covp.calibration.measure import Measured, record
 from covp.calibration.programs import hazard_programs, random_program
 from covp.platform_file import load_platform
+from covp.rtl.device import RtlDevice
 from covp.timing.model import ModelFile, load_file, load_timing, make_model
 from covp.timing.trace import cost
+from tests.rtl.conftest import need_rtl
 
 LEFT_OUT = 8
 
@@ -70,3 +74,43 @@ def test_a_core_that_is_unlike_the_start():
     for key in ("cycles", "latency", "taken", "operands"):
         ours = {name: value for name, value in getattr(found, key).items() if name != "fdiv"}
         assert ours == getattr(truth, key), key
+
+
+M4 = {
+    "cycles": {"load": 3, "load_narrow": 3, "pair": 4, "pop_pc": 5, "jump": 3, "jump_register": 4,
+               "call": 4, "div": 5, "vdiv": 20, "vmla": 2, "mla": 2, "mull": 3, "system": 2},
+    "latency": {"vadd": 1, "mul": 1},
+    "taken": {"branch": 2},
+    "pipelined_accesses": False,
+    "after_store": 0,
+    "operands": {},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("platform", "core", "changes", "start"),
+    [
+        ("stm32l4r5", "m4", M4, "m4"),
+        ("cv32e40p", "cv32e40p", {}, "rv32"),
+        ("ibex", "ibex", {"taken": {"branch": 3}, "latency": {"load": 2}}, "rv32"),
+        ("riscv32", "picorv32", {}, "rv32"),
+    ],
+)
+def test_cores_that_are_known(platform, core, changes, start):
+    truth = msgspec.structs.replace(load_file(core), **changes)
+    programs = measured(platform, truth, 16)
+    found = fit(programs[:-LEFT_OUT], load_file(start)).model
+    assert errors(programs[-LEFT_OUT:], found).max() <= 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("core", "worst"), [("ibex", 0.02), ("ibex-small", 0.02), ("picorv32", 0.02)]
+)
+def test_rtl_from_a_generic_start(core, worst):
+    need_rtl(core)
+    platform = load_platform(core)
+    with RtlDevice(platform) as device:
+        found = calibrate(platform, device, "rv32")
+    assert found.worst_error <= worst, (found.mean_error, found.worst)

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from covp.calibration.calibrate import Calibration, Row
 from covp.platform_file import platforms_dir
-from covp.timing.model import load_file, load_timing
+from covp.timing.model import ModelFile, load_file, load_timing
+from tests.docs.test_json import check, described
 from tests.rtl.conftest import need_rtl
 
 
@@ -20,7 +22,7 @@ def test_a_core_from_a_generic_start(call, tmp_path):
     )
     assert done.status == 0 and done.err == ""
     document = done.document
-    assert document["schema"] == "covp.calibrate/1"
+    assert check("covp.calibrate/1", document) == set(described("covp.calibrate/1"))
     assert document["error"]["worst"] <= 0.01
     assert len(document["left_out"]) == len(document["fitted"]) == 3
     model, shipped = load_timing(str(path)), load_file("cv32e40p")
@@ -73,12 +75,42 @@ def test_what_is_refused(call, tmp_path, monkeypatch, arguments, text):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_written(call, tmp_path, monkeypatch):
-    def full(self: object, path: Path) -> None:
+def found(*arguments: object) -> Calibration:
+    rows = (Row("alu", False, 4.0, 4.5),)
+    model = ModelFile(source="a test", error=0.125, instructions="rv32", taken={"branch": 2})
+    return Calibration(model, "rv32", (), (), rows, rows, rows)
+
+
+def test_what_is_printed(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("covp.cli.calibrate.fitted", found)
+    path = tmp_path / "mine.yaml"
+    for force in ([], ["--force"]):
+        done = call("calibrate", "riscv32", "--device", "virtual", "--output", path, *force)
+        assert (done.status, done.err) == (0, "")
+        assert done.out.endswith(
+            f"1 programs left out: mean error 12.50%, worst 12.50% (alu)\nwrote {path}\n"
+        )
+    assert load_file(str(path)) == found().model
+
+
+def test_a_full_disk_leaves_nothing(call, tmp_path, monkeypatch):
+    def full(source: object, path: Path) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    need_rtl("cv32e40p")
-    monkeypatch.setattr("covp.calibration.calibrate.Calibration.write", full)
+    monkeypatch.setattr("covp.cli.calibrate.fitted", found)
+    monkeypatch.setattr("covp.cache.os.replace", full)
     path = tmp_path / "mine.yaml"
-    arguments = ("cv32e40p", "--device", "rtl", "--programs", 1, "--output", path)
-    assert call("calibrate", *arguments).refusal == f"covp: {path}: No space left on device"
+    refusal = call("calibrate", "riscv32", "--device", "virtual", "--output", path).refusal
+    assert refusal.endswith("No space left on device")
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_leaves_nothing(call, tmp_path, monkeypatch):
+    def interrupted(*arguments: object) -> Calibration:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("covp.cli.calibrate.fitted", interrupted)
+    path = tmp_path / "mine.yaml"
+    done = call("calibrate", "riscv32", "--device", "virtual", "--output", path)
+    assert (done.status, done.err) == (130, "covp: interrupted\n")
+    assert not list(tmp_path.iterdir())
