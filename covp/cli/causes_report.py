@@ -16,6 +16,7 @@ from covp.runtime.profile import Profile
 _HEADINGS = {
     "operand": "load-use",
     "multiply": "multiply, divide",
+    "custom": "custom instructions",
     "fetch": "fetch wait",
     "data": "data wait",
     "cache": "cache miss",

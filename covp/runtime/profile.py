@@ -206,7 +206,8 @@ class Profile:
         """One flat dict per layer, as for ``pandas.DataFrame``.
 
         The keys are those of `ProgramLayer` that describe the layer, ``instructions``, ``cycles``,
-        and those of `Offload` with the prefix ``offload_`` (None for layers on the core).
+        those of `Offload` with the prefix ``offload_`` (None for layers on the core) and the causes
+        of cycles with the prefix ``cycles_``, where the device knows them.
         """
         return [_record(entry) for entry in self.layers]
 
@@ -254,6 +255,7 @@ def _record(entry: LayerProfile) -> dict[str, Any]:
         "instructions": entry.instructions,
         "cycles": entry.cycles,
         **{f"offload_{name}": value for name, value in parts.items()},
+        **{f"cycles_{cause}": cycles for cause, cycles in (entry.causes or {}).items()},
     }
 
 

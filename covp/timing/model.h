@@ -12,6 +12,7 @@ enum {
     CAUSE_OPERAND,  /* waiting for the result of a load, or another that comes late */
     CAUSE_BRANCH,   /* jumps and taken branches */
     CAUSE_MULTIPLY, /* further cycles of multiplications and divisions */
+    CAUSE_CUSTOM,   /* further cycles of custom instructions */
     CAUSE_FETCH,    /* waiting for instructions */
     CAUSE_DATA,     /* waiting for data memory */
     CAUSE_CACHE,    /* waiting for what a cache does not hold */

@@ -15,10 +15,11 @@ from covp.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
 PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
 """What applies a timing model to code; the counter of instructions includes it."""
 _SOURCE = Path(__file__).with_name("pipeline.c")
-CAUSES = ("issue", "operand", "branch", "multiply", "fetch", "data", "cache")
+CAUSES = ("issue", "operand", "branch", "multiply", "custom", "fetch", "data", "cache")
 """Why cycles pass in a core, in the order of model.h: an instruction issued; an operand was not
-there; a jump or a taken branch; further cycles of multiplications and divisions; waiting for
-instructions; waiting for data memory; waiting for what a cache does not hold."""
+there; a jump or a taken branch; further cycles of multiplications and divisions, and of custom
+instructions; waiting for instructions; waiting for data memory; waiting for what a cache does not
+hold."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32

@@ -208,7 +208,8 @@ static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t a
     at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
     at = wait_for_holds(p, at);
     p->issued_at = at;
-    p->spent.by[CAUSE_ISSUE] += i.cycles;
+    p->spent.by[CAUSE_ISSUE]++;
+    p->spent.by[CAUSE_CUSTOM] += i.cycles - 1u; /* it takes at least one */
     p->now = at + i.cycles;
     open_cycle(p);
     p->before = &custom;

@@ -109,6 +109,8 @@ def test_straight_line(loaded):
         assert read("s1") - read("s0") == 1 + DOT.cycles
         assert read("s2") - before == 4 + 1 + 1 + 1 + 1 + 1 + 1
         assert (stop.instructions, stop.cycles) == (11, 9 + 2 * DOT.cycles)
+    causes = made.device.trace().causes
+    assert (causes["issue"], causes["custom"]) == (3 * 11, 3 * 2 * (DOT.cycles - 1))
     assert made.device.instruction_uses("dsp") == {"dot": 6, "mix": 3}
     assert made.device.instruction_uses("mac") == {"add": 0, "get": 0}
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from covp.cli.main import main
+from tests.rtl.conftest import need_rtl
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 TYPES: dict[str, tuple[type, ...]] = {
@@ -95,6 +96,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.verify/1": [("verify", "gemm", "--examples", "30", "--model", "toycar")],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
+    "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
 
@@ -107,6 +109,8 @@ def test_a_schema_is_what_is_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if section == "covp.calibrate/1":
+        need_rtl("cv32e40p")
     if section == "covp.tune/1":
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     if section == "covp.check/1":

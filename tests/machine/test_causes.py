@@ -184,6 +184,8 @@ def profiled(platform: Platform, accelerators: list[str]) -> tuple[Profile, Stop
         ("riscv32", [], None),
         ("riscv32", ["gemm"], (0, 0, 0)),
         ("cv32e40p", [], (1, 2, 0)),
+        ("riscv32", ["cfu"], None),
+        ("vexriscv-full", [], None),
         ("stm32f746", [], (0, 3, 1)),
         ("stm32f746", ["qconv2d"], (2, 2, 2)),
     ],
@@ -203,7 +205,9 @@ def test_layers_and_functions_of_a_model(
         waited = entry.offload.waiting if entry.offload else 0
         assert entry.causes is not None and entry.causes["waited"] == waited
     assert profile.causes is not None and sum(profile.causes.values()) == profile.cycles
-    assert bool(accelerators) == (profile.causes["waited"] > 0)
+    jobs = bool(accelerators) and accelerators != ["cfu"]
+    assert jobs == (profile.causes["waited"] > 0)
+    assert (name == "vexriscv-full") == (profile.causes["cache"] > 0)
     if waits and waits[1] != waits[2]:
         assert profile.causes["data"] > 0
     ran = {function.name for entry in profile.layers for function in entry.functions}
