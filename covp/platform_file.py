@@ -6,6 +6,7 @@ accelerators. Every mistake is rejected with the file, the key and the reason.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from pathlib import Path
@@ -25,6 +26,7 @@ Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
 Wait = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
+_TIMING_FILE = re.compile(r"\.ya?ml$|\.py:\w+$")
 _LARGEST = 1 << 48
 _LONGEST = 300
 _SIZE = re.compile(r"^\s*([0-9]{1,12})\s*([KkMm]i?[Bb]?)\s*$")
@@ -143,6 +145,8 @@ class Platform(
             memory map and faults.
         accelerators: the bus addresses for accelerators; None where there can be none.
         energy: what a cycle costs; None where no figure is published.
+        timing: timing model in place of the core's own: a name, the path of a YAML file, or
+            "path/to/file.py:NAME"; a path in a file is relative to that file.
     """
 
     name: str
@@ -157,11 +161,12 @@ class Platform(
     openocd: OpenOcd | None = None
     qemu: Qemu | None = None
     energy: CoreEnergy | None = None
+    timing: str | None = None
 
     @property
     def core(self) -> Core:
         """The core's data."""
-        return find_core(self.core_name)
+        return _timed(find_core(self.core_name), self.timing)
 
     @property
     def flash(self) -> Region:
@@ -196,6 +201,12 @@ class Platform(
     def region_of(self, address: int, size: int = 1) -> Region | None:
         """The memory region that holds all of ``size`` bytes from ``address``, or None."""
         return next((region for region in self.memory if region.holds(address, size)), None)
+
+
+@functools.lru_cache(maxsize=64)
+def _timed(core: Core, timing: str | None) -> Core:
+    """A core with another timing model."""
+    return core if timing is None else dataclasses.replace(core, timing=timing)
 
 
 @functools.lru_cache(maxsize=256)
@@ -274,7 +285,16 @@ def read_platform(path: Path) -> Platform:
     problem = _first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
-    return msgspec.structs.replace(platform, memory=joined(platform.memory))
+    return msgspec.structs.replace(
+        platform, memory=joined(platform.memory), timing=_beside(path, platform.timing)
+    )
+
+
+def _beside(path: Path, timing: str | None) -> str | None:
+    """The timing model of a platform file; relative paths are those from its folder."""
+    if timing is None or not _TIMING_FILE.search(timing):
+        return timing
+    return str(path.parent.resolve() / timing)
 
 
 def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from covp import plugins
 from covp.cores import Core
 from covp.errors import PlatformError, near_misses
 from covp.timing.instructions import (
@@ -248,16 +249,41 @@ def model_names() -> list[str]:
 
 
 def load_timing(name: str) -> TimingModel:
-    """A timing model by name, or by the path of its YAML file.
+    """A timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
+
+    NAME is a `TimingModel` in a Python file, or a class or function without parameters that gives
+    one.
 
     Raises:
         PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
     """
+    if ".py:" in name:
+        return _of_python(*name.rsplit(":", 1))
     return read_model(_path(name)) if _is_path(name) else _shipped(name)
 
 
+def _of_python(path: str, name: str) -> TimingModel:
+    """A user's own, see `load_timing`."""
+    if not Path(path).is_file():
+        raise PlatformError(f"{path}: no such timing model file")
+    module = plugins.load_file(path, PlatformError)
+    if not hasattr(module, name):
+        known = near_misses(name, (one for one in vars(module) if not one.startswith("_")))
+        raise PlatformError(f"{path}: there is no {name}: {known}")
+    found = getattr(module, name)
+    if callable(found):
+        found = plugins.call_hook(path, name, found, error=PlatformError)
+    if not isinstance(found, TimingModel):
+        raise PlatformError(f"{path}: {name} is a {type(found).__name__}, not a TimingModel")
+    return found
+
+
 def load_file(name: str) -> ModelFile:
-    """The content of a model's file; the arguments are those of `load_timing`."""
+    """The content of a model's file, by name or path.
+
+    Raises:
+        PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
+    """
     return read_yaml(_path(name), ModelFile)
 
 
@@ -280,8 +306,18 @@ def _path(name: str) -> Path:
 
 
 def core_timing(core: Core) -> TimingModel:
-    """The timing model of a core; one cycle per instruction where there is none."""
-    return load_timing(core.timing or "unit")
+    """The timing model of a core; one cycle per instruction where there is none.
+
+    Raises:
+        PlatformError: there is no such model, or it is of another instruction set.
+    """
+    model = load_timing(core.timing or "unit")
+    wanted = load_instructions("thumb" if core.architecture == "arm" else "rv32")
+    if model.instructions not in (NO_INSTRUCTIONS, wanted):
+        raise PlatformError(
+            f"timing: {core.timing}: this model is of another instruction set than {core.name}"
+        )
+    return model
 
 
 def read_model(path: Path) -> TimingModel:
