@@ -1,0 +1,57 @@
+"""A board behind the real OpenOCD is measured by its own cycle counter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from covp.calibration.calibrate import calibrate
+from covp.calibration.measure import measure
+from covp.calibration.programs import ROUNDS, hazard_programs
+from covp.platform_file import load_platform, platforms_dir
+from covp.timing.model import load_file, make_model
+from covp.timing.trace import cost
+from tests.device.openocd_board import virtual_board
+
+NAMES = ("alu_wide", "load_use", "call_popping", "vdiv_use")
+
+
+def own_board(folder: Path) -> Path:
+    """A platform whose core is no Cortex-M4 that covp knows."""
+    model = load_file("m4")
+    cycles = {**model.cycles, "load": 3, "jump": 4, "call": 5, "pop_pc": 6, "vdiv": 17, "mul": 2}
+    truth = msgspec.structs.replace(model, cycles=cycles, taken={"branch": 3})
+    (folder / "truth.yaml").write_text(yaml.safe_dump(msgspec.to_builtins(truth)))
+    content = yaml.safe_load((platforms_dir() / "stm32l4r5.yaml").read_text())
+    path = folder / "board.yaml"
+    path.write_text(yaml.safe_dump({**content, "timing": "truth.yaml"}))
+    return path
+
+
+def test_the_counter_of_a_board(tmp_path):
+    path = own_board(tmp_path)
+    platform, truth = load_platform(path), make_model("t", load_file(str(tmp_path / "truth.yaml")))
+    programs = [one for one in hazard_programs(platform.core) if one.name in NAMES]
+    with virtual_board(str(path)) as board:
+        device = board.device()
+        found = measure(load_platform("stm32l4r5"), device, programs)
+        device.close()
+    assert (found.source.kind, found.source.model) == ("measured", "DWT_CYCCNT")
+    for one in found.programs:
+        assert one.cycles == cost(one.many, truth) - cost(one.few, truth) > ROUNDS
+
+
+@pytest.mark.slow
+def test_a_board_is_calibrated(tmp_path):
+    path = own_board(tmp_path)
+    with virtual_board(str(path)) as board:
+        device = board.device()
+        found = calibrate(load_platform("stm32l4r5"), device, programs=8)
+        device.close()
+    assert found.worst_error <= 0.005
+    truth = load_file(str(tmp_path / "truth.yaml"))
+    assert (found.model.cycles, found.model.taken) == (truth.cycles, truth.taken)
+    assert found.model.source.startswith("covp calibrate, fitted to the DWT_CYCCNT")
