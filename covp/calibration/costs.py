@@ -37,7 +37,7 @@ class Block:
     Attributes:
         classes: of its instructions, and of those before it: what its time depends on.
         weights: how often each of the times of a block counts, see `_weights`.
-        code, address, before, backward: see `Pipeline.time`.
+        code, address, before, ends: see `Pipeline.time`.
     """
 
     classes: Classes
@@ -45,12 +45,12 @@ class Block:
     code: ctypes.Array[CodeItem]
     address: int
     before: Histories
-    backward: bool
+    ends: int
 
     @property
     def placed(self) -> PlacedBlock:
         """For the native side."""
-        return placed(self.code, self.address, self.before, self.backward)
+        return placed(self.code, self.address, self.before, self.ends)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block
             before = histories(one.many, block)
             earlier = (item for history in before for code, _ in history for item in code)
             classes = frozenset(map(name_of, (*block.items, *earlier)))
-            yield Block(classes, weight, block.items, block.address, before, block.backward)
+            yield Block(classes, weight, block.items, block.address, before, block.ends)
 
 
 def _weights(trace: Trace) -> Array:

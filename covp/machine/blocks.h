@@ -61,21 +61,28 @@ static History history(const Machine *m, uint64_t last) {
     return h;
 }
 
+/* How b's code ends. */
+static uint32_t ends_of(const Machine *m, const Block *b) {
+    uint32_t target = target_of(m, b), past = b->address + b->size;
+    const uint8_t *next = past & 2 ? host_bytes(m, past, 2) : NULL;
+    bool wide = next && (m->is_thumb ? half(next) >= 0xe800 : (half(next) & 3) == 3);
+    return (target != NOWHERE && target < past ? ENDS_BACKWARD : 0) | (wide ? ENDS_AT_SPLIT : 0);
+}
+
 /* What b's code costs. */
 static void time_code(Machine *m, Block *b) {
     Version *v = b->version;
     Code block = code_of(b);
     History before[BEFORE];
     for (uint32_t n = 0; n < BEFORE; n++) before[n] = history(m, v->before[n]);
-    uint32_t target = target_of(m, b);
     bool jumps = false;
     if (b->instructions) {
         Instruction last = v->code[b->instructions - 1];
         jumps = !last.is_custom && find_rule(m->timing, last)->flags & RULE_JUMPS;
     }
     b->next = jumps ? NOWHERE : b->address + b->size;
-    bool backward = target != NOWHERE && target < b->address + b->size;
-    time_block(m->timing, &block, before, backward, &v->time);
+    v->ends = ends_of(m, b);
+    time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
         b->cycles[n] = total(&time->own);

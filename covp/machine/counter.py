@@ -417,7 +417,7 @@ class Counter:
                 tuple(map(Runs, count.runs, count.jumped, count.ended)),
                 tuple(place - 1 if place else None for place in count.before),
                 count.first,
-                count.target != NOWHERE and count.target < count.address + count.size,
+                count.ends,
                 RunCycles.of(count.time),
             )
             for position, count in enumerate(counts)

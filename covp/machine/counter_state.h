@@ -87,6 +87,7 @@ struct Version {
     uint32_t function;   /* that it belongs to; 0: none */
     uint64_t before[BEFORE]; /* 1 + the place in `all` of the code that it follows, by entry; 0: none */
     uint32_t first;      /* how it was entered when it was first met */
+    uint32_t ends;       /* see model.h */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };

@@ -66,6 +66,7 @@ typedef struct {
     uint32_t address, size, instructions;
     uint32_t first;  /* how it was entered when it was first met */
     uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
+    uint32_t ends;
 } BlockCount;
 
 /* Every version of every block, into out (room for that many); returns how many there are. */
@@ -75,7 +76,7 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
         const Version *v = b->version;
         out[n] = (BlockCount){.time = v->time, .address = b->address,
                               .size = b->size, .instructions = b->instructions,
-                              .first = v->first, .target = target_of(m, b)};
+                              .first = v->first, .ends = v->ends, .target = target_of(m, b)};
         memcpy(out[n].before, v->before, sizeof v->before);
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             out[n].runs[entry] = b->runs[entry];

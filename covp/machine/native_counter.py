@@ -58,7 +58,7 @@ class BlockCount(ctypes.Structure):
     _fields_ = (
         ("runs", u64 * ENTRIES), ("jumped", u64 * ENTRIES), ("ended", u64 * ENTRIES),
         ("before", u64 * (ENTRIES - 1)), ("time", BlockTime), ("address", u32), ("size", u32),
-        ("instructions", u32), ("first", u32), ("target", u32),
+        ("instructions", u32), ("first", u32), ("target", u32), ("ends", u32),
     )  # fmt: skip
 
 

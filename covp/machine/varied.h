@@ -41,10 +41,9 @@ static void grow_varied(Machine *m) {
 static int32_t more_of(const Machine *m, const Block *b, Variation v) {
     Code code = code_of(b);
     History before = {.count = 0};
-    uint32_t target = target_of(m, b);
     if (m->entry != JUMPED) before = history(m, b->version->before[m->entry - FALLEN]);
     return time_more(m->timing, &code, m->entry == JUMPED ? NULL : &before,
-                     target != NOWHERE && target < b->address + b->size, v);
+                     b->version->ends, v);
 }
 
 /* The instruction at an address takes `cycles` more than its rule says, because of its operands. */

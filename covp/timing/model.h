@@ -133,6 +133,12 @@ typedef struct {
     uint32_t count, address;
 } Code;
 
+/* How code ends. */
+enum {
+    ENDS_BACKWARD = 1, /* with a branch to a lower address */
+    ENDS_AT_SPLIT = 2, /* before an instruction that crosses a word */
+};
+
 /* Cycles by cause. */
 typedef struct { uint32_t by[CAUSES]; } Spent;
 

@@ -116,7 +116,7 @@ class _History(ctypes.Structure):
 class PlacedBlock(ctypes.Structure):
     """pipeline.c's Placed: made by `placed`."""
 
-    _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("backward", u64))
+    _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("ends", u64))
 
 
 Before = tuple[ctypes.Array[CodeItem], int]
@@ -125,9 +125,7 @@ Histories = Sequence[Sequence[Before]]
 """For each way to enter a block but the first: the blocks that it follows, the oldest first."""
 
 
-def placed(
-    code: ctypes.Array[CodeItem], address: int, before: Histories, backward: bool
-) -> PlacedBlock:
+def placed(code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int) -> PlacedBlock:
     """A block for `Pipeline.times`.
 
     It holds addresses of the arrays, which have to live as long.
@@ -136,9 +134,9 @@ def placed(
         code: its instructions.
         address: of the first one.
         before: the code that it follows when nothing is taken.
-        backward: it ends with a branch to a lower address.
+        ends: how it ends, see model.h.
     """
-    block = PlacedBlock(_Code(ctypes.addressof(code), len(code), address), backward=backward)
+    block = PlacedBlock(_Code(ctypes.addressof(code), len(code), address), ends=ends)
     for history, blocks in zip(block.before, before, strict=False):
         history.count = len(blocks)
         for slot, (items, start) in zip(history.code, blocks, strict=False):
@@ -279,7 +277,7 @@ class Pipeline:
         code: ctypes.Array[CodeItem],
         address: int,
         before: Histories = (),
-        backward: bool = False,
+        ends: int = 0,
     ) -> BlockTime:
         """The time of a block.
 
@@ -287,9 +285,9 @@ class Pipeline:
             code: its instructions.
             address: of the first one.
             before: the code that it follows when nothing is taken.
-            backward: it ends with a branch to a lower address.
+            ends: how it ends, see model.h.
         """
-        return self.times((PlacedBlock * 1)(placed(code, address, before, backward)))[0]
+        return self.times((PlacedBlock * 1)(placed(code, address, before, ends)))[0]
 
     def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
         """The times of many blocks."""

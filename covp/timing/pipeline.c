@@ -20,18 +20,18 @@ EXPORT int32_t timing_operands(const OperandCycles *o, int first, int second) {
 typedef struct {
     Code block;
     History before[BEFORE];
-    uint64_t backward;
+    uint64_t ends;
 } Placed;
 
 /* See time_more. */
 EXPORT int32_t timing_more(const Timing *t, const Placed *p, uint32_t entry, uint32_t address,
                            uint32_t misaligned, int32_t cycles) {
     const History *before = entry == JUMPED ? NULL : &p->before[entry - FALLEN];
-    return time_more(t, &p->block, before, (int)p->backward,
+    return time_more(t, &p->block, before, (uint32_t)p->ends,
                      (Variation){address, misaligned, cycles});
 }
 
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
     for (uint64_t n = 0; n < count; n++)
-        time_block(t, &blocks[n].block, blocks[n].before, (int)blocks[n].backward, &out[n]);
+        time_block(t, &blocks[n].block, blocks[n].before, (uint32_t)blocks[n].ends, &out[n]);
 }

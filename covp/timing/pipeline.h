@@ -340,9 +340,9 @@ static void only_untaken(EntryTime *out, uint32_t cycles) {
 }
 
 /* The time of the branch that the code ended with. */
-static void time_branch(Pipeline *p, const Timing *t, int backward, EntryTime *out) {
+static void time_branch(Pipeline *p, const Timing *t, uint32_t ends, EntryTime *out) {
     const Rule *r = p->before;
-    bool predicted = t->flags & PREDICTS_BACKWARD && backward;
+    bool predicted = t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
     int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
@@ -351,16 +351,17 @@ static void time_branch(Pipeline *p, const Timing *t, int backward, EntryTime *o
         return;
     }
     int32_t late = time_jump(p, t, end, &out->taken);
+    if (ends & ENDS_AT_SPLIT && r->taken) out->taken.by[CAUSE_FETCH] += t->split; /* it was under way */
     if (late < 0) only_untaken(out, (uint32_t)-late);
 }
 
 /* The time of a block, which is entered in a pipeline's present state. */
-static void time_entry(Pipeline *p, const Timing *t, const Code *block, int backward,
+static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint32_t ends,
                        EntryTime *out) {
     Spent start = p->spent;
     pipeline_run(p, t, block);
     for (int n = 0; n < CAUSES; n++) out->own.by[n] = p->spent.by[n] - start.by[n];
-    time_branch(p, t, backward, out);
+    time_branch(p, t, ends, out);
 }
 
 /* A block is entered: by a jump where `before` is NULL, else after that; empty: after unknown code. */
@@ -371,14 +372,14 @@ static void pipeline_follow(Pipeline *p, const Timing *t, const Code *block, con
 }
 
 /* The time of a block. `before`: what it follows when nothing is taken, for each such entry; empty where
- * that is not known. `backward`: it ends with a branch to a lower address.
+ * that is not known. `ends`: how it ends.
  */
-static void time_block(const Timing *t, const Code *block, const History *before, int backward,
+static void time_block(const Timing *t, const Code *block, const History *before, uint32_t ends,
                        BlockTime *out) {
     Pipeline p;
     for (uint32_t n = 0; n < ENTRIES; n++) {
         pipeline_follow(&p, t, block, n == JUMPED ? NULL : &before[n - FALLEN]);
-        time_entry(&p, t, block, backward, &out->entry[n]);
+        time_entry(&p, t, block, ends, &out->entry[n]);
     }
 }
 
@@ -394,7 +395,7 @@ typedef struct {
 static inline int32_t misaligned_cycles(const Timing *t) { return (int32_t)(t->misaligned + t->data_waits); }
 
 /* The time of a block and of the branch at its end. */
-static int32_t time_varied(const Timing *t, const Code *block, const History *before, int backward,
+static int32_t time_varied(const Timing *t, const Code *block, const History *before, uint32_t ends,
                            Variation v) {
     Pipeline p;
     EntryTime out;
@@ -403,17 +404,17 @@ static int32_t time_varied(const Timing *t, const Code *block, const History *be
     p.variation[0] = v.cycles;
     p.varied[1] = v.misaligned;
     p.variation[1] = v.misaligned ? misaligned_cycles(t) : 0;
-    time_entry(&p, t, block, backward, &out);
-    bool taken = backward || p.before->flags & RULE_JUMPS;
+    time_entry(&p, t, block, ends, &out);
+    bool taken = ends & ENDS_BACKWARD || p.before->flags & RULE_JUMPS;
     return (int32_t)(total(&out.own) + total(taken ? &out.taken : &out.untaken));
 }
 
 /* Cycles that a block takes more if an instruction takes more: fetches go on meanwhile. */
-static int32_t time_more(const Timing *t, const Code *block, const History *before, int backward,
+static int32_t time_more(const Timing *t, const Code *block, const History *before, uint32_t ends,
                          Variation v) {
     if (!t->fetch_bytes && !t->wait_count) return v.cycles;
     Variation without = {.misaligned = v.misaligned};
-    return time_varied(t, block, before, backward, v) - time_varied(t, block, before, backward, without);
+    return time_varied(t, block, before, ends, v) - time_varied(t, block, before, ends, without);
 }
 
 #endif

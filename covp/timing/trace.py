@@ -125,7 +125,8 @@ class BlockRuns:
         before: positions in `Trace.blocks` of such code, for each way but the first; None where
             there is none that is known.
         first: the way in which it was entered when it was first met.
-        backward: it ends with a branch to a lower address.
+        ends: how it ends: 1: with a branch to a lower address; 2: before an instruction that
+            crosses a word; 3: both.
         cycles: of a run of each kind by the device's timing model.
     """
 
@@ -135,7 +136,7 @@ class BlockRuns:
     runs: tuple[Runs, ...]
     before: tuple[int | None, ...]
     first: int
-    backward: bool
+    ends: int
     cycles: tuple[RunCycles, ...]
 
     @property
@@ -334,7 +335,7 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
 
 def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[RunCycles, ...]:
     before = histories(trace, block)
-    return RunCycles.of(pipeline.time(block.items, block.address, before, block.backward))
+    return RunCycles.of(pipeline.time(block.items, block.address, before, block.ends))
 
 
 def _more(trace: Trace, one: OperandRuns, pipeline: Pipeline) -> int:
@@ -344,7 +345,7 @@ def _more(trace: Trace, one: OperandRuns, pipeline: Pipeline) -> int:
         cycles = pipeline.model.misaligned + pipeline.data_waits
     block = trace.blocks[one.block]
     items, before = block.items, histories(trace, block)
-    place = placed(items, block.address, before, block.backward)
+    place = placed(items, block.address, before, block.ends)
     return pipeline.more(place, one.entry, one.address, cycles, one.misaligned)
 
 
