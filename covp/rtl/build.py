@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from covp import cache
@@ -18,18 +19,63 @@ from covp.temporary import temporary_folder
 _HARNESS = Path(__file__).parent / "harness"
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 # What Verilator's own makefile defines.
-_SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_FST", "TRACE_SAIF")
+_SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
 _LIBRARY = HostBinary(".so", ("-O2", "-fPIC", "-w"), ("-shared",))
 _SPLIT = "30000"
 """Size from which Verilator begins another file: files are compiled in parallel."""
 
 
-def library_of(name: str, core: RtlCore) -> Path:
+@dataclass(frozen=True)
+class _Waves:
+    """What a format of waveforms needs.
+
+    Attributes:
+        option: of Verilator.
+        runtime: the file of Verilator's that writes it.
+        writer: the class in that file.
+        flags: of the compiler.
+    """
+
+    option: str
+    runtime: str
+    writer: str
+    flags: tuple[str, ...]
+
+    def defines(self) -> tuple[str, ...]:
+        header = self.runtime.replace(".cpp", ".h")
+        return (
+            "-DVM_TRACE=1",
+            "-DCOVP_WAVE=1",
+            f'-DCOVP_WAVE_HEADER="{header}"',
+            f"-DWaveWriter={self.writer}",
+            *self.flags,
+        )
+
+
+_FORMATS = {
+    ".vcd": _Waves(
+        "--trace",
+        "verilated_vcd_c.cpp",
+        "VerilatedVcdC",
+        ("-DVM_TRACE_VCD=1", "-DVM_TRACE_FST=0", "-DCOVP_WAVE_VCD=1"),
+    ),
+    ".fst": _Waves(
+        "--trace-fst",
+        "verilated_fst_c.cpp",
+        "VerilatedFstC",
+        ("-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{_HARNESS / 'fst'}"),
+    ),
+}
+_NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
+
+
+def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
     """The library with the core's model, made on first use: about a minute of processor time.
 
     Args:
         name: of the core, for messages and the file's name.
         core: its sources.
+        wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
 
     Raises:
         ToolchainError: a package or Verilator is missing, or the sources are rejected.
@@ -37,9 +83,11 @@ def library_of(name: str, core: RtlCore) -> Path:
     verilator = find_verilator()
     rtl = sources_of(core.package)
     sources = [*(rtl / source for source in core.sources), FOLDER / core.wrapper]
-    options = _options(core, rtl)
+    format_ = _FORMATS[wave] if wave else None
+    options = [*_options(core, rtl), *([format_.option] if format_ else [])]
+    harness = sorted(path for path in _HARNESS.rglob("*") if path.is_file())
     key = content_key(
-        *(part for path in sorted(_HARNESS.iterdir()) for part in (path.name, path.read_bytes())),
+        *(part for path in harness for part in (path.name, path.read_bytes())),
         *(path.read_bytes() for path in [*sources, *_headers(core, rtl)]),
         *(option.replace(str(rtl), "") for option in options),
         *(verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile, _SPLIT),
@@ -52,15 +100,16 @@ def library_of(name: str, core: RtlCore) -> Path:
         made = Path(folder)
         _verilate(verilator, name, [*options, "--Mdir", str(made), *map(str, sources)])
         data = build_for_host(
-            f"the RTL of {name}",
+            f"the RTL of {name}" + (" with waveforms" if wave else ""),
             [
                 *sorted(made.glob("*.cpp")),
                 *(verilator.root / "include" / source for source in _RUNTIME),
+                *([verilator.root / "include" / format_.runtime] if format_ else []),
                 _HARNESS / "harness.cpp",
             ],
             _LIBRARY,
             include=(made, verilator.root / "include", verilator.root / "include/vltstd", _HARNESS),
-            flags=_flags(core),
+            flags=[*_flags(core), *(format_.defines() if format_ else _NO_WAVES)],
         )
     return cache.store("rtl", file, data, mode=0o700)
 
@@ -85,8 +134,6 @@ def _flags(core: RtlCore) -> list[str]:
     return [
         "-w",
         *(f"-DVM_{switch}=0" for switch in _SWITCHES),
-        "-DVM_TRACE=0",
-        "-DVM_TRACE_VCD=0",
         f"-DCOVP_COMPRESSED={int(core.compressed)}",
         f"-DCOVP_CFU={int(core.custom_instructions)}",
         f'-DCOVP_BUS="{core.bus}.h"',

@@ -7,6 +7,7 @@
 #include "phases.h"
 #include "state.h"
 #include "verilated.h"
+#include "wave.h"
 #include COVP_BUS
 
 namespace {
@@ -18,7 +19,10 @@ constexpr int QUIET_CYCLES = 8;
 class Harness {
 public:
     Harness() : core(&context), cfu(core), ports(core, memory, state) {}
-    ~Harness() { core.final(); }
+    ~Harness() {
+        wave.close();
+        core.final();
+    }
 
     // Start from reset at the boot code, which jumps to `entry`.
     void begin() {
@@ -60,6 +64,10 @@ public:
         return EVENT_LIMIT;
     }
 
+    bool open_wave(const char *path, uint64_t first, uint64_t end, uint32_t phase) {
+        return wave.open(core, path, first, end, phase);
+    }
+
     // Registers for the text of a fault.
     void look() { state.sp = core.sp_o, state.ra = core.ra_o; }
 
@@ -69,6 +77,7 @@ public:
     Memory memory;
     CfuPort cfu;
     Phases phases{state};
+    Wave wave{context, state, phases};
 
 private:
     void settle() {
@@ -87,7 +96,9 @@ private:
         if (core.trap_o) return trap();
         if (core.retire_o && retire(core.retire_pc_o)) return drain();
         bool sleeps = core.sleep_o;
+        if (started) wave.low();
         edge();
+        if (started) wave.high();
         state.cycle += started;
         return sleeps && end(EVENT_SLEEP);
     }
@@ -171,6 +182,15 @@ void covp_rtl_set_instruction(void *harness, uint32_t id, Function function, voi
 }
 uint64_t covp_rtl_uses(void *harness, uint32_t id) {
     return static_cast<Harness *>(harness)->cfu.uses(id);
+}
+uint32_t covp_rtl_open_wave(void *harness, const char *path, uint64_t first, uint64_t end,
+                            uint32_t phase) {
+    return static_cast<Harness *>(harness)->open_wave(path, first, end, phase);
+}
+uint32_t covp_rtl_close_wave(void *harness, uint64_t *seen, uint64_t *written) {
+    Wave &wave = static_cast<Harness *>(harness)->wave;
+    *seen = wave.seen, *written = wave.written;
+    return wave.close();
 }
 void covp_rtl_look(void *harness) { static_cast<Harness *>(harness)->look(); }
 }

@@ -36,6 +36,8 @@ public:
     // Give what was spent since the phase began to it.
     void settle() { enter(state.phase); }
 
+    bool are_set() const { return counts.size() > 1; }
+
     const Count *data() const { return counts.data(); }
 
 private:
