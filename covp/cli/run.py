@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from covp.cli import options
+from covp.cli import wave as waveform
 from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
@@ -67,6 +68,9 @@ from covp.tune.records import Objective
     help="Fail when a layer of this kind (such as CONV_2D) runs on the core, or its accelerator "
     "does not report all of its work.",
 )
+@waveform.file
+@waveform.cycles
+@waveform.layer
 @options.optimize
 @options.max_scratch
 @options.flash_trade
@@ -87,6 +91,9 @@ def run(
     traffic: bool,
     explain: bool,
     require_offload: tuple[str, ...],
+    wave: str | None,
+    wave_cycles: str | None,
+    wave_layer: int | None,
     optimize: Objective,
     max_scratch: int | None,
     flash_trade: int,
@@ -95,6 +102,7 @@ def run(
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
     values = [read_input(path) for path in inputs]
+    recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     board = load_platform(platform)
     made = build(
         model,
@@ -114,7 +122,7 @@ def run(
         sample,
         device=device,
         by_layer=profile,
-        wanted=Wanted(functions=causes, traffic=traffic),
+        wanted=Wanted(causes, traffic, recorded, wave_layer),
         check=check,
     )
     warn(line for line in result.warnings if line not in made.program.warnings)
@@ -128,6 +136,8 @@ def run(
             print_causes(result)
         if traffic:
             print_traffic(result)
+    if result.recorded is not None:
+        waveform.print_wave(result.recorded, wave_layer)
     return 0 if result.matches_reference else 1
 
 

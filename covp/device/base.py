@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Literal, Protocol
 
 from covp.device.phase_count import PhaseCount
+from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
@@ -117,6 +119,43 @@ class CountsTraffic(Protocol):
         ...
 
 
+class Recording(Protocol):
+    """A context whose executions are recorded; its file is written as a whole, or not at all."""
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """What is in the file; None before the end of the context, and where there is no file."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class RecordsWaves(Protocol):
+    """Writes the core's signals to a file."""
+
+    def recording(self, wave: Wave, phase: int | None = None) -> Recording:
+        """A context in which executions are recorded, with the same cycles as without.
+
+        A program that faults leaves its cycles up to there.
+
+        Args:
+            wave: the file and the window.
+            phase: one of `CountsByPhase.set_phases`: the window is in its cycles; None: in those of
+                all phases but 0, of the whole execution where no phases are set.
+
+        Raises:
+            UsageError: the file cannot be written, or the window is beyond what was executed.
+        """
+        ...
+
+
 class HostsHardware(Protocol):
     """Has a bus for Python models of hardware, and a core that takes custom instructions."""
 
@@ -217,6 +256,7 @@ class Abilities:
     closing: Closable | None = None
     causes: ExplainsCycles | None = None
     traffic: CountsTraffic | None = None
+    waves: RecordsWaves | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.device.phase_count import Causes, FunctionCount, Traffic
+from covp.device.wave import Recorded
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
@@ -38,6 +39,7 @@ class Evaluation:
         simulation_seconds: host time of the inference.
         check: how much was compared with the reference, and the first difference.
         sample: the inputs, and what was expected.
+        recorded: the waveform that was requested, and its cycles.
     """
 
     build: Build
@@ -50,6 +52,7 @@ class Evaluation:
     simulation_seconds: float
     check: Check
     sample: Sample
+    recorded: Recorded | None = None
 
     @property
     def program(self) -> Program:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.device.base import Abilities
+from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import Check, check_layers, checked_level, output_check
@@ -21,6 +24,7 @@ from covp.graph.equality import differences
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.runtime.allocator import RegionUse
+from covp.runtime.measurement import FIRST_LAYER
 from covp.runtime.profile import Profile
 from covp.runtime.session import Session
 
@@ -32,10 +36,15 @@ class Wanted:
     Attributes:
         functions: cycles by cause of each function; those of the layers are always there.
         traffic: bytes moved by memory; loads and stores are simulated more slowly with it.
+        wave: a waveform of the inference.
+        wave_layer: the waveform is of the layer with this index alone, and its window in the
+            layer's cycles.
     """
 
     functions: bool = False
     traffic: bool = False
+    wave: Wave | None = None
+    wave_layer: int | None = None
 
 
 NOTHING_MORE = Wanted()
@@ -64,10 +73,11 @@ class Runner:
         by_layer: bool = False,
         wanted: Wanted = NOTHING_MORE,
     ) -> None:
-        self.build, self.device = build, device
+        self.build, self.device, self.wanted = build, device, wanted
         self.session = Session(build.platform, device=device, toolchain=build.toolchain)
         try:
             _count(self.session.device.abilities, wanted, device)
+            _phase_of(wanted.wave_layer, build.program)
             singly = by_layer and self.session.device.abilities.phases is None
             self.session.strict = singly
             self._module = self.session.load(build.program, hosted=singly)
@@ -99,7 +109,8 @@ class Runner:
                 layer that has to be offloaded.
         """
         start = time.perf_counter()
-        result = self._module.run(*sample.inputs)
+        with self._recording() as recording:
+            result = self._module.run(*sample.inputs)
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
         profile = self.session.profile()
@@ -122,7 +133,15 @@ class Runner:
             simulation_seconds=elapsed,
             check=check,
             sample=sample,
+            recorded=recording.recorded if recording else None,
         )
+
+    def _recording(self) -> AbstractContextManager[Any]:
+        """Of the waveform that is wanted."""
+        waves, wave = self.session.device.abilities.waves, self.wanted.wave
+        if wave is None or waves is None:
+            return nullcontext()
+        return waves.recording(wave, _phase_of(self.wanted.wave_layer, self.build.program))
 
 
 def run(
@@ -252,6 +271,21 @@ def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
                 "use --device virtual"
             )
         abilities.traffic.count_traffic()
+    if wanted.wave is not None and abilities.waves is None:
+        raise UsageError(
+            f"device {device} has no signals to record: leave out --wave, or use --device rtl"
+        )
+
+
+def _phase_of(layer: int | None, program: Program) -> int | None:
+    """The phase of a layer, by its index. Raises UsageError: there is no such layer."""
+    indices = [each.index for each in program.layers]
+    if layer is None:
+        return None
+    if layer not in indices:
+        there = ", ".join(map(str, indices))
+        raise UsageError(f"layer {layer}: {program.name} has the layers {there}")
+    return FIRST_LAYER + indices.index(layer)
 
 
 def _demand_jobs(program: Program, profile: Profile) -> None:

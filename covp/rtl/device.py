@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from covp.device.base import Abilities, Source, Sources, Stop
 from covp.device.phase_count import PhaseCount
+from covp.device.wave import Wave
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Memory
 from covp.hardware.clock import Clock
@@ -22,10 +23,13 @@ from covp.rtl.cores import rtl_of
 from covp.rtl.instructions import RtlInstructions
 from covp.rtl.machine import RtlMachine
 from covp.rtl.model import Event, RtlModel
+from covp.rtl.recording import RtlRecording
 from covp.symbols import Symbols
 
 _BOOT = 0x7FFFF000
 """Address of the boot code: below those that some cores take for I/O."""
+_SLOWER = 20
+"""A core that is recorded takes up to so many times as long."""
 
 # mcause, RISC-V privileged ISA 20211203, table 3.6.
 _CAUSES: dict[int, tuple[FaultKind, str]] = {
@@ -109,7 +113,7 @@ class RtlDevice:
     def abilities(self) -> Abilities:
         """All that there are."""
         return Abilities(
-            phases=self, hardware=self, names=self, time=self, state=self, closing=self
+            phases=self, hardware=self, names=self, time=self, state=self, closing=self, waves=self
         )
 
     @property
@@ -143,7 +147,8 @@ class RtlDevice:
         cycles, instructions, phases = state.cycle, state.instructions, model.phases()
         if entry != stop:
             self._start(entry, stop)
-            self._run(self.timeout if timeout is None else timeout)
+            slower = _SLOWER if model.is_recording else 1
+            self._run(self.timeout * slower if timeout is None else timeout)
         return Stop(
             stop,
             state.instructions - instructions,
@@ -171,6 +176,24 @@ class RtlDevice:
         if event is Event.LIMIT:
             detail = f"{seconds:g} seconds of host time"
             raise self._explained(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
+
+    # -- RecordsWaves -------------------------------------------------------------------------
+
+    def recording(self, wave: Wave, phase: int | None = None) -> RtlRecording:
+        """See `RecordsWaves.recording`: ``with device.recording(Wave(Path("out.fst"))): ...``.
+
+        The first use of a format compiles the core once more; the device goes on with that model,
+        which is slower. Cycle N is at N ns of the file's time.
+
+        Args:
+            wave: the file and the window.
+            phase: of which; set phases within the context.
+        """
+        return RtlRecording(wave, phase, lambda: self._traced(wave.file.suffix))
+
+    def _traced(self, suffix: str) -> RtlModel:
+        self.model.switch(library_of(self.platform.core.name, self.rtl, suffix))
+        return self.model
 
     # -- faults -------------------------------------------------------------------------------
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from covp.device.phase_count import PhaseCount
+from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 
 _PARKED = 0x100
 """Bytes of boot code at most."""
+_NEVER = (1 << 64) - 1
+_WHOLE_RUN = (1 << 32) - 1
+"""A phase that is none; see harness/wave.h."""
 
 
 class Event(enum.IntEnum):
@@ -80,15 +85,22 @@ class RtlModel:
 
     Attributes:
         state: shared with the simulation.
+        is_recording: a wave is open.
     """
 
     def __init__(self, library: Path, memories: Sequence[Memory]) -> None:
         self._memories = tuple(memories)
-        self._library = _opened(library)
+        self._kinds = 1
+        self._instructions: dict[int, tuple[int, int, int]] = {}
+        self._used: dict[int, int] = {}
+        self.is_recording = False
+        self._make(library)
+
+    def _make(self, library: Path) -> None:
+        self._path, self._library = library, _opened(library)
         self._handle: int | None = self._library.covp_rtl_new()
         self.state: State = self._library.covp_rtl_state(self._handle).contents
-        self._kinds = 1
-        for memory in memories:
+        for memory in self._memories:
             region = memory.region
             self._library.covp_rtl_add_region(
                 self._handle,
@@ -101,6 +113,53 @@ class RtlModel:
                     region.waits.data,
                 ),
             )
+
+    def switch(self, library: Path) -> None:
+        """Go on with another library of the same core, between two executions.
+
+        Phases have to be set again.
+        """
+        if library == self._path:
+            return
+        state = bytes(self.state)
+        used = {number: self.uses(number) for number in self._instructions}
+        self.close()
+        self._make(library)
+        ctypes.memmove(ctypes.addressof(self.state), state, len(state))
+        for number, instruction in self._instructions.items():
+            self._library.covp_rtl_set_instruction(self._handle, number, *instruction)
+        self._used = used
+        self.set_phases([])
+
+    def open_wave(self, path: Path, first: int, end: int | None, phase: int | None) -> None:
+        """Write the signals of a window of cycles from now on; the library has to be able to.
+
+        Args:
+            path: of the file.
+            first: cycle of the phase or run that the window begins with.
+            end: the one after its last; None: there is none.
+            phase: whose cycles are counted; None: all but those of phase 0, where there are phases.
+
+        Raises:
+            DeviceError: the file cannot be made.
+        """
+        last = _NEVER if end is None else min(end, _NEVER)
+        wanted = _WHOLE_RUN if phase is None else phase
+        place = os.fsencode(path)
+        if not self._library.covp_rtl_open_wave(
+            self._handle, place, min(first, _NEVER), last, wanted
+        ):
+            raise DeviceError(f"{path}: cannot be written")
+        self.is_recording = True
+
+    def close_wave(self) -> tuple[bool, int, int]:
+        """End the file: whether all was written, cycles of the phase or run, and those in it."""
+        self.is_recording = False
+        seen, written = ctypes.c_uint64(), ctypes.c_uint64()
+        wrote = self._library.covp_rtl_close_wave(
+            self._handle, ctypes.byref(seen), ctypes.byref(written)
+        )
+        return bool(wrote), seen.value, written.value
 
     def close(self) -> None:
         """Free it. A second call does nothing; other calls after it are errors."""
@@ -152,11 +211,15 @@ class RtlModel:
             state: host address of what the unit keeps.
             cycles: until it answers.
         """
+        self._used.pop(number, None)
+        self._instructions.pop(number, None)
+        if function:
+            self._instructions[number] = function, state, cycles
         self._library.covp_rtl_set_instruction(self._handle, number, function, state, cycles)
 
     def uses(self, number: int) -> int:
         """How often an instruction was executed since it was set."""
-        return int(self._library.covp_rtl_uses(self._handle, number))
+        return self._used.get(number, 0) + int(self._library.covp_rtl_uses(self._handle, number))
 
     def begin(self, entry: int, stop: int) -> None:
         """Put the core into reset; the next `run` starts it."""
@@ -174,7 +237,7 @@ class RtlModel:
 
 def _opened(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    handle, word = ctypes.c_void_p, ctypes.c_uint32
+    handle, word, long = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     words = ctypes.POINTER(word)
     for name, result, arguments in (
         ("new", handle, ()),
@@ -185,10 +248,12 @@ def _opened(path: Path) -> ctypes.CDLL:
         ("set_phases", None, (handle, words, words, word, word)),
         ("phases", ctypes.POINTER(_Count), (handle,)),
         ("begin", None, (handle,)),
-        ("run", word, (handle, ctypes.c_uint64)),
+        ("run", word, (handle, long)),
         ("look", None, (handle,)),
+        ("open_wave", word, (handle, ctypes.c_char_p, long, long, word)),
+        ("close_wave", word, (handle, ctypes.POINTER(long), ctypes.POINTER(long))),
         ("set_instruction", None, (handle, word, handle, handle, word)),
-        ("uses", ctypes.c_uint64, (handle, word)),
+        ("uses", long, (handle, word)),
     ):
         function = library[f"covp_rtl_{name}"]
         setattr(library, f"covp_rtl_{name}", function)
