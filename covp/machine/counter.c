@@ -52,6 +52,7 @@ EXPORT void machine_free(Machine *m) {
     for (int i = 0; i < CHUNKS; i++) free(m->chunks[i]);
     free(m->chunks);
     free(m->code_pages);
+    free(m->slow_accesses);
     free(m->customs);
     free(m->watched);
     free(m->all);

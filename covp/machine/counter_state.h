@@ -222,6 +222,8 @@ typedef struct Machine {
     uint32_t custom_count;
     uc_engine *engine;    /* whose calls are inlined, or NULL */
     const char *processor; /* of it */
+    uint8_t *slow_accesses; /* of each page, modulo 256 */
+    const uint32_t *load_hooks, *store_hooks; /* how many there are; NULL: not known */
     struct Machine *other_machine;
 } Machine;
 

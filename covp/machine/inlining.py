@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from typing import Any
+
+import numpy as np
+from unicorn import unicorn_const as uc
+from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.timing.native import pointer
 
@@ -49,6 +54,8 @@ _ARM = (
     "tcg_gen_ext8s_i32",
     "tcg_gen_deposit_i32",
 )
+_ENGINE_BYTES = 0x3A00
+"""Of Unicorn's structure of an engine, at least."""
 _lock = threading.Lock()
 
 
@@ -75,4 +82,28 @@ def inline_calls(library: ctypes.CDLL, machine: int, uclib: Any, engine: Any, th
         return False
     with _lock:
         items = (pointer * len(addresses))(*addresses)
-        return bool(library.machine_inline_calls(machine, engine, items))
+        if not library.machine_inline_calls(machine, engine, items):
+            return False
+        start = int(ctypes.cast(engine, pointer).value or 0)
+        places = [_hook_count(kind) for kind in (uc.UC_HOOK_MEM_READ, uc.UC_HOOK_MEM_WRITE)]
+        if None not in places:
+            library.machine_count_hooks(machine, *(start + (place or 0) for place in places))
+        return True
+
+
+@functools.cache
+def _hook_count(kind: int) -> int | None:
+    """Where in an engine the number of its hooks of a kind stands; None: not found.
+
+    It is what becomes 1 with the first one, and 0 again without it.
+    """
+    engine = Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+    start = int(ctypes.cast(engine._uch, pointer).value or 0)
+    seen = [ctypes.string_at(start, _ENGINE_BYTES)]
+    handle = engine.hook_add(kind, lambda *access: None)
+    seen.append(ctypes.string_at(start, _ENGINE_BYTES))
+    engine.hook_del(handle)
+    seen.append(ctypes.string_at(start, _ENGINE_BYTES))
+    before, between, after = (np.frombuffer(one, np.uint32) for one in seen)
+    found = np.flatnonzero((before == 0) & (between == 1) & (after == 0))
+    return 4 * int(found[0]) if len(found) == 1 else None

@@ -159,6 +159,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
         ("machine_may_have_code", ctypes.c_int, (machine, address, u32)),
+        ("machine_count_hooks", None, (machine, pointer, pointer)),
         ("machine_inline_calls", ctypes.c_int, (machine, pointer, pointer)),
     ):
         function = getattr(library, name)

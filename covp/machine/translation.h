@@ -7,6 +7,8 @@
  * redirected (relocations.h), for engines that this counter counts:
  * - whether to leave is checked where it can be requested: in the slow path of loads and stores, which all
  *   peripherals, hooks and faults take; directly after the access, as before;
+ * - loads and stores of memory are done there, mostly: an entry of the emulator's table of pages holds
+ *   flash or RAM at the same distance, and programs that use both in turn would always search;
  * - the sum that may set Q, and SXTB16 and UXTB16, become operations.
  *
  * Where every load and store is looked at (accesses.h) a call is added before it. With Unicorn's own hook
@@ -222,6 +224,7 @@ static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
 
 static atomic_flag machines_lock = ATOMIC_FLAG_INIT;
 static Machine *machines;
+static atomic_uint machine_changes; /* how often one came or went */
 
 /* -- looking at accesses ---------------------------------------------------------------------------- */
 
@@ -282,15 +285,56 @@ static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t fr
     if (*(int32_t *)(env - e->env + e->exit_flag) < 0) leave(e, env, from);
 }
 
+/* The machine of a processor, without a search for accesses in a row. */
+static Machine *accessing_machine(const char *processor) {
+    static _Thread_local struct { const char *processor; Machine *m; unsigned at; } latest;
+    unsigned now = atomic_load_explicit(&machine_changes, memory_order_acquire);
+    if (latest.processor != processor || latest.at != now) {
+        latest.m = machine_of(processor);
+        latest.processor = processor;
+        latest.at = now;
+    }
+    return latest.m;
+}
+
+/* Whether no hook has to be told of accesses. */
+static bool is_unhooked(const Machine *m) {
+    return m->load_hooks && !*m->load_hooks && !*m->store_hooks;
+}
+
+/* The bytes of an access in memory, for most of those that come here; else NULL: the emulator does it,
+ * and remembers the page. Stores to pages with code are the emulator's, which then forgets the code.
+ */
+static uint8_t *direct(const Emulator *e, char *env, uint32_t address, uint32_t size, bool writes) {
+    enum { TURNS = 16 };
+    Machine *m = accessing_machine(env - e->env);
+    if (!m || !is_unhooked(m) || m->slow_accesses[address >> PAGE_BITS]++ % TURNS == 0) return NULL;
+    for (uint32_t i = 0; i < m->region_count; i++) {
+        const Region *r = &m->regions[i];
+        if (address < r->start || (uint64_t)address + size > r->end) continue;
+        if (writes && (!r->writable || machine_may_have_code(m, address, size))) return NULL;
+        return (uint8_t *)r->host + (address - r->start);
+    }
+    return NULL;
+}
+
 #define LOAD(E, N)                                                                                \
     static uint64_t E##_load_##N(char *env, uint32_t address, uint32_t access, uintptr_t from) {  \
-        uint64_t value = E##_emulator.f.load[N](env, address, access, from);                      \
+        const uint8_t *memory = direct(&E##_emulator, env, address, 1u << N, false);              \
+        uint64_t value = 0;                                                                       \
+        if (memory) return memcpy(&value, memory, 1u << N), value;                                \
+        value = E##_emulator.f.load[N](env, address, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
         return value;                                                                             \
     }
 #define STORE(E, N)                                                                               \
     static void E##_store_##N(char *env, uint32_t address, uint64_t value, uint32_t access,       \
                               uintptr_t from) {                                                   \
+        uint8_t *memory = direct(&E##_emulator, env, address, 1u << N, true);                     \
+        if (memory) {                                                                             \
+            memcpy(memory, &value, 1u << N);                                                      \
+            return;                                                                               \
+        }                                                                                         \
         E##_emulator.f.store[N](env, address, value, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
     }
@@ -393,13 +437,22 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
         }
         e->is_active = true;
     }
+    m->slow_accesses = calloc(1u << (32 - PAGE_BITS), 1);
+    if (!m->slow_accesses) return 0;
     m->engine = uc;
     m->processor = *(char **)((char *)uc + e->processor);
     while (atomic_flag_test_and_set(&machines_lock)) {}
     m->other_machine = machines;
     machines = m;
+    atomic_fetch_add(&machine_changes, 1);
     atomic_flag_clear(&machines_lock);
     return 1;
+}
+
+/* Access memory directly where the engine's numbers of hooks for loads and stores allow it. */
+EXPORT void machine_count_hooks(Machine *m, const uint32_t *loads, const uint32_t *stores) {
+    m->load_hooks = loads;
+    m->store_hooks = stores;
 }
 
 static void forget_machine(Machine *m) {
@@ -407,7 +460,8 @@ static void forget_machine(Machine *m) {
     for (Machine **p = &machines; *p; p = &(*p)->other_machine)
         if (*p == m) {
             *p = m->other_machine;
-                    break;
+            atomic_fetch_add(&machine_changes, 1);
+            break;
         }
     atomic_flag_clear(&machines_lock);
 }
@@ -419,6 +473,12 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     (void)uc;
     (void)functions;
     return 0;
+}
+
+EXPORT void machine_count_hooks(Machine *m, const uint32_t *loads, const uint32_t *stores) {
+    (void)m;
+    (void)loads;
+    (void)stores;
 }
 
 static void forget_machine(Machine *m) { (void)m; }

@@ -21,6 +21,7 @@ import covp.machine.inlining as inlining
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.machine.engine import open_engine
+from covp.machine.watchpoints import Watch
 from covp.platform_file import load_platform
 
 IS_KNOWN = (
@@ -29,6 +30,7 @@ IS_KNOWN = (
     and unicorn.__version__.startswith("2.1.4")
 )
 FLASH, SCRATCH, NOWHERE = 0x08000000, 0x20002000, 0x60000000
+CONSTANTS = FLASH + 0x2000  # where the emulator's table of pages has the entry of SCRATCH, too
 EDGES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80008000, 0x7FFF7FFF, 0x00FF8081)
 VALUES = st.one_of(st.sampled_from(EDGES), st.integers(0, 0xFFFFFFFF))
 REGISTERS = [*(f"r{n}" for n in range(13)), "sp", "lr", "xpsr"]
@@ -121,10 +123,13 @@ def loop(body: bytes, count: int) -> bytes:
 
 
 def blocks(bases: st.SearchStrategy[int]) -> st.SearchStrategy[bytes]:
-    one = st.one_of(dsp_line, dsp_line, adds, saturate, q_flag, accesses(bases))
+    constants = st.builds(
+        access, st.just(True), st.integers(0, 2), low, st.just(10), st.integers(0, 31)
+    )
+    one = st.one_of(dsp_line, dsp_line, adds, saturate, q_flag, accesses(bases), constants)
     line = st.one_of(one, st.builds(conditional, one, st.integers(0, 13)))
     straight = st.lists(line, min_size=1, max_size=14).map(b"".join)
-    return st.one_of(straight, st.builds(loop, straight, st.integers(1, 6)))
+    return st.one_of(straight, st.builds(loop, straight, st.integers(1, 40)))
 
 
 def outcome(device: VirtualDevice, code: bytes, values: list[int]) -> tuple[Any, ...]:
@@ -132,7 +137,8 @@ def outcome(device: VirtualDevice, code: bytes, values: list[int]) -> tuple[Any,
     device.reset()
     device.write(FLASH, code + b"\x00\xbf")
     device.write(SCRATCH, bytes(256))
-    for number, value in enumerate([*values, SCRATCH, NOWHERE, FLASH + 0x4000]):
+    device.write(CONSTANTS, bytes(range(0, 256, 2)))
+    for number, value in enumerate([*values, SCRATCH, NOWHERE, CONSTANTS]):
         device.write_register(f"r{number}", value)
     device.write_register("xpsr", 1 << 24)
     before = device.core.totals
@@ -179,6 +185,31 @@ def test_faults_inside_blocks(
     monkeypatch.setattr(execution, "SLICE", slice)
     inlined, plain = pair
     assert outcome(inlined, code, values) == outcome(plain, code, values)
+
+
+def test_watchpoints_see_accesses_to_pages_in_turn(pair) -> None:
+    """Loads of both pages, whose entry is the same, and a store, with and without a watchpoint."""
+    line = access(True, 2, 0, 8, 0) + access(True, 2, 1, 10, 0) + wide(0xEB00, 0x0201)
+    code = loop(line + access(False, 2, 2, 8, 0) + wide(0xF1A0, 0x0001), 60)
+    seen = []
+    for device in pair:
+        outcome(device, code, [0] * 8)
+        device.reset()
+        for number, value in ((8, SCRATCH), (10, CONSTANTS)):
+            device.write_register(f"r{number}", value)
+        device.write_register("pc", FLASH)
+        stops = []
+        for watched in (False, True, False, True):
+            device.set_watchpoints([Watch(SCRATCH, 4, False, True)] if watched else [])
+            device.set_breakpoints([FLASH + 8])
+            for _ in range(20):
+                device.run()
+                stops.append((device.read_register("pc"), device.read(SCRATCH, 4)))
+        device.set_watchpoints([])
+        device.set_breakpoints([])
+        seen.append(stops)
+    assert seen[0] == seen[1]
+    assert {pc for pc, _ in seen[0]} == {FLASH + 8, FLASH + 16}
 
 
 def half(value: int, top: int) -> int:
