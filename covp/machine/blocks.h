@@ -114,10 +114,14 @@ static void decode(Machine *m, Block *b, const Version *was) {
     if (m->tracing && !ends_direct(m, b)) b->after |= AFTER_EDGE;
 }
 
+static bool same_code(const Block *a, const Block *b) {
+    return a->instructions == b->instructions &&
+           !memcmp(a->version->code, b->version->code, b->instructions * sizeof(Instruction));
+}
+
 static bool differ(const Block *a, const Block *b) {
-    return a->instructions != b->instructions ||
-           memcmp(&a->version->time, &b->version->time, sizeof a->version->time) ||
-           memcmp(a->version->code, b->version->code, b->instructions * sizeof(Instruction));
+    return !same_code(a, b) ||
+           memcmp(&a->version->time, &b->version->time, sizeof a->version->time);
 }
 
 static void free_version(Version *version) {
@@ -161,11 +165,19 @@ static void follow(Machine *m, Block *b, uint32_t entry, uint64_t before) {
     time_code(m, b);
 }
 
+/* Whether the memory of a block holds something else by now. */
+static bool has_changed(const Machine *m, const Block *b) {
+    const uint8_t *p = host_bytes(m, b->address, b->size), *end = p + b->size;
+    for (uint32_t n = 0; p && n < b->instructions; p += b->version->code[n++].bytes)
+        if (fetch(m, p, end).bits != b->version->code[n].bits) return true;
+    return false;
+}
+
 /* The next longer block that ends at an address, of those of at least `bytes`. */
 static const Block *leading(const Machine *m, uint32_t address, uint32_t bytes) {
     for (; bytes <= LONGEST && bytes <= address; bytes += 2)
         for (const Block *b = block_at(m, address - bytes); b; b = b->version->other)
-            if (b->size == bytes && b->next == address) return b;
+            if (b->size == bytes && b->next == address && !has_changed(m, b)) return b;
     return NULL;
 }
 
@@ -222,10 +234,27 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     return b;
 }
 
+/* Whether code that b follows has changed since. */
+static bool follows_changed(Machine *m, const Block *b) {
+    for (uint32_t n = 0; n < BEFORE; n++) {
+        uint64_t place = b->version->before[n];
+        const Block *before = place ? m->all[place - 1] : NULL;
+        if (before && find(m, before->address, before->size, false) != before) return true;
+    }
+    return false;
+}
+
 /* The bytes may have changed: what was counted so far belongs to what they were. */
 static void decode_again(Machine *m, Block *b) {
     Block was = *b;
     decode(m, b, was.version);
+    bool changed = !same_code(&was, b);
+    if (changed || follows_changed(m, b)) {
+        Version arrived = arrival_at(m, b->address);
+        memcpy(b->version->before, arrived.before, sizeof arrived.before);
+        b->version->first = arrived.first;
+        time_code(m, b);
+    }
     if (!differ(&was, b)) {
         free_version(b->version);
         b->version = was.version;
@@ -246,7 +275,7 @@ static void decode_again(Machine *m, Block *b) {
         free_version(was.version);
     }
     set_flags(m, b);
-    if (b->next != was.next) lead(m, b);
+    if (changed) lead(m, b);
 }
 
 /* Custom instructions have changed. */

@@ -255,6 +255,24 @@ def test_code_that_is_replaced_keeps_its_own_cost() -> None:
         assert cost(trace, load_timing("unit")) == 9
 
 
+def test_code_in_the_place_of_other_code_costs_what_it_costs_alone() -> None:
+    platform = load_platform("stm32f746")
+    programs = {name: covp.compile(name, platform) for name in ("toycar", "kws")}
+
+    def cycles(*names: str) -> int | None:
+        """Of the last program, after the others on the same device."""
+        with VirtualDevice(platform) as device:
+            for name in names:
+                session = covp.Session(platform, device=device)
+                graph = session.load(programs[name])
+                graph.run(*(np.zeros(t.shape, t.dtype) for t in programs[name].inputs))
+        return graph.profile().cycles
+
+    alone = cycles("toycar")
+    assert cycles("kws", "toycar") == alone
+    assert cycles("toycar", "kws", "toycar") == alone
+
+
 # -- real kernels ----------------------------------------------------------------------------------
 
 
