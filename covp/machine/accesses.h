@@ -8,6 +8,7 @@
 #include "counter_state.h"
 #include "operands.h"
 #include "tlb.h"
+#include "waits.h"
 
 enum { UC_MEM_WRITE = 17 };
 
@@ -15,14 +16,6 @@ static const Region *region_of(const Machine *m, uint32_t address) {
     for (uint32_t n = 0; n < m->region_count; n++)
         if (address >= m->regions[n].start && address < m->regions[n].end) return &m->regions[n];
     return NULL;
-}
-
-/* The wait states of an address beyond those that every access has. */
-static uint32_t further_waits(const Timing *t, uint32_t address) {
-    for (uint32_t n = 0; n < t->wait_count; n++)
-        if (address >= t->waits[n].start && address < t->waits[n].end)
-            return t->waits[n].data - t->data_waits;
-    return 0;
 }
 
 /* The core loads or stores. */

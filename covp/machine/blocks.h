@@ -7,6 +7,7 @@
 #include "buckets.h"
 #include "counter_state.h"
 #include "decode.h"
+#include "expected.h"
 
 /* Runs of a block in which alignment is checked: pointers that go wrong do so early. */
 enum { CHECKED_RUNS = 4 };
@@ -82,6 +83,7 @@ static void time_code(Machine *m, Block *b) {
     }
     b->next = jumps ? NOWHERE : b->address + b->size;
     v->ends = ends_of(m, b);
+    v->expected = expected_waits(v, b->instructions);
     time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
@@ -89,6 +91,10 @@ static void time_code(Machine *m, Block *b) {
         b->branch[n][0] = (uint16_t)total(&time->taken);
         b->branch[n][1] = (uint16_t)total(&time->untaken);
     }
+}
+
+static bool same_bits(Instruction a, Instruction b) {
+    return a.bits == b.bits && a.bytes == b.bytes && !a.is_custom;
 }
 
 /* Decode b's bytes into b and a new version of it, which follows what `was` did. */
@@ -107,6 +113,8 @@ static void decode(Machine *m, Block *b, const Version *was) {
         Instruction i = fetch(m, p, end);
         if (is_special(m, p, end, i)) b->flags |= BLOCK_SPECIAL;
         b->after = i.is_custom ? (uint16_t)(b->after + 1) : 0;
+        if (was->code && !i.is_custom && same_bits(was->code[b->instructions], i))
+            i.cycles = was->code[b->instructions].cycles;
         version->code[b->instructions++] = i;
         p += i.bytes;
     }
@@ -224,6 +232,7 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
     decode(m, b, &arrived);
+    if (m->entering && m->has_slow) expect(m, m->entering, b);
     set_flags(m, b);
     if (b != first) {
         b->version->other = first->version->other;

@@ -10,7 +10,7 @@
 #include "counter_state.h"
 
 /* Time that depends on addresses: a trace cannot tell it for another memory. */
-static void spend_on_memory(Machine *m, uint32_t cause, uint32_t cycles) {
+static void spend_on_memory(Machine *m, uint32_t cause, int64_t cycles) {
     spend(m, cause, cycles);
     m->memory_cycles += cycles;
 }

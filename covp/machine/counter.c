@@ -85,6 +85,7 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     b->runs[entry]++;
     m->last = b;
     if (m->cache_count) fetch_block(m, b, start);
+    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -(int64_t)b->version->expected);
 }
 
 static void stop_before(Machine *m, uc_engine *uc) {
@@ -116,7 +117,9 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         stop_before(m, uc);
         return;
     }
+    m->entering = uc;
     Block *b = find(m, address, size, true);
+    m->entering = NULL;
     if (fresh) decode_again(m, b);
     if ((b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) && address != m->allowed) {
         uint32_t at;

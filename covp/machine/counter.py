@@ -148,6 +148,7 @@ class Counter:
         self.caches = caches
         self.state.caches = ctypes.addressof(caches.native)
         self.state.cache_count = len(caches)
+        self.state.has_slow = timing.has_slow_regions
         if timing.has_slow_regions or caches.has_data:
             self.look_at_accesses()
 

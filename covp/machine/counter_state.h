@@ -88,6 +88,7 @@ struct Version {
     uint64_t before[BEFORE]; /* 1 + the place in `all` of the code that it follows, by entry; 0: none */
     uint32_t first;      /* how it was entered when it was first met */
     uint32_t ends;       /* see model.h */
+    uint32_t expected;   /* cycles of accesses to slower memory that its time has: see expected.h */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };
@@ -177,11 +178,11 @@ typedef struct Machine {
     uint32_t allows_misaligned; /* 1: misaligned accesses are no faults: they are timed */
     uint32_t retranslate; /* 1: `stopped` because the block at retranslate_pc has to be */
     uint32_t retranslate_pc;
-    uint32_t unused;
+    uint32_t has_slow;    /* 1: some data memory has more wait states than other */
     uint64_t misaligned_count; /* accesses that crossed a word */
     int64_t extra[CAUSES];     /* cycles beside those of the blocks */
     uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
-    uint64_t memory_cycles;    /* of `extra`, those that depend on addresses */
+    int64_t memory_cycles;    /* of `extra`, those that depend on addresses */
     Cache *caches;
     uint64_t cache_count;
     uint64_t looks_at_accesses; /* 1: translated code calls before each of them */
@@ -199,6 +200,7 @@ typedef struct Machine {
     uint64_t far_count, far_room;
     Varied *varied;            /* a hash table */
     uint64_t varied_count, varied_room;
+    uc_engine *entering;       /* a block that is met now is about to run, or NULL */
     uint64_t misaligned_run;   /* `instructions` when the latest access of two words was made ... */
     uint32_t misaligned_at;    /* ... by this instruction */
     Block **all;          /* every version of a block, for the profile */

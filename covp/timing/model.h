@@ -124,7 +124,7 @@ typedef struct {
 typedef struct {
     uint32_t bits;
     uint8_t bytes, is_custom;
-    uint16_t cycles;
+    uint16_t cycles; /* of a custom one; of a load or store: wait states beyond those of all memory */
 } Instruction;
 
 /* Straight-line code at an address. */

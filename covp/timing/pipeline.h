@@ -220,9 +220,9 @@ static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t a
  * its latency.
  */
 static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t decoded_at,
-                       uint32_t cycles) {
+                       uint32_t cycles, uint32_t waits) {
     bool later = t->flags & EXECUTES_LATER, decoded = r->flags & RULE_DECODED;
-    uint32_t why = CAUSE_ISSUE, waits = r->flags & (RULE_LOAD | RULE_STORE) ? t->data_waits : 0;
+    uint32_t why = CAUSE_ISSUE;
     int32_t at = p->now, next = at + (int32_t)cycles;
     if (decoded && cycles) {
         next = decoded_at + (int32_t)cycles > at + 1 ? decoded_at + (int32_t)cycles : at + 1;
@@ -249,10 +249,11 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
     int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
     bool accesses = r->flags & (RULE_LOAD | RULE_STORE);
+    uint32_t waits = accesses ? t->data_waits + i.cycles : 0;
     wait_for(p, &decoded_at, p->unit_free[r->unit], accesses ? CAUSE_DATA : r->cause);
     at = wait_for_holds(p, decoded_at);
     if (t->period[r->unit])
-        p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + (accesses ? t->data_waits : 0));
+        p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     for (int n = 0; n < 2; n++)
         if (address == p->varied[n]) cycles = (uint32_t)((int32_t)cycles + p->variation[n]);
@@ -266,8 +267,8 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     int32_t begins = r->flags & RULE_DECODED ? decoded_at : at;
     p->jump_at = begins + (int32_t)cycles + r->taken + JUMP_FETCH;
     int32_t ready = at + (int32_t)cycles;
-    if (accesses) ready += (int32_t)t->data_waits;
-    if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles);
+    ready += (int32_t)waits;
+    if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles, waits);
     bool sooner = r->flags & RULE_SOONER && p->last_needed < at;
     write_results(p, t, r, i, ready + r->latency - sooner);
     p->before = r;
