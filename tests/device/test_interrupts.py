@@ -360,9 +360,8 @@ def test_a_job_moves_the_cores_own_counter_by_its_cycles(program, platform, mode
     ldr r5, =0xe0001000
     movs r0, #1
     str r0, [r5]
-    ldr r4, ={cycles}
-    nop  // the load before may be a move
-    nop
+    movw r4, #{cycles & 0xFFFF}  // the same code for all of them
+    movt r4, #{cycles >> 16}
     ldr r2, [r5, #4]
     {job}
     ldr r3, [r5, #4]
