@@ -25,6 +25,7 @@ FILES = {
     "mlperf_tiny": "python benchmarks/mlperf_tiny.py",
     "mlperf_tiny_balanced": "python benchmarks/mlperf_tiny.py --optimize balanced",
     "kernels": "python benchmarks/kernels.py",
+    "emulation_speed": "python benchmarks/emulation_speed.py --rounds 5",
 }
 """Each JSON file of benchmarks/results and the command whose ``--json`` writes it."""
 CORES = {
@@ -162,6 +163,17 @@ def worst_layers(count: int = 10) -> str:
     return table(head, cells, 5)
 
 
+def emulation() -> str:
+    """Speed of emulated models beside plain Unicorn and QEMU."""
+    cells = [
+        (row["core"], row["model"], str(row["plain"]), str(row["covp"]),
+         f"{row['covp'] / row['plain']:.2f}x", f"{row['edges']:.2f}", str(row["qemu"] or "-"))
+        for row in rows_of("emulation_speed")
+    ]  # fmt: skip
+    head = ("core", "model", "Unicorn's code", "covp", "ratio", "edges", "QEMU 7.2")
+    return table(head, cells, 2)
+
+
 def commands() -> str:
     """How the JSON files are made."""
     lines = (f"{call} --json benchmarks/results/{name}.json" for name, call in FILES.items())
@@ -197,6 +209,7 @@ def page() -> str:
         "layer_count": str(len(layers)),
         "layers_above": str(sum(row["ratio"] > 1 for row in layers)),
         "layers": worst_layers(),
+        "emulation": emulation(),
     }
     return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
 
