@@ -90,7 +90,7 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
         crosses_word(m, uc, (uint32_t)address, i)) {
         m->misaligned_count++;
         vary(m, (uint32_t)address, MISALIGNED_KIND, 0, 0, CAUSE_DATA,
-             misaligned_cycles(m->timing));
+             misaligned_at(m, (uint32_t)address));
     }
 }
 

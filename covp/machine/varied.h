@@ -46,6 +46,14 @@ static int32_t more_of(const Machine *m, const Block *b, Variation v) {
                      b->version->ends, v);
 }
 
+/* What the access to two words at an address takes more. */
+static int32_t misaligned_at(const Machine *m, uint32_t address) {
+    const Block *b = m->last;
+    uint32_t n = 0;
+    for (uint32_t at = b->address; n < b->instructions && at != address;) at += b->version->code[n++].bytes;
+    return misaligned_cycles(m->timing) + (n < b->instructions ? b->version->code[n].cycles : 0);
+}
+
 /* The instruction at an address takes `cycles` more than its rule says, because of its operands. */
 static void vary(Machine *m, uint32_t address, uint32_t kind, int first, int second, uint32_t cause,
                  int32_t cycles) {

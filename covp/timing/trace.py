@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import operator
 from collections import Counter
 from collections.abc import Sequence
@@ -340,11 +341,15 @@ def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[R
 
 def _more(trace: Trace, one: OperandRuns, pipeline: Pipeline) -> int:
     """Cycles that the operands of an instruction add to its block's."""
-    cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
-    if one.kind == MISALIGNED:
-        cycles = pipeline.model.misaligned + pipeline.data_waits
     block = trace.blocks[one.block]
     items, before = block.items, histories(trace, block)
+    cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
+    if one.kind == MISALIGNED:
+        ends = itertools.accumulate((item.bytes for item in items), initial=block.address)
+        further = next(
+            item.cycles for item, at in zip(items, ends, strict=False) if at == one.address
+        )
+        cycles = pipeline.model.misaligned + pipeline.data_waits + further
     place = placed(items, block.address, before, block.ends)
     return pipeline.more(place, one.entry, one.address, cycles, one.misaligned)
 
