@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.calibration import riscv
 from covp.calibration.programs import LONG, LoopProgram, assembly, hazard_programs, random_program
 from covp.cores import find_core
 from covp.device.base import Stop
@@ -98,3 +99,50 @@ def test_random_programs_with_wait_states(core, program, waits):
     need_rtl(core)
     ours, theirs = both(core, program, *waits)
     assert abs(ours - theirs) <= 0.02 * theirs
+
+
+CROSSINGS = {
+    "load_jump": "lw a1,0(s1); j 1f; nop; 1:; nop",
+    "store_jump_load": "sw a1,0(s1); j 1f; nop; 1:; lw a1,0(s1)",
+    "store_return": "jal ra,2f; j 3f; 2:; sw a1,0(s1); ret; 3:",
+    "load_taken": "lw a1,0(s1); beq x0,x0,1f; nop; 1:; lw a2,0(s1)",
+    "load_untaken": "lw a1,0(s1); bne x0,x0,1f; lw a2,0(s1); 1:; nop",
+    "loads_stores": "lw a1,0(s1); lw a2,0(s1); sw a1,0(s1); sw a2,0(s1); lw a1,0(s1)",
+    "load_chain": "sw s1,0(s1); lw t3,0(s1); lw t3,0(t3); lw t3,0(t3)",
+    "mulh_jump": "mulh a1,a2,a3; j 1f; 1:; nop",
+    "mulh_call": "mulh a1,a2,a3; jal ra,leaf@",
+    "load_mulh": "lw a2,0(s1); mulh a1,a2,a3; lw a1,0(s1)",
+    "div_jump": "li a2,7; div a3,a1,a2; j 1f; 1:",
+    "div_overflow": "li a1,-2147483648; li a2,-1; div a3,a1,a2; rem a3,a1,a2",
+    "misaligned": "lw a1,1(s1); lw a2,6(s1); sw a1,11(s1); sh a1,3(s1)",
+    "inner_loop": "li t3,5; 1:; lb a1,0(s1); lb a2,4(s1); mul a1,a1,a2; add a4,a4,a1; "
+    "addi t3,t3,-1; bnez t3,1b",
+    "short_and_wide": "c.add a1,a2; add a1,a2,a3; c.add a1,a2; c.add a4,a2; add a3,a2,a1; c.nop",
+    "jump_table": "la t1,1f; andi t3,s0,1; slli t3,t3,1; add t1,t1,t3; jr t1; 1:; c.nop; c.nop",
+    "to_zero": "lw x0,0(s1); add a1,x0,x0; lw a1,0(s1); sw a1,4(s1)",
+}
+"""What goes on across a jump, and what fetches meanwhile hide."""
+
+
+@pytest.mark.parametrize("name", CROSSINGS)
+def test_hazards_with_wait_states(name, cv32e40p):
+    check_waits(cv32e40p, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CROSSINGS)
+@pytest.mark.parametrize("core", EXACT[1:])
+def test_hazards_with_wait_states_of_other_cores(core, name):
+    need_rtl(core)
+    check_waits(core, name)
+
+
+def check_waits(core: str, name: str) -> None:
+    """Within half a cycle a round, 1.2 where Ibex accesses two words several times in a row."""
+    body = tuple(CROSSINGS[name].split("; "))
+    for is_skewed in (False, True):
+        program = LoopProgram(name, body, riscv.VALUES, is_skewed)
+        for waits in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 2)):
+            ours, theirs = both(core, program, *waits)
+            allowed = 1.2 if name == "misaligned" else 0.5
+            assert abs(ours - theirs) < LONG * allowed, (waits, is_skewed, ours, theirs)
