@@ -96,7 +96,8 @@ struct Version {
 /* Runs of an instruction with operands of some sizes, in a block that was entered in some way. */
 typedef struct {
     const Version *version;
-    uint32_t address, misaligned; /* of one before it that accessed two words; 0: none */
+    uint64_t misaligned; /* those before it that accessed two words: a bit for each, by place */
+    uint32_t address;
     uint8_t entry, kind, first, second;
     int32_t cycles; /* that its block takes more then */
     uint64_t count;
@@ -202,7 +203,7 @@ typedef struct Machine {
     uint64_t varied_count, varied_room;
     uc_engine *entering;       /* a block that is met now is about to run, or NULL */
     uint64_t misaligned_run;   /* `instructions` when the latest access of two words was made ... */
-    uint32_t misaligned_at;    /* ... by this instruction */
+    uint64_t misaligned_places; /* ... and those that did in this run: a bit for each, by place */
     Block **all;          /* every version of a block, for the profile */
     uint64_t all_count, all_room;
     Marker *markers;

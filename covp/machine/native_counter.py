@@ -72,8 +72,9 @@ class VariedCount(ctypes.Structure):
     """How often an instruction had operands of some sizes; see varied.h."""
 
     _fields_ = (
-        ("block", u64), ("count", u64), ("address", u32), ("entry", u32), ("kind", u32),
-        ("first", u32), ("second", u32), ("misaligned", u32),
+        ("block", u64), ("count", u64), ("misaligned", u64),
+        ("address", u32), ("entry", u32), ("kind", u32), ("first", u32), ("second", u32),
+        ("unused", u32),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@
 enum { MISALIGNED_KIND = MAX_OPERANDS };
 
 static uint64_t varied_hash(const Varied *v) {
-    uint64_t key = (uintptr_t)v->version ^ (uint64_t)(v->address ^ v->misaligned << 8) << 32 ^ (uint64_t)v->entry << 24 ^
+    uint64_t key = (uintptr_t)v->version ^ (uint64_t)v->address << 32 ^ v->misaligned * 0x100000001b3u ^ (uint64_t)v->entry << 24 ^
                    (uint64_t)v->kind << 16 ^ (uint64_t)v->first << 8 ^ v->second;
     return (key * 0x9e3779b97f4a7c15u) >> 24;
 }
@@ -46,12 +46,18 @@ static int32_t more_of(const Machine *m, const Block *b, Variation v) {
                      b->version->ends, v);
 }
 
-/* What the access to two words at an address takes more. */
-static int32_t misaligned_at(const Machine *m, uint32_t address) {
-    const Block *b = m->last;
+/* Which of a block's instructions is at an address. */
+static uint32_t place_of(const Block *b, uint32_t address) {
     uint32_t n = 0;
     for (uint32_t at = b->address; n < b->instructions && at != address;) at += b->version->code[n++].bytes;
-    return misaligned_cycles(m->timing) + (n < b->instructions ? b->version->code[n].cycles : 0);
+    return n;
+}
+
+/* What the access to two words at an address takes more. */
+static int32_t misaligned_at(const Machine *m, uint32_t address) {
+    uint32_t n = place_of(m->last, address);
+    return misaligned_cycles(m->timing) +
+           (n < m->last->instructions ? m->last->version->code[n].cycles : 0);
 }
 
 /* The instruction at an address takes `cycles` more than its rule says, because of its operands. */
@@ -59,24 +65,25 @@ static void vary(Machine *m, uint32_t address, uint32_t kind, int first, int sec
                  int32_t cycles) {
     const Block *b = m->last;
     Varied v = {.version = b->version, .address = address, .entry = (uint8_t)m->entry,
-                .misaligned = m->misaligned_run == m->instructions ? m->misaligned_at : 0,
+                .misaligned = m->misaligned_run == m->instructions ? m->misaligned_places : 0,
                 .kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second};
     if (!lies_in(b, address)) return;
     if (2 * m->varied_count >= m->varied_room) grow_varied(m);
     Varied *slot = varied_slot(m->varied, m->varied_room, &v);
     if (!slot->version) {
         *slot = v;
-        slot->cycles = more_of(m, b, (Variation){address, v.misaligned, cycles});
+        slot->cycles = more_of(m, b, (Variation){v.misaligned, address, cycles});
         m->varied_count++;
     }
     slot->count++;
     if (slot->cycles) spend(m, cause, slot->cycles);
     if (kind != MISALIGNED_KIND) return;
+    uint32_t place = place_of(b, address);
     m->misaligned_run = m->instructions;
-    m->misaligned_at = address;
+    m->misaligned_places = v.misaligned | (place < 64 ? 1ull << place : 0);
 }
 
-typedef struct { uint64_t block, count; uint32_t address, entry, kind, first, second, misaligned; } VariedCount;
+typedef struct { uint64_t block, count, misaligned; uint32_t address, entry, kind, first, second, unused; } VariedCount;
 
 /* How often instructions had which values; as machine_blocks. */
 EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room) {
@@ -85,8 +92,8 @@ EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room
         const Varied *v = &m->varied[i];
         if (!v->version) continue;
         if (used < room)
-            out[used] = (VariedCount){v->version->index, v->count, v->address, v->entry, v->kind,
-                                      v->first, v->second, v->misaligned};
+            out[used] = (VariedCount){v->version->index, v->count, v->misaligned, v->address, v->entry, v->kind,
+                                      v->first, v->second, 0};
         used++;
     }
     return used;

@@ -315,10 +315,10 @@ class Pipeline:
             entry: how it is entered.
             address: of the instruction.
             cycles: that this takes more; negative: fewer.
-            misaligned: address of an instruction before it that accesses two words; 0: none.
+            misaligned: a bit for each instruction before it that accesses two words.
         """
         library, place = _library(), pointer(self.address)
-        parts = u32(address), u32(misaligned), i32(cycles)
+        parts = u32(address), u64(misaligned), i32(cycles)
         return int(library.timing_more(place, ctypes.byref(block), entry, *parts))
 
     def operand_cycles(self, kind: str, first: int, second: int) -> int:

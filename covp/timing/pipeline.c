@@ -25,10 +25,10 @@ typedef struct {
 
 /* See time_more. */
 EXPORT int32_t timing_more(const Timing *t, const Placed *p, uint32_t entry, uint32_t address,
-                           uint32_t misaligned, int32_t cycles) {
+                           uint64_t misaligned, int32_t cycles) {
     const History *before = entry == JUMPED ? NULL : &p->before[entry - FALLEN];
     return time_more(t, &p->block, before, (uint32_t)p->ends,
-                     (Variation){address, misaligned, cycles});
+                     (Variation){misaligned, address, cycles});
 }
 
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {

@@ -240,6 +240,9 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
     return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
 }
 
+/* What an access to two words takes more. */
+static inline int32_t misaligned_cycles(const Timing *t) { return (int32_t)(t->misaligned + t->data_waits); }
+
 static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
     const Rule *r = find_rule(t, i);
     bool dependent = false;
@@ -255,8 +258,9 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
-    for (int n = 0; n < 2; n++)
-        if (address == p->varied[n]) cycles = (uint32_t)((int32_t)cycles + p->variation[n]);
+    if (address == p->varied) cycles = (uint32_t)((int32_t)cycles + p->variation);
+    if (p->place < 64 && p->misaligned >> p->place & 1)
+        cycles += (uint32_t)misaligned_cycles(t) + i.cycles;
     if (!p->issued || at > p->now) {
         open_cycle(p);
         p->spent.by[CAUSE_ISSUE] += cycles > 0;
@@ -279,6 +283,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
 static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
     uint32_t address = block->address;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
+        p->place = n;
         if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
         else issue(p, t, block->code[n], address);
     }
@@ -384,16 +389,14 @@ static void time_block(const Timing *t, const Code *block, const History *before
     }
 }
 
-/* Instructions that take longer: one that takes `cycles` more than by its rule, after another one,
- * `misaligned`, that accesses two words; 0: none does.
+/* Instructions that take longer: one that takes `cycles` more than by its rule, after others that access two
+ * words: a bit for each, by its place in the block.
  */
 typedef struct {
-    uint32_t address, misaligned;
+    uint64_t misaligned;
+    uint32_t address;
     int32_t cycles;
 } Variation;
-
-/* What an access to two words takes more. */
-static inline int32_t misaligned_cycles(const Timing *t) { return (int32_t)(t->misaligned + t->data_waits); }
 
 /* The time of a block and of the branch at its end. */
 static int32_t time_varied(const Timing *t, const Code *block, const History *before, uint32_t ends,
@@ -401,10 +404,9 @@ static int32_t time_varied(const Timing *t, const Code *block, const History *be
     Pipeline p;
     EntryTime out;
     pipeline_follow(&p, t, block, before);
-    p.varied[0] = v.address;
-    p.variation[0] = v.cycles;
-    p.varied[1] = v.misaligned;
-    p.variation[1] = v.misaligned ? misaligned_cycles(t) : 0;
+    p.varied = v.address;
+    p.variation = v.cycles;
+    p.misaligned = v.misaligned;
     time_entry(&p, t, block, ends, &out);
     bool taken = ends & ENDS_BACKWARD || p.before->flags & RULE_JUMPS;
     return (int32_t)(total(&out.own) + total(taken ? &out.taken : &out.untaken));

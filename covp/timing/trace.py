@@ -211,8 +211,8 @@ class OperandRuns:
         block: position in `Trace.blocks` of its block.
         address: of the instruction.
         entry: how its block was entered.
-        misaligned: address of the latest instruction before it, in this run of its block, that
-            accessed two words; 0: there was none.
+        misaligned: a bit, by place in the block, for each instruction before it that accessed two
+            words in this run.
     """
 
     kind: str
