@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import msgspec
 
 from covp.calibration.costs import Classes, Costs, Prepared, Timed, classifier
-from covp.calibration.descent import descend, returned
+from covp.calibration.descent import LEAST_GAIN, descend, returned
 from covp.calibration.knobs import EVERYWHERE, Knob, all_knobs
 from covp.calibration.measure import Measured
 from covp.timing.instructions import load_instructions
 from covp.timing.model import Fetch, ModelFile, OperandCycles
 from covp.timing.native import WaitStates
 
-_KEPT = 4
+_KEPT = 3
 """Structures that are kept side by side."""
 _LATER = ("misaligned", "after_store")
 """Numbers of the whole model that the first programs do not show."""
@@ -36,7 +36,7 @@ _OPERANDS = {
         OperandCycles(quotient=1, quotient_step=2),
         OperandCycles(quotient=1, quotient_step=4),
     ),
-    "shift": (OperandCycles(), OperandCycles(amount=1)),
+    "shift": (OperandCycles(), OperandCycles(amount=1), OperandCycles(constant=-1, amount=1)),
 }
 Report = Callable[[str], None]
 
@@ -103,8 +103,17 @@ class _Search:
         self._report("fitting random programs")
         costs = Costs(self._programs, self._waits)
         found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
-        best = min(found, key=lambda timed: timed.loss)
+        best = self._polished(costs, min(found, key=lambda timed: timed.loss))
         return returned(costs, self._start, best, self._knobs).model
+
+    def _polished(self, costs: Costs, best: Timed) -> Timed:
+        """With the properties that make it better now that all programs are known."""
+        while True:
+            others = (costs.time(one) for one in self._variants(best.model, self.known))
+            found = min(others, key=lambda timed: timed.loss)
+            if found.loss >= best.loss - LEAST_GAIN:
+                return best
+            best = descend(costs, found, self._knobs)
 
     def _stages(self) -> Iterator[tuple[Classes, Classes]]:
         """Classes that are known after each stage, and those that it adds."""
@@ -133,7 +142,7 @@ class _Search:
     @staticmethod
     def _fitted(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
         """With the best numbers; the plain ones before those that have to do with operands."""
-        plain = [knob for knob in knobs if knob.key in ("cycles", "taken")]
+        plain = [knob for knob in knobs if knob.key in ("cycles", "taken", "mispredicted")]
         return descend(costs, descend(costs, costs.time(model), plain), knobs)
 
     def _structures(self) -> list[ModelFile]:
@@ -143,6 +152,9 @@ class _Search:
         if start.width == 1:
             other = () if start.executes_later else tuple(self._always)
             ways += [replace(start, executes_later=not start.executes_later, decoded=other)]
+        if not start.predicts:
+            wrong = {knob.name: 2 for knob in self._knobs if knob.key == "mispredicted"}
+            ways += [replace(start, predicts="backward", mispredicted=wrong)]
         # the start comes first: of models that are equally good, the first is taken
         fetches = dict.fromkeys([start.fetch, *_FETCHES])
         return [replace(model, fetch=fetch) for model in ways for fetch in fetches]
@@ -168,23 +180,30 @@ class _Search:
             yield msgspec.structs.replace(model, passes=tuple(sorted({name} ^ {*model.passes})))
         for name in added & set(self._always) if model.executes_later else ():
             yield msgspec.structs.replace(model, decoded=tuple(sorted({name} ^ {*model.decoded})))
-        for name, operands in {
-            kind.name: _OPERANDS.get(kind.operands, ()) for kind in kinds
-        }.items():
-            for one in operands:
-                yield msgspec.structs.replace(model, operands={**model.operands, name: one})
+        for name in {kind.name for kind in kinds if kind.by_places}:
+            places = tuple(sorted({name} ^ {*model.by_places}))
+            yield msgspec.structs.replace(model, by_places=places)
+        for name, kind in {kind.name: kind.operands for kind in kinds}.items():
+            others = {key: value for key, value in model.operands.items() if key != name}
+            for one in _OPERANDS.get(kind, ()):
+                added_one = {} if one == OperandCycles() else {name: one}
+                yield msgspec.structs.replace(model, operands={**others, **added_one})
 
 
 def _order(classes: Classes) -> tuple[int, list[str]]:
     return len(classes), sorted(classes)
 
 
+def _way(model: ModelFile) -> tuple[bool, str]:
+    return model.executes_later, model.predicts
+
+
 def _best(found: list[Timed]) -> list[ModelFile]:
-    """The best ones of either way to execute, each once."""
+    """The best ones of each way to execute, each once."""
     found.sort(key=lambda timed: timed.loss)
     kept: list[ModelFile] = []
-    for later in (False, True):
-        alike = (timed.model for timed in found if timed.model.executes_later is later)
+    for way in dict.fromkeys(_way(timed.model) for timed in found):
+        alike = (timed.model for timed in found if _way(timed.model) == way)
         unique = {msgspec.json.encode(model): model for model in alike}
         kept += list(unique.values())[:_KEPT]
     losses = {id(timed.model): timed.loss for timed in found}

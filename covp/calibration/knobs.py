@@ -108,8 +108,9 @@ def _of_class(kind: InstructionClass) -> Iterator[Knob]:
     keys += ["latency"] * bool(writes)
     keys += ["early"] * bool(reads - {"u", "U"} or kind.also_reads)
     keys += ["late"] * bool(reads & {"u", "U"})
-    keys += ["taken"] * (kind.cause == "branch" and not kind.jumps)
+    keys += ["taken", "mispredicted"] * (kind.cause == "branch" and not kind.jumps)
     does_something = reads or writes or kind.access or kind.cause == "branch"
+    does_something = does_something and not kind.by_places
     for key in keys:
         least = int(key == "cycles" and bool(does_something))
         yield Knob(key, kind.name, least=least, most=_LIMITS[key], default=_DEFAULTS.get(key, 0))

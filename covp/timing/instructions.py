@@ -55,6 +55,11 @@ class InstructionClass(
     jumps: bool = False
 
     @property
+    def by_places(self) -> bool:
+        """Whether they shift by a constant that some cores take cycles for."""
+        return any("k" in text for text in self.patterns)
+
+    @property
     def has_floats(self) -> bool:
         """Whether they read or write float registers, all of them."""
         return all(any(letter in "STUDA" for letter in text) for text in self.patterns)

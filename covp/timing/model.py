@@ -11,7 +11,7 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -35,9 +35,9 @@ _FOLDER = Path(__file__).parent / "models"
 MAX_AHEAD, MAX_UNITS = 7, 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """The time of the instructions of one pattern.
+    """The time of the instructions of one pattern. Compared by identity, which is quick.
 
     Attributes:
         kind: their class.
@@ -344,9 +344,13 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
     _check_names(where, model, known)
     numbers = {unit: number for number, unit in enumerate(known.units, start=1)}
     rules = tuple(
-        _rule(model, one, pattern, numbers.get(one.unit, 0))
-        for one in known.classes
-        for pattern in one.patterns
+        rule
+        for position, one in enumerate(known.classes)
+        for rule in _rules(
+            model.instructions or "",
+            position,
+            (*_figures(model, one), numbers.get(one.unit, 0)),
+        )
     )
     slots = tuple(model.slots.get(unit, model.width) for unit in ("", *known.units))
     return TimingModel(
@@ -393,29 +397,36 @@ def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
 _pattern = functools.cache(Pattern.of)
 
 
-def _rule(model: ModelFile, one: InstructionClass, pattern: str, unit: int) -> Rule:
-    def of(cycles: Mapping[str, int], default: int) -> int:
+def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
+    """What the model says of a class: the fields of `Rule` from `cycles` on, but for the unit."""
+
+    def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
 
     def named(classes: Collection[str]) -> bool:
         return one.name in classes or one.like in classes
 
-    return Rule(
-        kind=one,
-        pattern=_pattern(pattern),
-        cycles=of(model.cycles, 1),
-        latency=of(model.latency, 0),
-        early=of(model.early, 0),
-        late=of(model.late, 0),
-        taken=of(model.taken, 0),
-        mispredicted=of(model.mispredicted, 0),
-        alone=named(model.alone),
-        decoded=named(model.decoded),
-        second=not model.second or named(model.second),
-        sooner=named(model.sooner),
-        forwards=named(model.forwards),
-        takes=named(model.takes),
-        passes=named(model.passes),
-        by_places=named(model.by_places),
-        unit=unit,
+    return (
+        of(model.cycles, 1),
+        of(model.latency),
+        of(model.early),
+        of(model.late),
+        of(model.taken),
+        of(model.mispredicted),
+        named(model.alone),
+        named(model.decoded),
+        not model.second or named(model.second),
+        named(model.sooner),
+        named(model.forwards),
+        named(model.takes),
+        named(model.passes),
+        named(model.by_places),
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _rules(known: str, position: int, figures: tuple[Any, ...]) -> tuple[Rule, ...]:
+    """Those of a class: the same objects for the same figures."""
+    kind = load_instructions(known).classes[position]
+    patterns = map(_pattern, kind.patterns)
+    return tuple(Rule(kind, pattern, *figures) for pattern in patterns)

@@ -161,14 +161,15 @@ class WaitStates:
 
 @functools.lru_cache(maxsize=32)
 def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
-    packed = (NativeRule * max(1, len(model.rules)))()
-    for slot, rule in zip(packed, model.rules, strict=False):
-        _pack_rule(slot, rule, model)
-    return packed
+    kinds = tuple(model.instructions.with_operands)
+    packed = (_packed(rule, kinds) for rule in model.rules)
+    return (NativeRule * max(1, len(model.rules)))(*packed)
 
 
-def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
-    pattern, kind = rule.pattern, rule.kind
+@functools.lru_cache(maxsize=4096)
+def _packed(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
+    """A rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
+    slot, pattern, kind = NativeRule(), rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
     slot.list = pattern.list if rule.by_places or not pattern.optional else 0
     for fields, places in ((pattern.reads, slot.reads), (pattern.writes, slot.writes)):
@@ -182,7 +183,7 @@ def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
     slot.taken, slot.mispredicted, slot.unit = rule.taken, rule.mispredicted, rule.unit
     slot.cause = CAUSES.index(kind.cause)
     if kind.operands:
-        slot.operands = 1 + model.instructions.with_operands.index(kind.name)
+        slot.operands = 1 + kinds.index(kind.name)
     slot.flags = (
         (kind.access == "load") * _LOAD
         | (kind.access == "store") * _STORE
@@ -196,6 +197,7 @@ def _pack_rule(slot: NativeRule, rule: Rule, model: TimingModel) -> None:
         | rule.passes * _PASSES
         | kind.jumps * _JUMPS
     )
+    return slot
 
 
 def _pack_operands(slot: _OperandCycles, kind: str, cycles: OperandCycles | None) -> None:
