@@ -28,6 +28,7 @@ Rows = list[dict[str, Any]]
 
 COMMANDS = {
     "rtl": "python benchmarks/rtl_cores.py --models toycar kws resnet"
+    " --cores cv32e40p ibex ibex-small picorv32 vexriscv-cfu vexriscv-full"
     " --json benchmarks/results/rtl_cores.json",
     "coremark": "python benchmarks/coremark.py --json benchmarks/results/coremark.json",
     "loops": "python benchmarks/documented_loops.py"
