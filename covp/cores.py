@@ -191,6 +191,7 @@ _RISCV = (
     _riscv("ibex", "imc", timing="ibex", like="rv32imc", allows_misaligned=True),
     _riscv("ibex-small", "imc", timing="ibex-small", like="rv32imc", allows_misaligned=True),
     _riscv("picorv32", "imc", timing="picorv32", like="rv32imc"),
+    _riscv("serv", "i", timing="serv"),
     _riscv("vexriscv", "im", timing="vexriscv", like="rv32imc"),
     _riscv("vexriscv-lite", "im", timing="vexriscv-lite", like="rv32imc"),
     _riscv("vexriscv-full", "im", timing="vexriscv", like="rv32imc"),

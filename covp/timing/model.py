@@ -312,8 +312,8 @@ def core_timing(core: Core) -> TimingModel:
         PlatformError: there is no such model, or it is of another instruction set.
     """
     model = load_timing(core.timing or "unit")
-    wanted = load_instructions("thumb" if core.architecture == "arm" else "rv32")
-    if model.instructions not in (NO_INSTRUCTIONS, wanted):
+    known = ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
+    if model.instructions not in (NO_INSTRUCTIONS, *map(load_instructions, known)):
         raise PlatformError(
             f"timing: {core.timing}: this model is of another instruction set than {core.name}"
         )

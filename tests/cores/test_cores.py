@@ -73,6 +73,7 @@ LETTERS = {
     "ibex": 0x40001104,
     "ibex-small": 0x40001104,
     "picorv32": 0x40001104,
+    "serv": 0x40000100,
     "vexriscv": 0x40001100,
     "vexriscv-lite": 0x40001100,
     "vexriscv-full": 0x40001100,
