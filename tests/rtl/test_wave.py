@@ -32,7 +32,7 @@ start:
 1: addi a0, a0, -1
  sw a0, 0(sp)
  lw a1, 0(sp)
- mul a2, a1, a0
+ xor a2, a1, a0
  bnez a0, 1b
  j 2f
  nop
