@@ -16,7 +16,7 @@ static bool finds_misaligned(Machine *m, uc_engine *uc, Block *b) {
     const uint8_t *start = host_bytes(m, b->address, b->size);
     if (runs_of(b) + 1 >= CHECKED_RUNS) {
         b->flags &= (uint8_t)~BLOCK_CHECKED;
-        b->key = common_key(b);
+        b->key = common_key(m, b);
     }
     for (uint32_t i = 0; i < m->register_count; i++) values[i] = &raw[i];
     if (!start || m->reg_read_batch(uc, m->register_ids, values, (int)m->register_count))

@@ -23,8 +23,9 @@ static bool in_chunk(const Machine *m, const Block *b) {
     return b >= chunk && b < chunk + CHUNK_BLOCKS;
 }
 
-static uint16_t common_key(const Block *b) {
-    return b->flags || b->after ? 0 : (uint16_t)(b->size + 1);
+static uint16_t common_key(const Machine *m, const Block *b) {
+    bool plain = !b->flags && !b->after && !m->cache_count && !m->has_slow;
+    return !plain ? 0 : (uint16_t)(b->size + 1);
 }
 
 /* Whether b ends with a direct branch. */
@@ -149,7 +150,7 @@ static void remember(Machine *m, Block *b) {
 
 static void set_flags(Machine *m, Block *b) {
     if (m->register_count && runs_of(b) < CHECKED_RUNS) b->flags |= BLOCK_CHECKED;
-    b->key = common_key(b);
+    b->key = common_key(m, b);
 }
 
 /* The block that ran last, where code at an address follows it: its `before`. */

@@ -72,7 +72,6 @@ EXPORT void machine_free(Machine *m) {
 static inline void count(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
     uint32_t entry = m->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
-    uint64_t start = m->cycles;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
     m->cycles += b->cycles[entry] + m->branch_cycles[!jumped];
@@ -84,6 +83,12 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     m->branch_cycles[1] = b->branch[entry][1];
     b->runs[entry]++;
     m->last = b;
+}
+
+/* The same where time depends on addresses, too: such blocks are attended. */
+static void count_attended(Machine *m, Block *b, uint32_t address) {
+    uint64_t start = m->cycles;
+    count(m, b, address);
     if (m->cache_count) fetch_block(m, b, start);
     if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -(int64_t)b->version->expected);
 }
@@ -139,7 +144,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
     count_edge(m, address);
-    count(m, b, address);
+    count_attended(m, b, address);
     m->pending = b->after;
 }
 
@@ -153,7 +158,7 @@ static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint3
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
         if (LIKELY(!b->flags && b->size == size && room)) {
             count_edge(m, address);
-            count(m, b, address);
+            count_attended(m, b, address);
             m->pending = b->after;
             return;
         }
@@ -284,7 +289,7 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);
     end_last(m, m->fall_through);
-    count(m, b, address);
+    count_attended(m, b, address);
     end_last(m, address + size);
 }
 
@@ -297,7 +302,7 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
         uint32_t bucket;
         b->flags &= (uint8_t)~BLOCK_MARKER;
         if (is_marked(m, b->address, &bucket)) b->flags |= BLOCK_MARKER;
-        b->key = common_key(b);
+        b->key = common_key(m, b);
     }
     return 1;
 }
@@ -309,7 +314,7 @@ EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64
         uint32_t at;
         b->flags &= (uint8_t)~BLOCK_BREAK;
         if (has_breakpoint(m, b->address, b->address + b->size, &at)) b->flags |= BLOCK_BREAK;
-        b->key = common_key(b);
+        b->key = common_key(m, b);
     }
     return 1;
 }
