@@ -22,7 +22,8 @@ class GroupedCommand(click.Command):
         "Model and inputs": ("operators", "inputs", "seed"),
         "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
         "Checks": ("check", "require_offload"),
-        "Report": ("profile", "explain", "as_json"),
+        "Report": ("profile", "causes", "traffic", "explain", "as_json"),
+        "Waveform": ("wave", "wave_cycles", "wave_layer"),
     }
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:

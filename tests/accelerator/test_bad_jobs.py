@@ -281,7 +281,15 @@ def test_a_tensor_of_another_layer() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["INT", "IMAGE", "DEFAULT", "ASM", "UINT32_T", "VOLATILE", "NULL", "STATUS_X", "H"]
+    "name",
+    [
+        "INT",
+        "STATUS_X",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("IMAGE", "DEFAULT", "ASM", "UINT32_T", "VOLATILE", "NULL", "H")
+        ),
+    ],
 )
 def test_tensors_may_be_called_as_c_calls_other_things(name: str) -> None:
     parts = [part for part in PARTS.values() if part.name != "INPUT"]

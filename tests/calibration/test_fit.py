@@ -66,6 +66,7 @@ RISCV = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_core_that_is_unlike_the_start():
     truth = msgspec.convert({"source": "planted", "instructions": "rv32", **RISCV}, ModelFile)
     programs = measured("riscv32", truth, 6)
