@@ -90,14 +90,21 @@ def _ratio_range(rows: Rows) -> str:
     return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
+def searched_with() -> str:
+    """The compiler of the shipped schedules, such as "zig 0.17.0"."""
+    (file,) = (ROOT / "covp" / "tune" / "shipped").glob("rv32imc-zig-*.jsonl")
+    return " ".join(file.stem.split("-")[-2:])
+
+
 def readme_figures() -> str:
     """The README's table and the two sentences under it."""
     zig = [row for row in rows_of("mlperf_tiny") if row["compiler"].startswith("zig")]
     (compiler,) = {row["compiler"] for row in rows_of("accelerators")}
     models, cores = {row["model"] for row in zig}, {row["core"] for row in zig}
     return (
-        f"{compare_table()}\n\nCompiled by {compiler}, with which schedules were searched; other "
-        "versions of the compiler take the same\nschedules, and a test holds them to within 2 %. "
+        f"{compare_table()}\n\nCompiled by {compiler}; schedules were searched with "
+        f"{searched_with()}; other versions of the compiler take the same\nschedules, and a test "
+        "holds them to within 2 %. "
         f"On the core alone the generated kernels need {_ratio_range(zig)}\ntimes the instructions "
         f"of TensorFlow Lite Micro with the vendors' kernels, over {len(models)} models "
         f"on {len(cores)} cores."
