@@ -22,7 +22,7 @@ from covp.errors import UsageError
 from covp.machine.native_caches import uncached_waits
 from covp.platform_file import Platform
 from covp.timing.instructions import load_instructions
-from covp.timing.model import ModelFile, load_file
+from covp.timing.model import ModelFile, instruction_sets, load_file
 
 GENERIC = {"riscv": "rv32", "arm": "m4"}
 _STEP = 0.001
@@ -153,11 +153,12 @@ def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
         raise no_counter(platform, f"has no cycle counter: {platform.core.name}")
     name = start or platform.core.timing or GENERIC[platform.core.architecture]
     model = load_file(name)
-    wanted = "thumb" if platform.core.architecture == "arm" else "rv32"
-    if model.instructions != wanted:
+    known = instruction_sets(platform.core)
+    if model.instructions not in known:
         raise UsageError(
             f"--start {name}: its instructions are {model.instructions or 'any'}, those of "
-            f"{platform.core.name} are {wanted}; take {GENERIC[platform.core.architecture]}"
+            f"{platform.core.name} are {' or '.join(known)}; take "
+            f"{GENERIC[platform.core.architecture]}"
         )
     return name, model if platform.core.has("fpu") else _without_floats(model)
 

@@ -305,6 +305,11 @@ def _path(name: str) -> Path:
     return path
 
 
+def instruction_sets(core: Core) -> tuple[str, ...]:
+    """The sets of classes that models of a core may use."""
+    return ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
+
+
 def core_timing(core: Core) -> TimingModel:
     """The timing model of a core; one cycle per instruction where there is none.
 
@@ -312,8 +317,8 @@ def core_timing(core: Core) -> TimingModel:
         PlatformError: there is no such model, or it is of another instruction set.
     """
     model = load_timing(core.timing or "unit")
-    known = ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
-    if model.instructions not in (NO_INSTRUCTIONS, *map(load_instructions, known)):
+    known = map(load_instructions, instruction_sets(core))
+    if model.instructions not in (NO_INSTRUCTIONS, *known):
         raise PlatformError(
             f"timing: {core.timing}: this model is of another instruction set than {core.name}"
         )
