@@ -39,7 +39,8 @@ def measured(platform_name: str, truth: ModelFile, count: int) -> list[Measured]
 
 def errors(programs: list[Measured], model: ModelFile) -> np.ndarray[Any, Any]:
     costs = Costs([Prepared.of(one, classifier(model)) for one in programs])
-    return np.abs(costs.time(model).cycles / costs.measured - 1)
+    found: np.ndarray[Any, Any] = np.abs(costs.time(model).cycles / costs.measured - 1)
+    return found
 
 
 def test_costs_are_those_of_the_trace():

@@ -6,6 +6,7 @@ import platform as host
 import struct
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -24,11 +25,7 @@ from covp.machine.engine import open_engine
 from covp.machine.watchpoints import Watch
 from covp.platform_file import load_platform
 
-IS_KNOWN = (
-    sys.platform == "linux"
-    and host.machine() == "x86_64"
-    and unicorn.__version__.startswith("2.1.4")
-)
+IS_KNOWN = sys.platform == "linux" and host.machine() == "x86_64" and version("unicorn") == "2.1.4"
 FLASH, SCRATCH, NOWHERE = 0x08000000, 0x20002000, 0x60000000
 CONSTANTS = FLASH + 0x2000  # where the emulator's table of pages has the entry of SCRATCH, too
 EDGES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80008000, 0x7FFF7FFF, 0x00FF8081)

@@ -228,6 +228,7 @@ def test_a_unit_moves_its_tensors(unit: str) -> None:
         moved = entry.traffic[unit]
         op = next(op for op in graph.ops if op.index == entry.index)
         image, weights = op.inputs[0], op.inputs[1]
+        assert image is not None and weights is not None
         flash, ram = (region.name for region in platform.memory)
         assert moved[ram] == Moved(read=image.nbytes, written=op.outputs[0].nbytes)
         # weights; bias, multiplier and shift of 4 bytes each for every channel
