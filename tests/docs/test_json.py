@@ -93,7 +93,9 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("compare", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840", "-a", "qconv2d")
     ],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
-    "covp.verify/1": [("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")],
+    "covp.verify/1": [
+        ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")
+    ],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],

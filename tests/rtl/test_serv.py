@@ -32,11 +32,13 @@ def check(program: LoopProgram, fetch: int = 0, data: int = 0) -> None:
     assert ours == theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", HAZARDS, ids=lambda program: program.name)
 def test_hazards(program):
     check(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [(0, 0), (1, 0), (0, 1), (2, 2)])
 def test_random_programs(waits):
     for number in range(3):
