@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from covp.calibration.divisions import DIVISIONS
 from covp.cores import Isa
 
 _NAMES = [*(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(7))]
@@ -95,16 +96,6 @@ _SHORT = {
     "branch_to_wide": "beq x0,x0,1f; c.nop; 1:; add a1,a2,a3; beq x0,x0,1f; c.nop; c.nop; 1:; "
     "add a1,a2,a3",
 }
-_DIVISIONS = {
-    "div": (1000, 7),
-    "div_zero": (1000, 0),
-    "div_negative": (-1000, -7),
-    "div_small": (5, 1000),
-    "div_one": (0x7FFFFFFF, 1),
-    "div_big": (0x7FFFFFFF, 0x40000000),
-    "div_middle": (0x12345678, 0x1234),
-    "div_nothing": (0, 3),
-}
 _MULTIPLY = {
     "mul": "mul a1,a2,a3; add a2,a1,a4; mul a1,a2,a3",
     "muls": "mul a1,a2,a3; mul a1,a2,a3; mul a1,a2,a3",
@@ -115,7 +106,7 @@ _MULTIPLY = {
     "load_mul": "lw a1,0(s1); mul a2,a1,a3; lw a1,0(s1); mul a2,a1,a3",
     **{
         name: f"li a1,{first}; li a2,{second}; div a3,a1,a2"
-        for name, (first, second) in _DIVISIONS.items()
+        for name, (first, second) in DIVISIONS.items()
     },
     "rem_unsigned": "li a1,1000; li a2,7; remu a3,a1,a2",
     "div_use": "li a1,1000; li a2,7; div a3,a1,a2; add a4,a3,a3",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from covp.calibration.divisions import DIVISIONS
 from covp.cores import Isa
 
 _NAMES = ["r0", "r1", "r2", "r3", "r4", "r5", "r8", "r9"]
@@ -129,20 +130,10 @@ _ALWAYS = {
     "system": "mrs r1,primask; adds r2,r3,r3",
     "barrier": "dmb; adds r2,r3,r3",
 }
-_DIVISIONS = {
-    "div": (1000, 7),
-    "div_zero": (1000, 0),
-    "div_negative": (-1000, -7),
-    "div_small": (5, 1000),
-    "div_one": (0x7FFFFFFF, 1),
-    "div_big": (0x7FFFFFFF, 0x40000000),
-    "div_middle": (0x12345678, 0x1234),
-    "div_nothing": (0, 3),
-}
 _DIVIDE = {
     **{
         name: f"{_set('r1', first)}; {_set('r2', second)}; sdiv r3,r1,r2; adds r4,r5,r5"
-        for name, (first, second) in _DIVISIONS.items()
+        for name, (first, second) in DIVISIONS.items()
     },
     "div_unsigned": "mov r1,#1000; movs r2,#7; udiv r3,r1,r2; adds r4,r5,r5",
     "div_use": "mov r1,#1000; movs r2,#7; udiv r3,r1,r2; adds r4,r3,r3",

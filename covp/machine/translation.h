@@ -226,23 +226,23 @@ static atomic_flag machines_lock = ATOMIC_FLAG_INIT;
 static Machine *machines;
 static atomic_uint machine_changes; /* how often one came or went */
 
+static Machine *machine_of(const char *processor) {
+    while (atomic_flag_test_and_set(&machines_lock)) {}
+    Machine *m = machines;
+    while (m && m->processor != processor) m = m->other_machine;
+    atomic_flag_clear(&machines_lock);
+    return m;
+}
+
 /* -- looking at accesses ---------------------------------------------------------------------------- */
 
 enum { KIND_SIZE = 3 }; /* bits of an access's kind: the logarithm of its bytes */
-
-static Machine *machine_in(const uc_engine *uc) {
-    Machine *m = machines;
-    while (m && m->engine != uc) m = m->other_machine;
-    return m;
-}
 
 /* An access is about to be put: before it the call that its block starts with, with other numbers. */
 static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_t kind, bool writes) {
     if (!e->is_active || s != translating.ours) return;
     uc_engine *uc = *(uc_engine **)((char *)s + e->engine);
-    while (atomic_flag_test_and_set(&machines_lock)) {}
-    Machine *m = machine_in(uc);
-    atomic_flag_clear(&machines_lock);
+    Machine *m = machine_of(*(char **)((char *)uc + e->processor));
     if (!m || !m->looks_at_accesses) return;
     const Functions *f = &e->f;
     enum { LONG = 1 };
@@ -260,14 +260,6 @@ static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_
 }
 
 /* -- leaving after an access ------------------------------------------------------------------------ */
-
-static Machine *machine_of(const char *processor) {
-    while (atomic_flag_test_and_set(&machines_lock)) {}
-    Machine *m = machines;
-    while (m && m->processor != processor) m = m->other_machine;
-    atomic_flag_clear(&machines_lock);
-    return m;
-}
 
 /* Something asks to leave, and the access at `from` in translated code is done. Inside an IT block the
  * emulator leaves at its end.
