@@ -10,7 +10,7 @@ from covp.testing import (
     SoftmaxCase,
 )
 from covp.verify.check import check
-from covp.verify.search import Verdict, verify
+from covp.verify.verification import Verdict, verify
 
 __all__ = [
     "Case",

@@ -23,7 +23,7 @@ from covp.peripherals.qconv2d import QConv2d
 from covp.testing.convolution_case import ConvCase
 from covp.verify.bench import Conditions
 from covp.verify.driver_bench import DriverBench
-from covp.verify.search import _strategies
+from covp.verify.verification import _strategies
 
 PAIRS = [
     ("qconv2d", "macs_per_cycle=3"),
