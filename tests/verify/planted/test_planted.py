@@ -25,7 +25,7 @@ def _found(plant: Plant, folder: Path, seconds: float) -> str | None:
 
 @pytest.mark.parametrize("file", ["conv", "adder", "dot"])
 def test_no_alarm_where_nothing_is_planted(file: str) -> None:
-    verdict = verify(str(HERE / f"{file}.py"), seconds=4)
+    verdict = verify(str(HERE / f"{file}.py"), examples=30, seconds=300)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 10
 
