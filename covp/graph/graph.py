@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+Arithmetic = Literal["tflm", "onnxruntime"]
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,15 @@ class Op:
     """One operator. Compared by identity.
 
     Attributes:
-        kind: TFLite's builtin name, e.g. "CONV_2D".
+        kind: TFLite's builtin name, e.g. "CONV_2D"; of what TFLite does not have, ONNX's name in
+            that style, e.g. "LAYER_NORMALIZATION".
         name: unique in its graph; made from the kind and the index in the file.
         inputs: None is an optional input left out (a convolution without bias).
         outputs: mostly one.
         attributes: the operator's own attribute object from ``covp/graph/ops/``, or None.
         index: position in the model file, kept through the passes; what reports show.
+        arithmetic: how sums of quantized operators become outputs. "tflm": TFLite Micro's fixed
+            point. "onnxruntime": float32 scale, rounded half to even, as QLinearConv has it.
     """
 
     kind: str
@@ -97,6 +103,7 @@ class Op:
     outputs: list[Tensor]
     attributes: Any = None
     index: int = 0
+    arithmetic: Arithmetic = "tflm"
 
     @property
     def output(self) -> Tensor:
@@ -111,6 +118,23 @@ class Op:
         return tensor
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a network remembers from one inference to the next.
+
+    Attributes:
+        name: unique in its graph.
+        before: read by operators; holds what ``after`` was at the end of the inference before.
+        after: of the same shape and type, written by an operator.
+        initial: the value of ``before`` in the first inference and after a reset.
+    """
+
+    name: str
+    before: Tensor
+    after: Tensor
+    initial: NDArray[Any]
+
+
 @dataclass(eq=False)
 class Graph:
     """A network: operators in execution order.
@@ -123,6 +147,7 @@ class Graph:
             a path, "memory" for a graph that was built in this process.
         expanded_bytes: by which the constants grew when int8 weights under float activations (a
             dynamic-range model) became float32.
+        states: kept in memory between inferences.
     """
 
     name: str
@@ -131,6 +156,7 @@ class Graph:
     ops: list[Op] = field(default_factory=list)
     source: str = "memory"
     expanded_bytes: int = 0
+    states: list[State] = field(default_factory=list)
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor once: inputs first, then in the order of the operators."""

@@ -1,4 +1,4 @@
-"""Attribute objects into builtin options: the reverse of `covp.frontend.tflite_options`."""
+"""Attribute objects into builtin options: the reverse of `covp.frontend.tflite.converters`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import tflite
 
-from covp.frontend.tflite_options import dilated, same_padding
+from covp.frontend.tflite.converters.common import dilated, same_padding
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
 

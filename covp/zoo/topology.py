@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.frontend.tflite_options import same_padding
+from covp.frontend.tflite.converters.common import same_padding
 from covp.graph.attributes import (
     Activation,
     Conv2D,

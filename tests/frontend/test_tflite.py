@@ -14,7 +14,7 @@ import tflite
 
 from covp.errors import ModelError
 from covp.frontend.tflite import load_tflite, read_tflite
-from covp.frontend.tflite_options import CONVERTERS
+from covp.frontend.tflite.converters import CONVERTERS
 from covp.graph.attributes import (
     Activation,
     Conv2D,

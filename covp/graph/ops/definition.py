@@ -10,15 +10,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError, near_misses
-from covp.graph.graph import Op
+from covp.graph.graph import Op, Tensor
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+TypeRule = Callable[[Op], None]
+"""Raises ModelError where the types of an operator's tensors are not what it takes."""
 
 
 def no_macs(op: Op) -> int:
     """For operators that multiply nothing worth counting."""
     return 0
+
+
+def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
+    """The rule that some inputs and all outputs are of one type.
+
+    Args:
+        dtypes: the types it may be; none given: int8, float32 and int32.
+        data: positions of the inputs that it holds for; None for all. Those left out are ignored,
+            as are the ones that say how to work (axes, weights, biases).
+    """
+    allowed = dtypes or ("int8", "float32", "int32")
+
+    def rule(op: Op) -> None:
+        positions = range(len(op.inputs)) if data is None else data
+        inputs = [t for i in positions if i < len(op.inputs) and (t := op.inputs[i]) is not None]
+        tensors = [*inputs, *op.outputs]
+        for tensor in tensors:
+            check_type(tensor, *allowed)
+        for tensor in tensors[1:]:
+            if tensor.dtype != tensors[0].dtype:
+                raise ModelError(
+                    f"tensor {tensor.name} is {tensor.dtype} and {tensors[0].name} is "
+                    f"{tensors[0].dtype}; one type is needed, convert the model again"
+                )
+
+    return rule
+
+
+def check_type(tensor: Tensor, *dtypes: str) -> None:
+    """Raises ModelError for a tensor of another type."""
+    if tensor.dtype.name not in dtypes:
+        known = [name for name in dtypes if name != "int32"] or list(dtypes)
+        raise ModelError(
+            f"tensor {tensor.name} is {tensor.dtype}; "
+            f"{' and '.join([', '.join(known[:-1]), known[-1]][len(known) < 2 :])} are supported"
+        )
+
+
+ACTIVATIONS = of_one_type()
+"""The rule of most operators: the first input and the outputs."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +73,13 @@ class OpDefinition:
         reference: the inputs' values (None for one that is left out) to the outputs', with TFLM's
             arithmetic for int8.
         macs: multiply-accumulates as the model states them.
+        types: the rule of its tensors' types, which readers apply.
     """
 
     infer_shapes: Callable[[Op], list[Shape]]
     reference: Callable[[Op, Sequence[Array | None]], list[Array]]
     macs: Callable[[Op], int] = no_macs
+    types: TypeRule = ACTIVATIONS
 
 
 OPS: dict[str, OpDefinition] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import (
     activation_range,
     float_activation_range,
@@ -87,4 +87,4 @@ def _product(op: Op, x: Array, y: Array) -> Array:
 
 
 for _kind in _FLOAT:
-    OPS[_kind] = OpDefinition(_shape, _reference)
+    OPS[_kind] = OpDefinition(_shape, _reference, types=of_one_type(data=None))

@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
@@ -133,10 +133,14 @@ def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(x[:, rows][:, :, columns])]
 
 
-OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape)
+OPS["RESHAPE"] = OpDefinition(
+    _reshape_shape, _reshape, types=of_one_type("int8", "uint8", "float32", "int32")
+)
 OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad)
-OPS["CONCATENATION"] = OpDefinition(_concatenation_shape, _concatenation)
+OPS["CONCATENATION"] = OpDefinition(
+    _concatenation_shape, _concatenation, types=of_one_type(data=None)
+)
 OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose)
 OPS["STRIDED_SLICE"] = OpDefinition(_slice_shape, _slice)
-OPS["SPLIT"] = OpDefinition(_split_shape, _split)
+OPS["SPLIT"] = OpDefinition(_split_shape, _split, types=of_one_type(data=(1,)))
 OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(_resize_shape, _resize)

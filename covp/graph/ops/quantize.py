@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
@@ -22,6 +22,11 @@ def _real(op: Op) -> list[Shape]:
     if op.output.dtype != np.float32:
         raise ModelError(f"DEQUANTIZE to {op.output.dtype}; it gives float32")
     return [op.input(0).shape]
+
+
+def _converted(op: Op) -> None:
+    for tensor in (op.input(0), op.output):
+        check_type(tensor, "int8", "uint8", "float32", "int32")
 
 
 def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
@@ -50,5 +55,5 @@ def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
         return [(centred * float(source.scale)).astype(np.float32)]
 
 
-OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize)
-OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize)
+OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize, types=_converted)
+OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize, types=_converted)

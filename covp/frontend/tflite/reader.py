@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from covp.arguments import read_file
 from covp.errors import ModelError
-from covp.frontend.tflite_options import CONVERTERS, Converter
+from covp.frontend.tflite.checks import check_op, check_order
+from covp.frontend.tflite.converters import CONVERTERS, Converter
 from covp.graph.graph import Graph, Op, Quantization, Tensor
-from covp.graph.ops import definition
 from covp.graph.user_operators import find_user_operator
 
 _IDENTIFIER = b"TFL3"
@@ -34,16 +34,8 @@ _DTYPES = {
 }
 _KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
-# what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
-_FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
 # their output is their input's bytes in the shape that the file states
 _SYNONYMS = {"EXPAND_DIMS": "RESHAPE", "SQUEEZE": "RESHAPE"}
-_CONVERTING = frozenset({"DEQUANTIZE", "QUANTIZE"})
-_TYPES = frozenset(map(np.dtype, (np.int8, np.float32, np.int32)))
-# of a model's inputs and outputs, where they are not int8
-_OF_UINT8 = _CONVERTING | {"RESHAPE"}
-# all inputs are data of one type, none says how to move it
-_ALL_ALIKE = frozenset({"ADD", "CONCATENATION", "MUL", "SUB"})
 # what reading a damaged flatbuffer may raise: the accessors trust every offset
 _DAMAGE = (
     struct.error,
@@ -136,7 +128,7 @@ class _Reader:
         if not inputs or not outputs:
             raise ModelError("has no input or no output")
         graph = Graph(self.name, inputs, outputs, ops, expanded_bytes=self.expanded_bytes)
-        _check_order(graph)
+        check_order(graph)
         return graph
 
     def _range(self, count: int) -> range:
@@ -214,7 +206,7 @@ class _Reader:
         try:
             options = self._options(raw)
             op.attributes = convert(op, options)
-            _check(op)
+            check_op(op)
         except ModelError as error:
             raise ModelError(f"operator {index} ({kind}): {error}") from None
         return op
@@ -276,88 +268,6 @@ def _widen_weights(op: Op) -> int:
         op.inputs[position] = Tensor(tensor.name, tensor.shape, np.dtype(np.float32), None, data)
         grown += data.nbytes - tensor.nbytes
     return grown
-
-
-def _check(op: Op) -> None:
-    """All that kernels rely on: scales, types, shapes. Raises ModelError where it does not hold."""
-    source = op.input(1) if op.kind == "SPLIT" else op.input(0)
-    types = _TYPES | {np.dtype(np.uint8)} if op.kind in _OF_UINT8 else _TYPES
-    for tensor in (source, *op.outputs):
-        _check_supported(tensor, types)
-    _check_scales(op)
-    _check_same_type(op, source)
-    _check_fixed_output(op)
-    _check_shapes(op)
-
-
-def _check_scales(op: Op) -> None:
-    for tensor in (*filter(None, op.inputs), *op.outputs):
-        if tensor.dtype in (np.int8, np.uint8) and tensor.quantization is None:
-            raise ModelError(
-                f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model"
-            )
-
-
-def _check_same_type(op: Op, source: Tensor) -> None:
-    """Outputs have the type of the data input, unless the operator converts."""
-    if op.kind in _CONVERTING:
-        return
-    for tensor in (*op.outputs, *filter(None, op.inputs if op.kind in _ALL_ALIKE else ())):
-        if tensor.dtype != source.dtype:
-            raise ModelError(
-                f"tensor {tensor.name} is {tensor.dtype} and {source.name} is {source.dtype}; "
-                "one type is needed, convert the model again"
-            )
-
-
-def _check_supported(tensor: Tensor, types: frozenset[np.dtype[Any]]) -> None:
-    """An activation has one scale, a known type and at least one element."""
-    quantization = tensor.quantization
-    if quantization is not None and quantization.per_channel and tensor.dtype.kind in "iu":
-        raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
-    if tensor.dtype not in types:
-        raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and float32 are supported")
-    if 0 in tensor.shape:
-        raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
-
-
-def _check_fixed_output(op: Op) -> None:
-    """Some int8 kernels write in one quantization only."""
-    fixed = _FIXED_OUTPUTS.get(op.kind)
-    out = op.output
-    if fixed and out.dtype == np.int8 and (out.scale, out.zero_point) != fixed:
-        raise ModelError(
-            f"its output has scale {out.scale:g} and zero point {out.zero_point}, which must be "
-            f"{fixed[0]:g} and {fixed[1]}; convert the model again"
-        )
-
-
-def _check_shapes(op: Op) -> None:
-    shapes = definition(op.kind).infer_shapes(op)
-    stated = [tensor.shape for tensor in op.outputs]
-    if shapes != stated:
-        raise ModelError(f"its output should have shape {shapes[0]}, the file says {stated[0]}")
-
-
-def _check_order(graph: Graph) -> None:
-    """Each operator reads what is an input, a constant or already computed, and writes new ones."""
-    for source in graph.inputs:
-        if source.data is not None:
-            raise ModelError(f"input {source.name} has values of its own; it can be no constant")
-    known = {id(tensor) for tensor in graph.inputs}
-    for op in graph.ops:
-        for tensor in op.inputs:
-            if tensor is not None and tensor.data is None and id(tensor) not in known:
-                raise ModelError(
-                    f"operator {op.index} ({op.kind}) reads {tensor.name} before it is computed"
-                )
-        for output in op.outputs:
-            if output.data is not None or id(output) in known:
-                what = "a constant" if output.data is not None else "an input or computed already"
-                raise ModelError(
-                    f"operator {op.index} ({op.kind}) writes {output.name}, which is {what}"
-                )
-            known.add(id(output))
 
 
 def _make_unique(tensors: list[Tensor]) -> None:

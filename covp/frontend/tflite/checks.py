@@ -1,0 +1,78 @@
+"""All that kernels rely on, checked before an operator of a file becomes part of a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import definition
+
+# what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
+_FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
+
+
+def check_op(op: Op) -> None:
+    """All that kernels rely on: scales, types, shapes. Raises ModelError where it does not hold."""
+    definition(op.kind).types(op)
+    for tensor in (op.input(1) if op.kind == "SPLIT" else op.input(0), *op.outputs):
+        _check_activation(tensor)
+    _check_scales(op)
+    _check_fixed_output(op)
+    _check_shapes(op)
+
+
+def _check_scales(op: Op) -> None:
+    for tensor in (*filter(None, op.inputs), *op.outputs):
+        if tensor.dtype in (np.int8, np.uint8) and tensor.quantization is None:
+            raise ModelError(
+                f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model"
+            )
+
+
+def _check_activation(tensor: Tensor) -> None:
+    """An activation has one scale and at least one element."""
+    quantization = tensor.quantization
+    if quantization is not None and quantization.per_channel and tensor.dtype.kind in "iu":
+        raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
+    if 0 in tensor.shape:
+        raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+
+
+def _check_fixed_output(op: Op) -> None:
+    """Some int8 kernels write in one quantization only."""
+    fixed = _FIXED_OUTPUTS.get(op.kind)
+    out = op.output
+    if fixed and out.dtype == np.int8 and (out.scale, out.zero_point) != fixed:
+        raise ModelError(
+            f"its output has scale {out.scale:g} and zero point {out.zero_point}, which must be "
+            f"{fixed[0]:g} and {fixed[1]}; convert the model again"
+        )
+
+
+def _check_shapes(op: Op) -> None:
+    shapes = definition(op.kind).infer_shapes(op)
+    stated = [tensor.shape for tensor in op.outputs]
+    if shapes != stated:
+        raise ModelError(f"its output should have shape {shapes[0]}, the file says {stated[0]}")
+
+
+def check_order(graph: Graph) -> None:
+    """Each operator reads what is an input, a constant or already computed, and writes new ones."""
+    for source in graph.inputs:
+        if source.data is not None:
+            raise ModelError(f"input {source.name} has values of its own; it can be no constant")
+    known = {id(tensor) for tensor in graph.inputs}
+    for op in graph.ops:
+        for tensor in op.inputs:
+            if tensor is not None and tensor.data is None and id(tensor) not in known:
+                raise ModelError(
+                    f"operator {op.index} ({op.kind}) reads {tensor.name} before it is computed"
+                )
+        for output in op.outputs:
+            if output.data is not None or id(output) in known:
+                what = "a constant" if output.data is not None else "an input or computed already"
+                raise ModelError(
+                    f"operator {op.index} ({op.kind}) writes {output.name}, which is {what}"
+                )
+            known.add(id(output))

@@ -1,0 +1,12 @@
+"""TFLite's builtin options into attribute objects: one converter a kind of operator.
+
+A function under ``@register("KIND")`` in one of these files teaches the reader a new operator.
+"""
+
+# each of these registers its converters
+import covp.frontend.tflite.converters.convolution
+import covp.frontend.tflite.converters.elementwise
+import covp.frontend.tflite.converters.layout  # noqa: F401
+from covp.frontend.tflite.converters.common import CONVERTERS, Converter
+
+__all__ = ["CONVERTERS", "Converter"]

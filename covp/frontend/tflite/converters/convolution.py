@@ -1,0 +1,64 @@
+"""Convolutions, fully connected layers and pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tflite
+
+from covp.errors import ModelError
+from covp.frontend.tflite.converters.common import (
+    activation_of,
+    dilated,
+    image_size,
+    options_of,
+    padding_of,
+    positive,
+    register,
+)
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pool2D
+from covp.graph.graph import Op
+
+
+@register("CONV_2D")
+def _conv2d(op: Op, table: Any) -> Conv2D:
+    options = options_of(tflite.Conv2DOptions, table)
+    stride = positive((options.StrideH(), options.StrideW()), "stride")
+    dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
+    window = dilated(image_size(op.input(1)), dilation)
+    padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
+    return Conv2D(stride, padding, dilation, activation_of(options.FusedActivationFunction()))
+
+
+@register("DEPTHWISE_CONV_2D")
+def _depthwise(op: Op, table: Any) -> DepthwiseConv2D:
+    options = options_of(tflite.DepthwiseConv2DOptions, table)
+    stride = positive((options.StrideH(), options.StrideW()), "stride")
+    dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
+    window = dilated(image_size(op.input(1)), dilation)
+    padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
+    channels, outputs = op.input(0).shape[3], op.input(1).shape[3]
+    # TFLM takes the multiplier from the shapes too; files may say 0
+    if channels == 0 or outputs % channels:
+        raise ModelError(f"{outputs} filters do not divide among {channels} input channels")
+    activation = activation_of(options.FusedActivationFunction())
+    return DepthwiseConv2D(stride, padding, dilation, outputs // channels, activation)
+
+
+@register("FULLY_CONNECTED")
+def _fully_connected(op: Op, table: Any) -> FullyConnected:
+    options = options_of(tflite.FullyConnectedOptions, table)
+    if options.WeightsFormat() != tflite.FullyConnectedOptionsWeightsFormat.DEFAULT:
+        raise ModelError("its weights are shuffled; convert the model with default weights")
+    return FullyConnected(
+        activation_of(options.FusedActivationFunction()), bool(options.KeepNumDims())
+    )
+
+
+@register("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def _pool(op: Op, table: Any) -> Pool2D:
+    options = options_of(tflite.Pool2DOptions, table)
+    window = positive((options.FilterHeight(), options.FilterWidth()), "filter")
+    stride = positive((options.StrideH(), options.StrideW()), "stride")
+    padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
+    return Pool2D(window, stride, padding, activation_of(options.FusedActivationFunction()))

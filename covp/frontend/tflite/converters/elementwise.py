@@ -1,0 +1,58 @@
+"""Arithmetic, activations and reductions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tflite
+
+from covp.errors import ModelError
+from covp.frontend.tflite.converters.common import (
+    CONVERTERS,
+    Converter,
+    activation_of,
+    constant_axes,
+    no_attributes,
+    options_of,
+    register,
+)
+from covp.graph.attributes import Elementwise, LeakyRelu, Mean, Softmax
+from covp.graph.graph import Op
+
+
+def _elementwise(kind: type[Any]) -> Converter:
+    def convert(op: Op, table: Any) -> Elementwise:
+        if table is None:
+            return Elementwise()
+        return Elementwise(activation_of(options_of(kind, table).FusedActivationFunction()))
+
+    return convert
+
+
+@register("MEAN", "REDUCE_MAX")
+def _mean(op: Op, table: Any) -> Mean:
+    keep = table is not None and bool(options_of(tflite.ReducerOptions, table).KeepDims())
+    return Mean(constant_axes(op, 1, len(op.input(0).shape)), keep)
+
+
+@register("SOFTMAX")
+def _softmax(op: Op, table: Any) -> Softmax:
+    beta = float(options_of(tflite.SoftmaxOptions, table).Beta())
+    if not (math.isfinite(beta) and beta > 0):
+        raise ModelError(f"beta {beta:g} is not a positive number")
+    return Softmax(beta)
+
+
+@register("LEAKY_RELU")
+def _leaky_relu(op: Op, table: Any) -> LeakyRelu:
+    alpha = float(options_of(tflite.LeakyReluOptions, table).Alpha())
+    if not math.isfinite(alpha):
+        raise ModelError(f"alpha {alpha:g} is not a number")
+    return LeakyRelu(alpha)
+
+
+CONVERTERS["ADD"] = _elementwise(tflite.AddOptions)
+CONVERTERS["MUL"] = _elementwise(tflite.MulOptions)
+CONVERTERS["SUB"] = _elementwise(tflite.SubOptions)
+register("DEQUANTIZE", "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "TANH")(no_attributes)

@@ -1,0 +1,112 @@
+"""Operators that move values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tflite
+
+from covp.errors import ModelError
+from covp.frontend.tflite.converters.common import (
+    checked_axis,
+    constant_integers,
+    image_size,
+    no_attributes,
+    options_of,
+    positive,
+    register,
+)
+from covp.graph.attributes import Concatenation, Pad, ResizeNearest, Split, StridedSlice, Transpose
+from covp.graph.graph import Op
+
+
+@register("PAD", "PADV2")
+def _pad(op: Op, table: Any) -> Pad:
+    source = op.input(0)
+    flat = constant_integers(op, 1, "the paddings")
+    if len(flat) != 2 * len(source.shape) or min(flat, default=0) < 0:
+        raise ModelError(f"paddings {flat} do not fit the shape {source.shape}")
+    # bytes are copied: the real 0 is what the output's quantization says
+    out = op.output
+    value: float = out.zero_point if out.quantization is not None else 0.0
+    if len(op.inputs) > 2 and op.inputs[2] is not None:
+        constant = op.input(2)
+        if constant.data is None:
+            raise ModelError(f"the padding value ({constant.name}) must be constant")
+        value = float(np.asarray(constant.data).reshape(-1)[0])
+    return Pad(tuple(zip(flat[::2], flat[1::2], strict=True)), value)
+
+
+@register("CONCATENATION")
+def _concatenation(op: Op, table: Any) -> Concatenation:
+    options = options_of(tflite.ConcatenationOptions, table)
+    axis = checked_axis(options.Axis(), len(op.output.shape))
+    if options.FusedActivationFunction() != tflite.ActivationFunctionType.NONE:
+        raise ModelError("a fused activation is not supported; use a RELU operator")
+    return Concatenation(axis)
+
+
+@register("TRANSPOSE")
+def _transpose(op: Op, table: Any) -> Transpose:
+    rank = len(op.input(0).shape)
+    permutation = [checked_axis(axis, rank) for axis in constant_integers(op, 1, "the permutation")]
+    if sorted(permutation) != list(range(rank)):
+        raise ModelError(f"permutation {permutation} does not fit rank {rank}")
+    return Transpose(tuple(permutation))
+
+
+@register("SPLIT")
+def _split(op: Op, table: Any) -> Split:
+    axis = constant_integers(op, 0, "the axis")
+    return Split(checked_axis(axis[0], len(op.input(1).shape)))
+
+
+@register("RESIZE_NEAREST_NEIGHBOR")
+def _resize(op: Op, table: Any) -> ResizeNearest:
+    options = options_of(tflite.ResizeNearestNeighborOptions, table)
+    image_size(op.input(0))
+    size = constant_integers(op, 1, "the size")
+    if len(size) != 2:
+        raise ModelError(f"the size {size} is not (height, width)")
+    return ResizeNearest(
+        positive((size[0], size[1]), "the size"),
+        bool(options.AlignCorners()),
+        bool(options.HalfPixelCenters()),
+    )
+
+
+@register("STRIDED_SLICE")
+def _strided_slice(op: Op, table: Any) -> StridedSlice:
+    options = options_of(tflite.StridedSliceOptions, table)
+    if options.EllipsisMask() or options.NewAxisMask():
+        raise ModelError("ellipsis and new-axis masks are not supported; slice each axis")
+    shape = op.input(0).shape
+    begin, end, stride = (
+        constant_integers(op, position, what)
+        for position, what in ((1, "begin"), (2, "end"), (3, "the strides"))
+    )
+    if not len(begin) == len(end) == len(stride) == len(shape):
+        raise ModelError(f"begin, end and strides do not have the rank of {shape}")
+    slices: list[tuple[int, int | None, int]] = []
+    shrink = []
+    for axis, extent in enumerate(shape):
+        bit = 1 << axis
+        if stride[axis] == 0:
+            raise ModelError(f"stride 0 on axis {axis}")
+        if options.ShrinkAxisMask() & bit:
+            at = checked_axis(begin[axis], extent)
+            slices.append((at, at + 1, 1))
+            shrink.append(axis)
+            continue
+        wanted = slice(
+            None if options.BeginMask() & bit else begin[axis],
+            None if options.EndMask() & bit else end[axis],
+            stride[axis],
+        )
+        start, stop, step = wanted.indices(extent)
+        slices.append((start, None if stop < 0 else stop, step))
+    return StridedSlice(tuple(slices), tuple(shrink))
+
+
+register("RESHAPE")(no_attributes)
