@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-
 Arithmetic = Literal["tflm", "onnxruntime"]
 
 
