@@ -80,6 +80,10 @@ def _nothing(op: Op) -> Fields:
 _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "ADD": ("AddOptions", _activation),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _pool),
+    "BATCH_MATMUL": (
+        "BatchMatMulOptions",
+        lambda op: {"AdjX": op.attributes.adj_x, "AdjY": op.attributes.adj_y},
+    ),
     "CONCATENATION": (
         "ConcatenationOptions",
         lambda op: {"Axis": op.attributes.axis} | _activation(op),

@@ -1,6 +1,7 @@
 """The kernels, one file a family."""
 
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
+    batch_matmul,
     conv2d,
     depthwise,
     elementwise,

@@ -1,4 +1,4 @@
-"""Convolutions, fully connected layers and pools."""
+"""Convolutions, fully connected layers, matrix products and pools."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from covp.frontend.tflite.converters.common import (
 )
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pool2D
 from covp.graph.graph import Op
+from covp.graph.ops.matmul import BatchMatMul
 
 
 @register("CONV_2D")
@@ -53,6 +54,12 @@ def _fully_connected(op: Op, table: Any) -> FullyConnected:
     return FullyConnected(
         activation_of(options.FusedActivationFunction()), bool(options.KeepNumDims())
     )
+
+
+@register("BATCH_MATMUL")
+def _batch_matmul(op: Op, table: Any) -> BatchMatMul:
+    options = options_of(tflite.BatchMatMulOptions, table)
+    return BatchMatMul(bool(options.AdjX()), bool(options.AdjY()))
 
 
 @register("AVERAGE_POOL_2D", "MAX_POOL_2D")
