@@ -52,8 +52,14 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     elif flat.dtype == np.int32:
         # -2147483648 as a literal would have type long long
         values = [str(v) if v != -(2**31) else "(-2147483647 - 1)" for v in flat.tolist()]
+    elif flat.dtype == np.int64:
+        least = -(2**63)
+        values = [f"{v}LL" if v != least else f"({least + 1}LL - 1)" for v in flat.tolist()]
+    elif flat.dtype == np.bool_:
+        values = list(map(str, flat.astype(np.uint8).tolist()))
     else:
         values = list(map(str, flat.tolist()))
+    values = values or ["0"]  # C has no empty arrays
     lines = [", ".join(values[i : i + 24]) for i in range(0, len(values), 24)]
     body = ",\n    ".join(lines)
     note = f"/* {comment} */\n" if comment else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from covp.errors import ModelError
 from covp.graph.graph import Graph
 
 
@@ -16,7 +15,9 @@ def _tflite(path: Path) -> Graph:
 
 
 def _onnx(path: Path) -> Graph:
-    raise ModelError(f"{path}: ONNX is not supported yet; convert the model to .tflite")
+    from covp.frontend.onnx import load_onnx
+
+    return load_onnx(path)
 
 
 READERS: dict[str, Callable[[Path], Graph]] = {".tflite": _tflite, ".onnx": _onnx}

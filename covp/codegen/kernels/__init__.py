@@ -8,6 +8,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     float_activation,
     float_convolution,
     float_pooling,
+    identity,
     layout,
     mean,
     pooling,

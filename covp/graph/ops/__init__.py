@@ -4,6 +4,7 @@
 import covp.graph.ops.activation
 import covp.graph.ops.convolution
 import covp.graph.ops.elementwise
+import covp.graph.ops.identity
 import covp.graph.ops.layout
 import covp.graph.ops.matmul
 import covp.graph.ops.pooling

@@ -1,1 +1,13 @@
-"""ONNX operators into those of a graph."""
+"""ONNX operators into those of a graph: one function an operator, or a group of like ones.
+
+A function under ``@register("Kind")`` in one of these files teaches the reader a new operator.
+"""
+
+# each of these registers its converters
+import covp.frontend.onnx.converters.arithmetic
+import covp.frontend.onnx.converters.constants
+import covp.frontend.onnx.converters.products
+import covp.frontend.onnx.converters.shapes  # noqa: F401
+from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
+
+__all__ = ["CONVERTERS", "Converter", "register"]

@@ -1,0 +1,19 @@
+"""Add, Sub, Mul and Relu."""
+
+from __future__ import annotations
+
+from covp.frontend.onnx.converters.registry import register
+from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.node import Node
+from covp.graph.attributes import Elementwise
+from covp.graph.graph import Tensor
+
+
+@register("Add", "Sub", "Mul")
+def _binary(node: Node, importer: Importer) -> Tensor:
+    return importer.add(node.kind.upper(), node.input(0), node.input(1), attributes=Elementwise())
+
+
+@register("Relu")
+def _relu(node: Node, importer: Importer) -> Tensor:
+    return importer.add("RELU", node.input(0))

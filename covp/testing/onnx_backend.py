@@ -1,0 +1,89 @@
+"""`Backend`: covp as a backend of the onnx package's own tests, executed on an emulated core.
+
+    tests = onnx.backend.test.BackendTest(covp.testing.onnx_backend.Backend, __name__)
+
+A model that covp rejects raises its `ModelError`, so the test fails: nothing is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx.backend.base import Backend as BackendBase
+from onnx.backend.base import BackendRep
+
+import covp
+from covp.errors import CovpError
+from covp.frontend.onnx import read_onnx
+
+
+class Prepared(BackendRep):
+    """A compiled model and the core that runs it.
+
+    Attributes:
+        program: compiled for ``platform``.
+        profile: the cost of the latest `run`; None before.
+    """
+
+    def __init__(self, program: covp.Program, platform: str) -> None:
+        super().__init__()
+        self.program = program
+        self.platform = platform
+        self.profile: covp.Profile | None = None
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[NDArray[Any], ...]:
+        """One inference.
+
+        Args:
+            inputs: an array for each input of the model, in order.
+            kwargs: ignored.
+
+        Returns:
+            The outputs, in order.
+
+        Raises:
+            CovpError: the inputs do not fit, or the program faulted.
+        """
+        with covp.Session(self.platform) as session:
+            module = session.load(self.program)
+            found = module.run(*[np.asarray(value) for value in inputs])
+            self.profile = module.profile()
+        return tuple(found) if isinstance(found, list) else (found,)
+
+
+class Backend(BackendBase):
+    """Compiles for a platform, ``device``; "riscv32" by default."""
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "riscv32", **kwargs: Any) -> Prepared:
+        """Compile a model.
+
+        Args:
+            model: whose input shapes are known.
+            device: a platform's name; "CPU", which onnx's tests give, is "riscv32".
+            kwargs: ignored.
+
+        Raises:
+            CovpError: the model is rejected.
+        """
+        platform = "riscv32" if device == "CPU" else device
+        return Prepared(covp.compile(read_onnx(model), platform), platform)
+
+    @classmethod
+    def run_model(
+        cls, model: onnx.ModelProto, inputs: Any, device: str = "riscv32", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """`prepare` and `Prepared.run` in one."""
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether there is such a platform; "CPU" stands for the default one."""
+        try:
+            covp.load_platform("riscv32" if device == "CPU" else device)
+        except CovpError:
+            return False
+        return True

@@ -1,0 +1,69 @@
+"""ONNX files: what the reader makes of them, compared with onnxruntime; what it rejects."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import covp
+from covp.errors import ModelError
+from covp.frontend.onnx import load_onnx, read_onnx
+from covp.graph.reference import run_reference
+
+_RNG = np.random.default_rng(1)
+
+
+def _model(nodes, inputs, outputs, constants=(), opset=21, **more):
+    values = [
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in given]
+        for given in (inputs, outputs)
+    ]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in constants]
+    graph = helper.make_graph(nodes, "g", *values, weights)
+    imports = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=9, **more)
+
+
+def _mlp():
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1, name="first"),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Constant", [], ["s"], value_ints=[2, 4]),
+        helper.make_node("Reshape", ["r", "s"], ["y"]),
+    ]
+    weights = _RNG.standard_normal((8, 5)).astype(np.float32)
+    constants = [("w", weights), ("b", np.arange(8, dtype=np.float32) - 4)]
+    inputs, outputs = [("x", TensorProto.FLOAT, [1, 5])], [("y", TensorProto.FLOAT, [2, 4])]
+    return _model(nodes, inputs, outputs, constants)
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
+def test_a_network_computes_what_onnxruntime_computes(platform, tmp_path):
+    model = _mlp()
+    path = tmp_path / "mlp.onnx"
+    onnx.save(model, path)
+    graph = load_onnx(path)
+    x = _RNG.standard_normal((1, 5)).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    with covp.Session(platform) as session:
+        got = session.load(covp.compile(graph, platform)).run(x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run_reference(graph, [x])[0], wanted, rtol=1e-5, atol=1e-6)
+    assert [op.name for op in graph.ops][0] == "fully_connected_0"
+    assert "h" in {tensor.name for tensor in graph.tensors()}
+
+
+def test_a_shape_that_is_open_is_given_by_the_user():
+    model = _model(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [("x", TensorProto.FLOAT, ["batch", 3])],
+        [("y", TensorProto.FLOAT, ["batch", 3])],
+    )
+    assert read_onnx(model, shapes={"x": (2, 3)}).outputs[0].shape == (2, 3)
+    with pytest.raises(ModelError, match=r"dynamic shape \(batch,3\); fix it with --shape x=1,3"):
+        read_onnx(model)
+    with pytest.raises(ModelError, match="cannot be given the shape"):
+        read_onnx(model, shapes={"x": (2, 4)})
