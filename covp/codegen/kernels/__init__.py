@@ -13,6 +13,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     mean,
     pooling,
     quantize,
+    recurrent,
     resize,
     softmax,
     unary_table,

@@ -9,6 +9,7 @@ import covp.graph.ops.layout
 import covp.graph.ops.matmul
 import covp.graph.ops.pooling
 import covp.graph.ops.quantize
+import covp.graph.ops.recurrent
 import covp.graph.ops.reduction
 import covp.graph.ops.softmax  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition

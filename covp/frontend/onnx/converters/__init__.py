@@ -7,6 +7,7 @@ A function under ``@register("Kind")`` in one of these files teaches the reader 
 import covp.frontend.onnx.converters.arithmetic
 import covp.frontend.onnx.converters.constants
 import covp.frontend.onnx.converters.products
+import covp.frontend.onnx.converters.recurrent
 import covp.frontend.onnx.converters.shapes  # noqa: F401
 from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
 
