@@ -19,6 +19,9 @@ import covp
 from covp.errors import CovpError
 from covp.frontend.onnx import read_onnx
 
+TIMEOUT = 60.0
+"""Seconds of host time that one inference may take."""
+
 
 class Prepared(BackendRep):
     """A compiled model and the core that runs it.
@@ -47,7 +50,7 @@ class Prepared(BackendRep):
         Raises:
             CovpError: the inputs do not fit, or the program faulted.
         """
-        with covp.Session(self.platform) as session:
+        with covp.Session(self.platform, timeout=TIMEOUT) as session:
             module = session.load(self.program)
             found = module.run(*[np.asarray(value) for value in inputs])
             self.profile = module.profile()
@@ -55,35 +58,41 @@ class Prepared(BackendRep):
 
 
 class Backend(BackendBase):
-    """Compiles for a platform, ``device``; "riscv32" by default."""
+    """Compiles for a platform, ``device``; `cpu` by default.
+
+    Attributes:
+        cpu: the platform that "CPU", which onnx's tests give, stands for.
+    """
+
+    cpu = "riscv32"
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "riscv32", **kwargs: Any) -> Prepared:
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
         """Compile a model.
 
         Args:
             model: whose input shapes are known.
-            device: a platform's name; "CPU", which onnx's tests give, is "riscv32".
+            device: a platform's name, or "CPU" for `cpu`.
             kwargs: ignored.
 
         Raises:
             CovpError: the model is rejected.
         """
-        platform = "riscv32" if device == "CPU" else device
+        platform = cls.cpu if device == "CPU" else device
         return Prepared(covp.compile(read_onnx(model), platform), platform)
 
     @classmethod
     def run_model(
-        cls, model: onnx.ModelProto, inputs: Any, device: str = "riscv32", **kwargs: Any
+        cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
     ) -> tuple[Any, ...]:
         """`prepare` and `Prepared.run` in one."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether there is such a platform; "CPU" stands for the default one."""
+        """Whether there is such a platform; "CPU" stands for `cpu`."""
         try:
-            covp.load_platform("riscv32" if device == "CPU" else device)
+            covp.load_platform(cls.cpu if device == "CPU" else device)
         except CovpError:
             return False
         return True
