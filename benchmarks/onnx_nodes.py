@@ -153,8 +153,8 @@ _HEAD = f"""# ONNX operators
 
 The onnx package's own tests of single operators, all whose tensors are float32, int8, uint8, int16,
 int32, int64 or bool, of the {len(OPERATORS)} operators that networks for microcontrollers have.
-Each is read, compiled and executed on the emulated core; what comes out is compared as onnx's own runner
-does (relative tolerance 1e-3). A test that covp rejects counts as failed. Written by
+Each is read, compiled and executed on the emulated core; what comes out is compared as onnx's own
+runner does (relative tolerance 1e-3). A test that covp rejects counts as failed. Written by
 `python benchmarks/onnx_nodes.py --json benchmarks/results/onnx_nodes.json`, then `--page`.
 
 ## Tests passed
