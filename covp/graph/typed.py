@@ -100,6 +100,10 @@ def typed(op: Op) -> TypedLayer:
     Raises:
         ModelError: no class here describes its kind or type; the text says which.
     """
+    if op.arithmetic != "tflm" and op.output.quantization is not None:
+        raise ModelError(
+            f"{op.kind} with {op.arithmetic}'s arithmetic; accelerators follow TFLite Micro's"
+        )
     data = [t for t in op.inputs if t is not None and t.dtype != np.int32]
     types = {tensor.dtype.name for tensor in (*data, op.output)}
     kind = "float32" if types == {"float32"} else "int8" if types == {"int8"} else ""

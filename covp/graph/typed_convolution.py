@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
+from covp.graph.float_scaling import requantization_factor
 from covp.graph.graph import Op, Tensor
 from covp.graph.quantization import activation_range, float_activation_range, quantize_multiplier
 
@@ -56,6 +57,8 @@ class QuantizedConv2D(Convolution):
         bias: int32, one per output channel, zeros where the model has none.
         multiplier, shift: int32, one per output channel; shift is positive to the left.
         clamp: lowest and highest output, in stored units.
+        factors: float32, one per output channel, where the layer follows onnxruntime's arithmetic
+            (`covp.graph.float_scaling`); multiplier and shift are then the nearest numbers only.
     """
 
     depth_multiplier: int
@@ -66,6 +69,7 @@ class QuantizedConv2D(Convolution):
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]
     clamp: tuple[int, int]
+    factors: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +188,7 @@ def _problem(
     depth_multiplier: int = 0,
 ) -> QuantizedConv2D:
     out = op.output
-    multiplier, shift = _multipliers(op, result[3])
+    multiplier, shift, factors = _multipliers(op, result[3])
     return QuantizedConv2D(
         batch=source[0],
         in_height=source[1],
@@ -206,6 +210,7 @@ def _problem(
         multiplier=multiplier,
         shift=shift,
         clamp=activation_range(activation, out.scale, out.zero_point, out.dtype),
+        factors=factors,
     )
 
 
@@ -218,22 +223,29 @@ def _bias(op: Op, channels: int) -> NDArray[np.int32]:
     return np.asarray(tensor.data, np.int32).reshape(channels)
 
 
-def _multipliers(op: Op, channels: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Per channel: input scale * weight scale / output scale.
+def _multipliers(
+    op: Op, channels: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32] | None]:
+    """Per channel: input scale * weight scale / output scale, and in float32 for onnxruntime.
 
-    In double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
+    TFLM: in double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
     multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler).
     """
     weights = op.input(1).quantization
     if weights is None:
         raise ModelError(f"{op.name}: weights {op.input(1).name} have no scale")
     scales = np.broadcast_to(weights.scale, (channels,))
-    single = op.kind == "FULLY_CONNECTED" and not weights.per_channel
-    exact = np.float32 if single else np.float64
-    products = exact(op.input(0).scale) * scales.astype(exact)
-    factors = products.astype(np.float64) / op.output.scale
+    single: NDArray[np.float32] | None = None
+    if op.arithmetic == "onnxruntime":
+        single = requantization_factor(op.input(0).scale, scales, op.output.scale)
+        factors = single.astype(np.float64)
+    else:
+        short = op.kind == "FULLY_CONNECTED" and not weights.per_channel
+        exact = np.float32 if short else np.float64
+        products = exact(op.input(0).scale) * scales.astype(exact)
+        factors = products.astype(np.float64) / op.output.scale
     pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)
-    return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32)
+    return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32), single
 
 
 def resolve_float(op: Op) -> FloatConv2D:

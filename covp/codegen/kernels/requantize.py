@@ -1,6 +1,6 @@
-"""Requantization in C: int32 sums to int8, bit-exact with TFLM's two roundings.
+"""Requantization in C: int32 sums to int8, bit-exact with TFLM or with onnxruntime.
 
-With m in [2**30, 2**31) and a right shift e TFLM computes, per channel,
+TFLM rounds twice. With m in [2**30, 2**31) and a right shift e it computes, per channel,
 
     high   = (acc * m + 2**30) >> 31                        SaturatingRoundingDoublingHighMul
     scaled = round(high / 2**e), ties away from zero        RoundingDivideByPOT
@@ -12,8 +12,8 @@ of falling speed give the same steps:
 ``proved``
     ``(high_word((acc << j) * M) + offset) >> s``: one rounding only. M, offset and s are searched
     when the code is generated, and accepted only if every step of every channel lies at the same
-    ``acc``; monotone functions with the same steps are equal. Layers without a fused ReLU mostly
-    fail, because TFLM's ties away from zero make the function asymmetric at zero.
+    ``acc`` (`requantize_proof`). Layers without a fused ReLU mostly fail, because TFLM's ties away
+    from zero make the function asymmetric at zero.
 ``simple``
     For e >= 1 the second rounding equals ``(high + (high >> 31) + 2**(e-1)) >> e``; the zero point
     moves inside as ``zero_point << e``.
@@ -21,39 +21,43 @@ of falling speed give the same steps:
     TFLM's code unchanged, left shifts included.
 
 A core with a requantizing instruction uses that instead (``unit``).
+
+onnxruntime multiplies ``float32(acc)`` by a float32 factor and rounds half to even. The proved form
+gives the same steps where sums are short, with a correction for exact ties where factors have
+them (powers of two, for example). Else ``guarded`` computes nearly every output in as many
+instructions and four more, and ``integer`` is IEEE's arithmetic on integers
+(`requantize_half_even`); both are always exact. No form executes a floating-point instruction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.codegen.c_text import indent
 from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
+from covp.codegen.kernels.requantize_half_even import (
+    Guarded,
+    guarded,
+    integer_function,
+    mantissa_and_exponent,
+)
+from covp.codegen.kernels.requantize_proof import Proved, StepFunction
 from covp.cores import Core
+from covp.graph.float_scaling import rescaled
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import QuantizedConv2D
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10
-_MAX_SHIFT = 31
-
-
-@dataclass(frozen=True)
-class _Proved:
-    """The constants of the proved form; ``shift`` is the same for all channels or per channel."""
-
-    preshift: int
-    multiplier: Array
-    offset: Array
-    shift: Array
-
-    @property
-    def common_shift(self) -> bool:
-        return bool((self.shift == self.shift[0]).all())
+_MAX_PRESHIFT_HALF_EVEN = 20
+_LARGEST_EXACT = 1 << 24
+"""Integers up to this are exact in float32."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Requantizer:
         zero_point: of the output.
         low, high: clamp in stored units.
         bound: no sum is larger than this in magnitude; proved from the weights by the caller.
+        factors: float32 per output channel: onnxruntime's rule; multiplier and shift are the
+            nearest fixed-point numbers. None: TFLM's rule.
     """
 
     core: Core
@@ -74,6 +80,7 @@ class Requantizer:
     low: int
     high: int
     bound: int
+    factors: NDArray[np.float32] | None = None
 
     @staticmethod
     def of(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[np.int32], Requantizer]:
@@ -90,6 +97,7 @@ class Requantizer:
             problem.output_zero_point,
             *problem.clamp,
             bound,
+            problem.factors,
         )
         return bias.astype(np.int32), requantizer
 
@@ -105,12 +113,14 @@ class Requantizer:
             return "unit"
         if self._proved is not None:
             return "proved"
+        if self.factors is not None:
+            return "integer" if self._guarded is None else "guarded"
         return "simple" if self._simple else "general"
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
-        """The core's own instruction for it."""
-        return requantize_instruction(self.core)
+        """The core's own instruction for it; those there are follow TFLM."""
+        return requantize_instruction(self.core) if self.factors is None else None
 
     @property
     def includes(self) -> str:
@@ -130,6 +140,10 @@ class Requantizer:
             columns = [self._proved.multiplier, self._proved.offset]
             if not self._proved.common_shift:
                 columns.append(self._proved.shift)
+        elif self._guarded is not None:
+            columns = self._guarded.columns()
+        elif self.factors is not None:
+            columns = list(mantissa_and_exponent(self.factors))
         elif self._simple:
             right = -self.shift.astype(np.int64)
             offset = (np.int64(1) << (right - 1)) + (np.int64(self.zero_point) << right)
@@ -145,6 +159,8 @@ class Requantizer:
             "proved": self._proved_function,
             "simple": self._simple_function,
             "general": self._general_function,
+            "guarded": self._guarded_function,
+            "integer": self._integer_function,
         }
         return emit[self.form]()
 
@@ -158,70 +174,56 @@ class Requantizer:
         return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
 
     @cached_property
-    def _proved(self) -> _Proved | None:
+    def _proved(self) -> Proved | None:
         """The constants of the proved form, or None if no candidate is exact."""
+        if self.factors is not None:
+            return self._proved_half_even()
         if not self.core.has("mull") or not self._simple:
             return None
         preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
         if preshift < 1:
             return None
-        steps = self._steps()
-        shift = -self.shift.astype(np.int64) + preshift - 1
         multiplier = self.multiplier.astype(np.int64)
-        common = np.full_like(shift, shift.min())
-        surplus = shift - common
-        rounded = (multiplier + ((np.int64(1) << surplus) >> 1)) >> surplus
-        for m, s in ((rounded, common), (multiplier, shift)):
-            if (s > _MAX_SHIFT).any():  # undefined in C, whatever int64 makes of it here
-                continue
-            offset = self._offset(steps, preshift, m, s)
-            if offset is not None:
-                return _Proved(preshift, m, offset, s)
-        return None
+        shift = self.shift.astype(np.int64)
 
-    def _levels(self) -> Array:
-        return np.arange(self.low + 1, self.high + 1, dtype=np.int64)
+        def scaled(sums: Array) -> Array:
+            return multiply_by_quantized_multiplier(sums, multiplier[:, None], shift[:, None])
 
-    def _steps(self) -> Array:
-        """(channels, levels): the smallest sum whose output reaches the level, by bisection."""
-        multiplier = self.multiplier.astype(np.int64)[:, None]
-        shift = self.shift.astype(np.int64)[:, None]
-        levels = self._levels()[None, :] - self.zero_point
-        shape = (len(self.multiplier), levels.shape[1])
-        # invariant: f(below) < level <= f(above), with the ends outside what sums can reach
-        below = np.full(shape, -self.bound - 1, np.int64)
-        above = np.full(shape, self.bound + 1, np.int64)
-        for _ in range(int(self.bound).bit_length() + 2):
-            middle = (below + above) >> 1
-            reached = multiply_by_quantized_multiplier(middle, multiplier, shift) >= levels
-            above = np.where(reached, middle, above)
-            below = np.where(reached, below, middle)
-        return above
+        steps = self._step_function(scaled)
+        return steps.matched(multiplier, -shift, preshift, half_even=False)
 
-    def _offset(self, steps: Array, preshift: int, multiplier: Array, shift: Array) -> Array | None:
-        """The per-channel offset that puts every step where TFLM has it, or None.
-
-        The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s,
-        with h the high word; steps outside the reach of the sums do not constrain.
-        """
-        target = self._levels()[None, :] << shift[:, None]
-
-        def high_word(acc: Array) -> Array:
-            return ((acc << preshift) * multiplier[:, None]) >> 32
-
-        unbounded = np.int64(1) << 40
-        reachable_below = steps > -self.bound
-        reachable_above = steps <= self.bound
-        at_least = np.where(reachable_above, target - high_word(steps), -unbounded)
-        at_most = np.where(reachable_below, target - high_word(steps - 1) - 1, unbounded)
-        # no level at all where the clamp leaves one value
-        low = at_least.max(axis=1, initial=-unbounded)
-        high = at_most.min(axis=1, initial=unbounded)
-        if (low > high).any():
+    def _proved_half_even(self) -> Proved | None:
+        """The same for onnxruntime's rule; factors that are 0 in fixed point never fit."""
+        factors = self.factors
+        assert factors is not None
+        # without a long multiplication the halves of a product limit the sums to 29 bits
+        width = 31 if self.core.has("mull") else 29
+        preshift = min(_MAX_PRESHIFT_HALF_EVEN, width - self.bound.bit_length())
+        if preshift < 0 or not self.multiplier.all():
             return None
-        offset = np.where(low > -unbounded, low, np.where(high < unbounded, high, 0))
-        highest = np.abs(high_word(np.array([[self.bound]]))).max(axis=1) + np.abs(offset)
-        return offset if (highest < 1 << 31).all() else None
+        steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
+        shift = -self.shift.astype(np.int64)
+        return steps.matched(self.multiplier.astype(np.int64), shift, preshift, half_even=True)
+
+    @cached_property
+    def _guarded(self) -> Guarded | None:
+        """The constants of the guarded form, if it is onnxruntime's rule and they fit."""
+        if self.factors is None:
+            return None
+        bits = 32 if self.core.has("mull") else 31
+        return guarded(self.factors, self.zero_point, self.bound, bits)
+
+    def _step_function(self, scaled: Callable[[Array], Array]) -> StepFunction:
+        long = self.core.has("mull")
+        return StepFunction(
+            scaled,
+            self.zero_point,
+            self.low,
+            self.high,
+            self.bound,
+            _long_high_word if long else _rounded_high_word,
+            32 if long else 31,
+        )
 
     def _clamp(self) -> str:
         return f"    {clamp(self.core, 'result', self.low, self.high)}\n"
@@ -248,15 +250,37 @@ class Requantizer:
             parameter, shift = "", str(int(proved.shift[0]))
         else:
             parameter, shift = ", int32_t shift", "shift"
+        shifted = f"int32_t shifted = (int32_t)((uint32_t)acc << {proved.preshift});"
+        result = f"int32_t result = ({self._high_word} + offset) >> {shift};"
+        lines = [shifted, result]
+        if proved.even:
+            high = [f"int32_t high = {self._high_word};", f"high += (high >> {shift}) & 1;"]
+            lines = [shifted, *high, f"int32_t result = (high + offset) >> {shift};"]
         return (
+            f"{self._high_multiply}"
             "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t offset"
-            f"{parameter})\n{{\n"
-            f"    int64_t product = (int64_t)(int32_t)((uint32_t)acc << {proved.preshift})"
-            " * multiplier;\n"
-            f"    int32_t result = ((int32_t)(product >> 32) + offset) >> {shift};\n"
-            f"{self._clamp()}"
-            "    return result;\n}\n"
+            f"{parameter})\n{{\n{indent(lines)}\n{self._clamp()}    return result;\n}}\n"
         )
+
+    @property
+    def _high_word(self) -> str:
+        """C expression of the high word of ``shifted * multiplier``."""
+        if self.core.has("mull"):
+            return "(int32_t)(((int64_t)shifted * multiplier) >> 32)"
+        return "high_multiply(shifted, multiplier)"
+
+    @property
+    def _high_multiply(self) -> str:
+        """The function that it calls on a core without long multiplication."""
+        return "" if self.core.has("mull") else f"{_HIGH_MULTIPLY[False]}\n"
+
+    def _guarded_function(self) -> str:
+        assert self._guarded is not None
+        return self._high_multiply + self._guarded.function(self._high_word, self._clamp())
+
+    def _integer_function(self) -> str:
+        wide = self.bound > _LARGEST_EXACT
+        return integer_function(wide, self.zero_point, self._clamp())
 
     def _simple_function(self) -> str:
         # where the clamp starts at the zero point or above, a negative sum ends there anyway
@@ -287,6 +311,16 @@ class Requantizer:
             f"{self._clamp()}"
             "    return result;\n}\n"
         )
+
+
+def _long_high_word(value: Array, multiplier: Array) -> Array:
+    """SMULL's or MULH's."""
+    return (value * multiplier) >> 32
+
+
+def _rounded_high_word(value: Array, multiplier: Array) -> Array:
+    """As `_HIGH_MULTIPLY` without a long multiplication."""
+    return (value * multiplier + (1 << 30)) >> 31
 
 
 _HIGH_MULTIPLY = {

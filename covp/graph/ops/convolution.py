@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
+from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
 from covp.graph.quantization import float_activation_range, multiply_by_quantized_multiplier
@@ -104,8 +105,12 @@ def _patches(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
 
 
 def requantize(sums: Array, problem: QuantizedConv2D) -> NDArray[np.int8]:
-    """Sums with bias to int8, per channel, with TFLM's two roundings."""
-    scaled = multiply_by_quantized_multiplier(sums, problem.multiplier, problem.shift)
+    """Sums with bias to int8, per channel: TFLM's two roundings, or onnxruntime's one."""
+    if problem.factors is not None:
+        # sums wrap, as int32 does
+        scaled = rescaled(sums.astype(np.int64).astype(np.int32), problem.factors)
+    else:
+        scaled = multiply_by_quantized_multiplier(sums, problem.multiplier, problem.shift)
     return np.clip(scaled + problem.output_zero_point, *problem.clamp).astype(np.int8)
 
 

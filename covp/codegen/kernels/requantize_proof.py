@@ -1,0 +1,135 @@
+"""The search for one multiplication that gives every output of a requantization.
+
+A requantization is a monotone step function of the sum with at most 255 steps inside its clamp.
+With the same steps for every channel another function is the same one, so::
+
+    h = high_word((acc << j) * M)
+    output = clamp((h + offset) >> s)                     or, for exact ties that go to even,
+    output = clamp((h + ((h >> s) & 1) + offset) >> s)
+
+is accepted only if each step lies where the wanted function has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.int64]
+_MAX_SHIFT = 31
+_UNBOUNDED = np.int64(1) << 40
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The constants that were found; ``shift`` is the same for all channels or per channel.
+
+    Attributes:
+        even: with the correction for exact ties.
+    """
+
+    preshift: int
+    multiplier: Array
+    offset: Array
+    shift: Array
+    even: bool = False
+
+    @property
+    def common_shift(self) -> bool:
+        """Whether one shift serves all channels."""
+        return bool((self.shift == self.shift[0]).all())
+
+
+@dataclass(frozen=True)
+class StepFunction:
+    """What is to be matched.
+
+    Attributes:
+        scaled: sums, int64 (channels, n), to levels: outputs before zero point and clamp.
+        zero_point: added to a level.
+        low, high: clamp in stored units.
+        bound: no sum is larger than this in magnitude.
+        high_word: the core's: of shifted sums and multipliers.
+        word_bits: by which the high word divides the product.
+    """
+
+    scaled: Callable[[Array], Array]
+    zero_point: int
+    low: int
+    high: int
+    bound: int
+    high_word: Callable[[Array, Array], Array]
+    word_bits: int
+
+    def matched(
+        self, multiplier: Array, shift: Array, preshift: int, half_even: bool
+    ) -> Proved | None:
+        """The first candidate that is exact, or None.
+
+        Args:
+            multiplier, shift: per channel, near multiplier / 2**31 / 2**shift = factor.
+            preshift: j.
+            half_even: ties go to even: the correction for them is tried, too.
+        """
+        steps = self._steps(len(multiplier))
+        for m, s in self._candidates(multiplier, shift + preshift + 31 - self.word_bits):
+            if (s > _MAX_SHIFT).any() or (s < 1).any():  # undefined in C, or no rounding
+                continue
+            for even in (False, True)[: 1 + half_even]:
+                offset = self._offset(steps, preshift, m, s, even)
+                if offset is not None:
+                    return Proved(preshift, m, offset, s, even)
+        return None
+
+    def _candidates(self, multiplier: Array, shift: Array) -> Iterator[tuple[Array, Array]]:
+        """One shift for all channels, which saves a column; then each its own."""
+        common = np.full_like(shift, shift.min())
+        surplus = np.minimum(shift - common, 62)
+        yield (multiplier + ((np.int64(1) << surplus) >> 1)) >> surplus, common
+        yield multiplier, shift
+
+    def _levels(self) -> Array:
+        return np.arange(self.low + 1, self.high + 1, dtype=np.int64)
+
+    def _steps(self, channels: int) -> Array:
+        """(channels, levels): the smallest sum whose output reaches the level, by bisection."""
+        levels = self._levels()[None, :] - self.zero_point
+        shape = (channels, levels.shape[1])
+        # invariant: f(below) < level <= f(above), with the ends outside what sums can reach
+        below = np.full(shape, -self.bound - 1, np.int64)
+        above = np.full(shape, self.bound + 1, np.int64)
+        for _ in range(int(self.bound).bit_length() + 2):
+            middle = (below + above) >> 1
+            reached = self.scaled(middle) >= levels
+            above = np.where(reached, middle, above)
+            below = np.where(reached, below, middle)
+        return above
+
+    def _offset(
+        self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
+    ) -> Array | None:
+        """The per-channel offset that puts every step in its place, or None.
+
+        The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s;
+        steps outside the reach of the sums do not constrain.
+        """
+        target = self._levels()[None, :] << shift[:, None]
+
+        def value(acc: Array) -> Array:
+            high = self.high_word(acc << preshift, multiplier[:, None])
+            return high + ((high >> shift[:, None]) & 1) if even else high
+
+        at_least = np.where(steps <= self.bound, target - value(steps), -_UNBOUNDED)
+        at_most = np.where(steps > -self.bound, target - value(steps - 1) - 1, _UNBOUNDED)
+        # no level at all where the clamp leaves one value
+        low = at_least.max(axis=1, initial=-_UNBOUNDED)
+        high = at_most.min(axis=1, initial=_UNBOUNDED)
+        if (low > high).any():
+            return None
+        offset = np.where(low > -_UNBOUNDED, low, np.where(high < _UNBOUNDED, high, 0))
+        bound = np.array([[self.bound << preshift]], np.int64)
+        largest = np.abs(self.high_word(bound, multiplier[:, None])).max(axis=1) + even
+        return offset if (largest + np.abs(offset) < 1 << 31).all() else None

@@ -1,0 +1,59 @@
+"""Quantized inference as onnxruntime computes it: float32 factors, ties to even.
+
+Sources: onnxruntime's core/mlas/lib/quantize.cpp (MlasRequantizeOutput, MlasQuantizeLinear). All
+functions are exact: numpy's float32 operations round once, as those of a processor do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FAR = 1 << 20
+"""Levels beyond this are cut: every clamp of 8 or 16 bits has ended before."""
+
+
+def rescaled(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
+    """float32(sum) * factor, rounded half to even: the output before zero point and clamp.
+
+    Args:
+        sums: int32 values.
+        factor: float32; broadcast with ``sums``.
+    """
+    with np.errstate(all="ignore"):
+        product = np.asarray(sums, np.int64).astype(np.float32) * np.asarray(factor, np.float32)
+    return np.rint(np.clip(product, -FAR, FAR)).astype(np.int64)
+
+
+def requantization_factor(
+    source: ArrayLike, weights: ArrayLike, result: ArrayLike
+) -> NDArray[np.float32]:
+    """(source scale * weight scale) / output scale, each step in float32.
+
+    Source: QLinearConv::ComputeOutputScale, QLinearMatMul and QGemm of onnxruntime.
+    """
+    product = np.asarray(source, np.float32) * np.asarray(weights, np.float32)
+    return np.asarray(product / np.asarray(result, np.float32), np.float32)
+
+
+def quantized(
+    values: ArrayLike, scale: float, zero_point: int, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """QuantizeLinear: value / scale in float32, half to even, zero point, saturated.
+
+    A NaN becomes the least value, as the conversion of an x86 processor does.
+    """
+    info = np.iinfo(dtype)
+    with np.errstate(all="ignore"):
+        ratio = np.asarray(values, np.float32) / np.float32(scale)
+    least = info.min - zero_point
+    inside = np.clip(np.where(np.isnan(ratio), least, ratio), least, info.max - zero_point)
+    return np.asarray((np.rint(inside).astype(np.int64) + zero_point).astype(dtype))
+
+
+def dequantized(stored: ArrayLike, scale: float, zero_point: int) -> NDArray[np.float32]:
+    """DequantizeLinear: float32(stored - zero point) * scale."""
+    centred = np.asarray(stored).astype(np.int64) - zero_point
+    return np.asarray(centred.astype(np.float32) * np.float32(scale))
