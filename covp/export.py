@@ -141,15 +141,21 @@ def _main(program: Program, inputs: Sequence[Array], outputs: Sequence[Array]) -
             raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
             lines.append(c_array(f"{kind}_{position}", raw, _comment(tensor)))
     lines += ["/* Returns the number of output bytes that differ. */", "int main(void)", "{"]
-    lines.append("    int wrong = 0;")
+    inference = []
     for position, tensor in enumerate(program.inputs):
         name = f"input_{position}"
-        lines.append(f"    memcpy({arena} + {tensor.offset}, {name}, sizeof {name});")
-    lines.append(f"    {program.run_function}();")
+        inference.append(f"memcpy({arena} + {tensor.offset}, {name}, sizeof {name});")
+    inference.append(f"{program.run_function}();")
     for position, tensor in enumerate(program.outputs):
         name = f"expected_{position}"
-        lines.append(f"    for (uint32_t i = 0; i < sizeof {name}; i++)")
-        lines.append(f"        wrong += {arena}[{tensor.offset} + i] != {name}[i];")
+        inference.append(f"for (uint32_t i = 0; i < sizeof {name}; i++)")
+        inference.append(f"    wrong += {arena}[{tensor.offset} + i] != {name}[i];")
+    if program.states:
+        # the second time the reset has something to do
+        inference = ["for (int time = 0; time < 2; time++) {",
+                     *(f"    {line}" for line in (f"{program.reset_function}();", *inference)),
+                     "}"]  # fmt: skip
+    lines += ["    int wrong = 0;", *(f"    {line}" for line in inference)]
     return "\n".join([*lines, "    return wrong;", "}\n"])
 
 
@@ -161,6 +167,25 @@ def _comment(tensor: ProgramTensor) -> str:
         zero = int(np.asarray(tensor.quantization.zero_point).reshape(-1)[0])
         text += f", value = {scale:.9g} * (stored - ({zero}))"
     return text
+
+
+def _state_lines(program: Program) -> list[str]:
+    """For the README: what the arena keeps."""
+    if not program.states:
+        return []
+    return [
+        "",
+        f"States take {program.state_bytes} bytes of it and are kept from one inference to the",
+        f"next; call `{program.reset_function}()` before the first, and to begin anew.",
+        "",
+        "| state | where | what |",
+        "|---|---|---|",
+        *(
+            f"| {state.name} | `{program.arena_symbol} + {state.tensor.offset}` "
+            f"| {_comment(state.tensor)} |"
+            for state in program.states
+        ),
+    ]
 
 
 def _where(accelerator: AcceleratorInstance) -> str:
@@ -194,6 +219,7 @@ def _readme(program: Program, toolchain: Toolchain) -> str:
         "",
         f"Write the input, call `{program.run_function}()`, read the output. The arena takes",
         f"{program.arena_bytes} bytes; tensors in it do not outlive the inference.",
+        *_state_lines(program),
         "",
     ]
     return "\n".join(lines)

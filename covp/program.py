@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.placement import Alternative, Refusal
 from covp.graph.graph import Graph, Quantization
-from covp.graph.reference import run_reference
+from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.graph.user_operators import UserOperator, find_user_operator, register_operator
 from covp.platform_file import Platform
 
@@ -42,6 +42,21 @@ class ProgramTensor:
     def nbytes(self) -> int:
         """Bytes in memory, dense and row-major."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramState:
+    """What a program keeps in its arena from one inference to the next.
+
+    Attributes:
+        name: of the state in the model's graph.
+        tensor: its place.
+        initial: its value after a reset.
+    """
+
+    name: str
+    tensor: ProgramTensor
+    initial: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,10 @@ class Program:
         startup_function: ``void f(void)``, what accelerators want called before every inference;
             the run function calls it. Empty: nothing.
         operators: those of users in the graph; a process that unpickles the program learns them.
+        states: what the arena keeps between inferences.
+        reset_function: ``void f(void)``, gives the states their initial values. Empty: no states.
+        keep_function: ``void f(void)``, moves the states' next values to their place after the
+            last layer; the run function calls it. Empty: layers leave all of them there.
         lowered: the graph whose operators the layers are, after all passes; None where the program
             was not made by `covp.compile`.
     """
@@ -158,9 +177,19 @@ class Program:
     startup_function: str = ""
     operators: tuple[UserOperator, ...] = ()
     lowered: Graph | None = None
+    states: tuple[ProgramState, ...] = ()
+    reset_function: str = ""
+    keep_function: str = ""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the arena that hold the states."""
+        return sum(state.tensor.nbytes for state in self.states)
 
     def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The outputs that are expected: the graph in numpy, with TFLM's arithmetic.
+
+        States have their initial values; `executor` keeps them.
 
         Args:
             inputs: one array per input, of its shape and dtype.
@@ -169,6 +198,10 @@ class Program:
             UsageError: an input does not fit.
         """
         return run_reference(self.graph, inputs)
+
+    def executor(self) -> ReferenceExecutor:
+        """The graph in numpy, for several inferences one after the other."""
+        return ReferenceExecutor(self.graph)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -24,9 +24,10 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     _print_headline(result)
     _print_layers(result, profile)
     memory = result.memory
+    states = f", of which states {memory.state_bytes:,}" if result.program.states else ""
     click.echo(
         f"flash {memory.flash_bytes:,} B, RAM {memory.ram_bytes:,} B "
-        f"(arena {memory.arena_bytes:,}, stack {memory.stack_bytes:,})"
+        f"(arena {memory.arena_bytes:,}{states}, stack {memory.stack_bytes:,})"
     )
     if time := run_time(result.profile, result.platform.clock_hz):
         click.echo(time)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from covp.codegen.layer import LayerCode, Scratch
+from covp.codegen.aliases import ALIASES
+from covp.codegen.layer import Argument, LayerCode, Scratch
 from covp.codegen.planner import Buffer, plan
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.program import ProgramTensor
-
-ALIASES = frozenset({"RESHAPE"})
-"""Operators that only rename memory: their output is their input."""
 
 
 class ArenaPlan:
@@ -27,10 +25,13 @@ class ArenaPlan:
         written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
         for tensor in graph.inputs:
             self._own(tensor, 0)
+        for state in graph.states:
+            self._own(state.before, 0)
         for op in graph.ops:
             self._allocate(op, layers, written)
         self._extend(graph, layers)
-        self._share_in_place(layers)
+        self._change_states_in_place(graph, layers)
+        self._share_in_place(graph, layers)
         for step, layer in enumerate(layers):
             for argument in layer.arguments.values():
                 if isinstance(argument, Scratch):
@@ -67,7 +68,7 @@ class ArenaPlan:
                 self._buffers[id(tensor)] = source
 
     def _extend(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
-        """Keep every buffer until its last reader, the outputs until the end."""
+        """Keep every buffer until its last reader, results and states until the end."""
         for step, layer in enumerate(layers):
             for argument in layer.arguments.values():
                 if isinstance(argument, Tensor):
@@ -75,23 +76,58 @@ class ArenaPlan:
                     if buffer is None:
                         raise _constant(layer.op.output)
                     buffer.last = max(buffer.last, step)
-        for tensor in graph.outputs:
+        for tensor in (*graph.results, *(state.before for state in graph.states)):
             if id(tensor) in self._buffers:
                 self._buffers[id(tensor)].last = len(layers)
 
-    def _share_in_place(self, layers: Sequence[LayerCode]) -> None:
+    def _share_in_place(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
         """Let an output take over the memory of an input that is not read afterwards."""
+        kept = {id(self._buffers[id(state.before)]) for state in graph.states}
         for step, layer in enumerate(layers):
             output = self._buffers[id(layer.op.output)]
+            if id(output) in kept:
+                continue
             for tensor in layer.in_place:
                 source = self._buffers[id(tensor)]
                 if source is output or source.last != step or source.nbytes < output.nbytes:
                     continue
                 source.last = output.last
-                for key, buffer in self._buffers.items():
-                    if buffer is output:
-                        self._buffers[key] = source
+                self._replace(output, source)
                 break
+
+    def _change_states_in_place(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        """Let a state's next value be written where the state is, if no one reads it after that."""
+        others = [*graph.inputs, *(state.before for state in graph.states)]
+        given = {id(self._buffers[id(tensor)]) for tensor in others}
+        for state in graph.states:
+            if id(state.after) not in self._buffers:
+                raise _constant(state.after)
+            before, after = self._buffers[id(state.before)], self._buffers[id(state.after)]
+            if id(after) in given or after.nbytes != before.nbytes:
+                continue
+            reads = [step for step, layer in enumerate(layers) if self._reads(layer, before)]
+            last = max(reads, default=-1)
+            if last < after.first or (
+                last == after.first and self._is_in_place(layers[last], before, after)
+            ):
+                self._replace(after, before)
+
+    def _reads(self, layer: LayerCode, buffer: Buffer) -> list[Argument]:
+        """The arguments of a layer that it reads from a buffer."""
+        arguments = layer.arguments.values()
+        return [a for a in arguments if self._buffers.get(id(a)) is buffer]
+
+    def _is_in_place(self, layer: LayerCode, source: Buffer, output: Buffer) -> bool:
+        """Whether a layer may write its output over all that it reads from a buffer."""
+        allowed = {id(tensor) for tensor in layer.in_place}
+        reads = {id(argument) for argument in self._reads(layer, source)}
+        return reads <= allowed and self._buffers[id(layer.op.output)] is output
+
+    def _replace(self, old: Buffer, new: Buffer) -> None:
+        """Let everything that is in one buffer be in another."""
+        for key, buffer in self._buffers.items():
+            if buffer is old:
+                self._buffers[key] = new
 
 
 def _constant(output: Tensor) -> ModelError:

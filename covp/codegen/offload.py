@@ -13,6 +13,7 @@ from covp.cores import Core
 from covp.errors import AcceleratorError, PlatformError, UsageError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Pattern
+from covp.passes import demand_states
 from covp.platform_file import Platform
 from covp.plugins import call_hook
 
@@ -63,6 +64,7 @@ def _graph_pass(
         raise AcceleratorError(
             f"accelerator {backend.name}: {name}() must return a Graph, not {changed!r}"
         )
+    demand_states(graph, changed, f"accelerator {backend.name}: {name}()", AcceleratorError)
     return changed
 
 

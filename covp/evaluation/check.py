@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -179,7 +179,7 @@ class _Comparison:
         """
         self.inputs += 1
         wanted = lowered_tensors(module.program, sample)
-        for layer, arrays in module.steps(*sample.inputs, fill=_FILL):
+        for layer, arrays in module.steps(*sample.inputs, fill=_FILL, states=sample.states):
             for tensor, got in zip(layer.outputs, arrays, strict=True):
                 if tensor.name in wanted:
                     self.layers.add(layer.function)
@@ -189,7 +189,22 @@ class _Comparison:
         pairs = zip(module.outputs(), sample.outputs, module.program.outputs, strict=True)
         for got, expected, tensor in pairs:
             self._compare(got, expected, tensor, sample)
+        self._compare_states(module, sample, wanted)
         return self.mismatch is None
+
+    def _compare_states(
+        self, module: HostedGraph, sample: Sample, wanted: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """What the inference left for the next one.
+
+        Args:
+            wanted: of `lowered_tensors`.
+        """
+        states = module.program.lowered.states if module.program.lowered else ()
+        after = {state.name: wanted[state.after.name] for state in states}
+        found = module.states()
+        for state in module.program.states:
+            self._compare(found[state.name], after[state.name], state.tensor, sample)
 
     def _compare(
         self,
@@ -229,7 +244,7 @@ def lowered_tensors(program: Program, sample: Sample) -> dict[str, NDArray[Any]]
     """
     if program.lowered is None:
         return {}
-    return run_changed(program.lowered, sample.inputs, program.graph, sample.tensors)
+    return run_changed(program.lowered, sample.inputs, program.graph, sample.tensors, sample.states)
 
 
 def output_check(

@@ -19,7 +19,7 @@ from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.html_table import html_table
 from covp.platform_file import Platform
-from covp.program import Program, ProgramTensor
+from covp.program import Program, ProgramState, ProgramTensor
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
 
@@ -145,7 +145,9 @@ class Evaluation:
                 "ram_bytes": self.memory.ram_bytes,
                 "arena_bytes": self.memory.arena_bytes,
                 "stack_bytes": self.memory.stack_bytes,
+                "state_bytes": self.memory.state_bytes,
             },
+            "states": [_state(state) for state in self.program.states],
             "layers": [_layer(entry) for entry in profile.layers],
             "between": {
                 "instructions": profile.between.instructions,
@@ -231,6 +233,16 @@ def _traffic(traffic: Traffic | None) -> dict[str, Any]:
         for master, memories in traffic.items()
     }
     return {"bytes": total, "bytes_by_master": by_master}
+
+
+def _state(state: ProgramState) -> dict[str, Any]:
+    tensor = state.tensor
+    return {
+        "name": state.name,
+        "dtype": tensor.dtype.name,
+        "shape": list(tensor.shape),
+        "bytes": tensor.nbytes,
+    }
 
 
 def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:

@@ -103,11 +103,15 @@ class Runner:
     def run(self, sample: Sample) -> Evaluation:
         """One inference, compared with the outputs that the sample expects.
 
+        The states are what the sample has before it.
+
         Raises:
             DeviceFault: the program faulted.
             AcceleratorError: an accelerator received no job for its layers, or did not do all of a
                 layer that has to be offloaded.
         """
+        if self.build.program.states:
+            self._module.reset(sample.states)
         start = time.perf_counter()
         with self._recording() as recording:
             result = self._module.run(*sample.inputs)

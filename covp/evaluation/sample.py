@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import probing_inputs, random_inputs
-from covp.graph.reference import run_all
+from covp.graph.reference import run_all, states_after
 
 Array = NDArray[Any]
 
@@ -22,6 +22,8 @@ class Sample:
     Attributes:
         inputs: one array per input.
         outputs: that are expected; none where they are not to be compared.
+        states: what the states are before the inference, by name; those left out have their initial
+            values.
         tensors: every tensor of the model by name, as the reference computes it; may be empty.
         name: where the inputs come from, for reports.
         seed: of random inputs.
@@ -32,22 +34,29 @@ class Sample:
     tensors: Mapping[str, Array] = field(default_factory=dict)
     name: str = "given"
     seed: int = 0
+    states: Mapping[str, Array] = field(default_factory=dict)
 
     @staticmethod
-    def of(graph: Graph, inputs: Sequence[Array], name: str = "given", seed: int = 0) -> Sample:
+    def of(
+        graph: Graph,
+        inputs: Sequence[Array],
+        name: str = "given",
+        seed: int = 0,
+        states: Mapping[str, Array] | None = None,
+    ) -> Sample:
         """These inputs, one per input of the graph, with the outputs of the reference.
 
         Args:
             graph: that computes the outputs.
             inputs: one array per input, of its shape and dtype.
-            name, seed: see the attributes.
+            name, seed, states: see the attributes.
 
         Raises:
             UsageError: number, shape or dtype of the inputs is wrong.
         """
-        values = run_all(graph, inputs)
+        values = run_all(graph, inputs, states or {})
         outputs = tuple(values[tensor.name] for tensor in graph.outputs)
-        return Sample(tuple(inputs), outputs, values, name, seed)
+        return Sample(tuple(inputs), outputs, values, name, seed, states or {})
 
     @staticmethod
     def random(graph: Graph, seed: int = 0) -> Sample:
@@ -56,9 +65,18 @@ class Sample:
 
     def unchecked(self) -> Sample:
         """The same inputs, nothing expected."""
-        return Sample(self.inputs, name=self.name, seed=self.seed)
+        return Sample(self.inputs, name=self.name, seed=self.seed, states=self.states)
 
     def and_probes(self, graph: Graph) -> list[Sample]:
-        """This sample, and the `probing_inputs` of its seed."""
+        """This sample, and the `probing_inputs` of its seed; with states a second inference."""
         probes = probing_inputs(graph.inputs, self.seed)
-        return [self, *(Sample.of(graph, arrays, n, self.seed) for n, arrays in probes.items())]
+        samples = [Sample.of(graph, arrays, n, self.seed) for n, arrays in probes.items()]
+        return [self, *self._next(graph), *samples]
+
+    def _next(self, graph: Graph) -> list[Sample]:
+        """The same inputs again, after this inference; nothing without states."""
+        if not graph.states:
+            return []
+        values = self.tensors or run_all(graph, self.inputs, self.states)
+        after, name = states_after(graph, values), f"{self.name}, again"
+        return [Sample.of(graph, self.inputs, name, self.seed, after)]

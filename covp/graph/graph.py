@@ -157,8 +157,17 @@ class Graph:
     expanded_bytes: int = 0
     states: list[State] = field(default_factory=list)
 
+    @property
+    def results(self) -> list[Tensor]:
+        """What is needed after the last operator: the outputs, and what the states become."""
+        return [*self.outputs, *(state.after for state in self.states)]
+
+    def is_result(self, tensor: Tensor) -> bool:
+        """Whether the tensor is one of `results`."""
+        return any(tensor is result for result in self.results)
+
     def tensors(self) -> Iterator[Tensor]:
-        """Every tensor once: inputs first, then in the order of the operators."""
+        """Every tensor once: inputs and states first, then in the order of the operators."""
         seen: set[int] = set()
 
         def fresh(tensors: Iterable[Tensor | None]) -> Iterator[Tensor]:
@@ -168,10 +177,11 @@ class Graph:
                     yield tensor
 
         yield from fresh(self.inputs)
+        yield from fresh(state.before for state in self.states)
         for op in self.ops:
             yield from fresh(op.inputs)
             yield from fresh(op.outputs)
-        yield from fresh(self.outputs)
+        yield from fresh(self.results)
 
     def producer(self, tensor: Tensor) -> Op | None:
         """The operator that writes the tensor; None for inputs and constants."""

@@ -157,8 +157,7 @@ def _match_all(
 def _feeds_only(graph: Graph, producer: Op, ops: Sequence[Op]) -> bool:
     """Whether nothing outside the match reads what the operator writes."""
     return all(
-        all(reader in ops for reader in graph.consumers(tensor))
-        and not any(tensor is result for result in graph.outputs)
+        all(reader in ops for reader in graph.consumers(tensor)) and not graph.is_result(tensor)
         for tensor in producer.outputs
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,30 +18,78 @@ from covp.graph.ops import OPS, definition
 Array = NDArray[Any]
 
 
-def run_reference(graph: Graph, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+_FROM_THE_START: Mapping[str, Array] = MappingProxyType({})
+
+
+class ReferenceExecutor:
+    """A graph in numpy that keeps its states from one inference to the next.
+
+    Args:
+        graph: what is computed.
+
+    Attributes:
+        states: the value of each state by its name, which the next inference reads.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.reset()
+
+    def reset(self) -> None:
+        """Give every state its initial value."""
+        self.states: dict[str, Array] = {state.name: state.initial for state in self.graph.states}
+
+    def run(self, *inputs: Array) -> list[Array]:
+        """The outputs of the next inference, as of `run_reference`."""
+        values = run_all(self.graph, inputs, self.states)
+        self.states = states_after(self.graph, values)
+        return [values[tensor.name] for tensor in self.graph.outputs]
+
+
+def run_reference(
+    graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _FROM_THE_START
+) -> list[Array]:
     """The graph's outputs, in order.
 
     Args:
         inputs: one array per input, of its shape and dtype.
+        states: what the states are before the inference, by name; those left out have their
+            initial values.
 
     Raises:
         UsageError: an input does not fit.
     """
-    values = run_all(graph, inputs)
+    values = run_all(graph, inputs, states)
     return [values[tensor.name] for tensor in graph.outputs]
 
 
-def run_all(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Every computed tensor by name, the inputs and constants included."""
+def run_all(
+    graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _FROM_THE_START
+) -> dict[str, Array]:
+    """Every computed tensor by name; the inputs, constants and states included.
+
+    Args:
+        inputs, states: as for `run_reference`.
+    """
     check_inputs(graph, inputs)
     values = {t.name: t.data for t in graph.tensors() if t.data is not None}
     values |= {t.name: value for t, value in zip(graph.inputs, inputs, strict=True)}
+    values |= {s.before.name: states.get(s.name, s.initial) for s in graph.states}
     with _one_thread():
         for op in graph.ops:
             arguments = [None if t is None else values[t.name] for t in op.inputs]
             results = definition(op.kind).reference(op, arguments)
             values |= {t.name: result for t, result in zip(op.outputs, results, strict=True)}
     return values
+
+
+def states_after(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    """What the states are after an inference, by name.
+
+    Args:
+        values: of `run_all`.
+    """
+    return {state.name: values[state.after.name] for state in graph.states}
 
 
 def _one_thread() -> AbstractContextManager[object]:
@@ -55,7 +104,11 @@ def _blas() -> ThreadpoolController:
 
 
 def run_changed(
-    graph: Graph, inputs: Sequence[Array], original: Graph, known: Mapping[str, Array]
+    graph: Graph,
+    inputs: Sequence[Array],
+    original: Graph,
+    known: Mapping[str, Array],
+    states: Mapping[str, Array] = _FROM_THE_START,
 ) -> dict[str, Array]:
     """`run_all` of a graph that passes made of another one, without doing the same work again.
 
@@ -67,6 +120,7 @@ def run_changed(
         inputs: one array per input, of its shape and dtype.
         original: the graph before the passes; what both have was computed there.
         known: the values of `run_all` of the original; may be empty.
+        states: as for `run_reference`.
     """
     check_inputs(graph, inputs)
     computed = {_identity(op) for op in original.ops}
@@ -74,6 +128,7 @@ def run_changed(
     values: dict[int, Array | None]
     values = {id(t): before.get(id(t), t.data) for t in graph.tensors() if t.data is not None}
     values |= {id(t): value for t, value in zip(graph.inputs, inputs, strict=True)}
+    values |= {id(s.before): states.get(s.name, s.initial) for s in graph.states}
     for op in graph.ops:
         given = {id(t): values.get(id(t)) for t in op.inputs if t is not None}
         results = [before.get(id(tensor)) for tensor in op.outputs]

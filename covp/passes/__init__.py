@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from covp.errors import ModelError
+from covp.errors import CovpError, ModelError
 from covp.graph.graph import Graph
 from covp.passes.constant_folding import fold_constants
 from covp.passes.copy import copy_graph
@@ -13,6 +13,7 @@ from covp.passes.expand_operators import expand_operators
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
+from covp.passes.separate_states import separate_states
 from covp.passes.unused_channels import remove_unused_channels
 from covp.plugins import call_hook
 
@@ -26,6 +27,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_activations,
     remove_dead_ops,
     remove_unused_channels,
+    separate_states,
 )
 """In the order they run; each changes the graph in place and keeps its outputs to the bit."""
 
@@ -48,5 +50,22 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
         changed: object = call_hook(f"model {graph.name}", name, own, lowered, error=ModelError)
         if not isinstance(changed, Graph):
             raise ModelError(f"pass {name}() must return a Graph, not {changed!r}")
+        demand_states(lowered, changed, f"model {graph.name}: pass {name}()", ModelError)
         lowered = changed
     return lowered
+
+
+def demand_states(graph: Graph, changed: Graph, who: str, error: type[CovpError]) -> None:
+    """A graph that someone's pass returned still has the states of the one it was given.
+
+    Args:
+        who: ran the pass, for the error.
+        error: to be raised.
+    """
+    kept = {state.name for state in changed.states}
+    for state in graph.states:
+        if state.name not in kept:
+            raise error(
+                f"{who} lost the state {state.name}; a new Graph needs the states of the old one: "
+                "Graph(..., states=graph.states)"
+            )

@@ -11,10 +11,11 @@ from covp.graph.ops import definition
 def fold_constants(graph: Graph) -> None:
     """Compute now what does not depend on the graph's inputs.
 
-    An output of the graph stays computed at run time: it needs a place in memory.
+    An output of the graph, or what a state becomes, stays computed at run time: it needs a place
+    in memory.
     """
     known: dict[int, Tensor] = {}
-    outputs = {id(tensor) for tensor in graph.outputs}
+    outputs = {id(tensor) for tensor in graph.results}
     kept = []
     for op in graph.ops:
         op.inputs = [t if t is None else known.get(id(t), t) for t in op.inputs]

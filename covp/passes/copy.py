@@ -12,4 +12,10 @@ def copy_graph(graph: Graph) -> Graph:
     ops: list[Op] = [
         replace(op, inputs=list(op.inputs), outputs=list(op.outputs)) for op in graph.ops
     ]
-    return Graph(graph.name, list(graph.inputs), list(graph.outputs), ops, graph.source)
+    return replace(
+        graph,
+        inputs=list(graph.inputs),
+        outputs=list(graph.outputs),
+        ops=ops,
+        states=list(graph.states),
+    )

@@ -6,8 +6,8 @@ from covp.graph.graph import Graph
 
 
 def remove_dead_ops(graph: Graph) -> None:
-    """Drop every operator that no output of the graph depends on."""
-    needed = {id(tensor) for tensor in graph.outputs}
+    """Drop every operator that no output and no state of the graph depends on."""
+    needed = {id(tensor) for tensor in graph.results}
     kept = []
     for op in reversed(graph.ops):
         if any(id(tensor) in needed for tensor in op.outputs):

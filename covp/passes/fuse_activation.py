@@ -37,7 +37,7 @@ def _may_fuse(graph: Graph, producer: Op, op: Op) -> bool:
     middle, result = op.input(0), op.output
     if producer.kind not in _PRODUCERS or producer.attributes.activation != "none":
         return False
-    if len(graph.consumers(middle)) != 1 or any(middle is tensor for tensor in graph.outputs):
+    if len(graph.consumers(middle)) != 1 or graph.is_result(middle):
         return False
     if middle.dtype != result.dtype:
         return False

@@ -11,9 +11,9 @@ def remove_no_ops(graph: Graph) -> None:
     """Let the readers of such an output read the input instead.
 
     RESHAPE stays: it changes the shape, and costs nothing in the generated code. An output of the
-    graph stays as well: it needs memory of its own.
+    graph, or what a state becomes, stays as well: it needs memory of its own.
     """
-    outputs = {id(tensor) for tensor in graph.outputs}
+    outputs = {id(tensor) for tensor in graph.results}
     for op in list(graph.ops):
         if op.kind in _MOVES_NOTHING and len(op.outputs) == 1 and id(op.output) not in outputs:
             source = op.input(1 if op.kind == "SPLIT" else 0)

@@ -36,11 +36,11 @@ def _cancel_one(graph: Graph) -> bool:
         order = first.attributes.permutation
         if not _undoes(op.attributes.permutation, order):
             continue
-        if any(op.output is output for output in graph.outputs):
+        if graph.is_result(op.output):
             continue
         _replace(graph, op.output, first.input(0))
         graph.ops.remove(op)
-        if not graph.consumers(first.output) and not any(first.output is o for o in graph.outputs):
+        if not graph.consumers(first.output) and not graph.is_result(first.output):
             graph.ops.remove(first)
         return True
     return False
@@ -57,7 +57,7 @@ def _sink_one(graph: Graph) -> bool:
 
 def _common_transposes(graph: Graph, op: Op) -> list[Op]:
     """The transposes before an elementwise operator, if one after it could replace them all."""
-    if op.kind not in ELEMENTWISE or any(op.output is output for output in graph.outputs):
+    if op.kind not in ELEMENTWISE or graph.is_result(op.output):
         return []
     inputs = [t for t in op.inputs if t is not None and not (t.constant and t.size == 1)]
     found = {id(t): _transposed_by(graph, t) for t in inputs}
@@ -90,9 +90,7 @@ def _sink(graph: Graph, op: Op, order: tuple[int, ...]) -> None:
         source = _transposed_by(graph, tensor) if tensor is not None else None
         if source is not None:
             op.inputs[position] = source.input(0)
-            if not graph.consumers(source.output) and not any(
-                source.output is output for output in graph.outputs
-            ):
+            if not graph.consumers(source.output) and not graph.is_result(source.output):
                 graph.ops.remove(source)
     shape = tuple(result.shape[order.index(axis)] for axis in range(len(order)))
     inner = Tensor(f"{result.name}_before_{op.name}", shape, result.dtype, result.quantization)

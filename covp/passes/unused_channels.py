@@ -55,7 +55,7 @@ def _chain(graph: Graph, op: Op) -> list[Op]:
     while True:
         tensor = reader.input(0)
         producer = graph.producer(tensor)
-        shared = len(graph.consumers(tensor)) != 1 or any(tensor is t for t in graph.outputs)
+        shared = len(graph.consumers(tensor)) != 1 or graph.is_result(tensor)
         if producer is None or shared or not _may_lose(producer):
             return []
         chain.append(producer)

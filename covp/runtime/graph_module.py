@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.device.base import Stop
-from covp.errors import AcceleratorError, DeviceFault, UsageError
+from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
 from covp.program import Program, ProgramTensor
 from covp.runtime.abi import Task
 from covp.runtime.call import Call
@@ -21,6 +22,8 @@ from covp.runtime.module import Module
 from covp.runtime.profile import Profile
 from covp.runtime.resident import Resident
 from covp.runtime.signature import VOID, Signature
+
+_INITIAL: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
 class GraphModule(Module):
@@ -66,6 +69,45 @@ class GraphModule(Module):
             self.session.latest = self._profile
         return outputs[0] if len(outputs) == 1 else outputs
 
+    def reset(self, states: Mapping[str, ArrayLike] = _INITIAL) -> None:
+        """Begin anew: the states get their initial values. `Session.load` has done it once.
+
+        Args:
+            states: other values, by the state's name.
+
+        Raises:
+            UsageError: there is no such state, or a value has another shape or dtype.
+            DeviceFault: the program faulted.
+        """
+        tensors = {state.name: state.tensor for state in self.program.states}
+        for name in states:
+            if name not in tensors:
+                raise UsageError(f"{self.name} has no state {name!r}: {near_misses(name, tensors)}")
+        values = {name: self._fitting(f"state {name}", tensors[name], states[name])
+                  for name in states}  # fmt: skip
+        with self.session.in_use:
+            self.session.sync()
+            self._call_now(self.program.reset_function)
+            for name, value in values.items():
+                self.session.io.write(self._arena + tensors[name].offset, value.tobytes())
+
+    def states(self) -> dict[str, NDArray[Any]]:
+        """What the next inference finds in the states, by name."""
+        self._loaded()
+        with self.session.in_use:
+            self.session.sync()
+            return {state.name: self._read(state.tensor) for state in self.program.states}
+
+    def _call_now(self, function: str) -> None:
+        """Run a function of the program without arguments; the empty name is none."""
+        self.session.queue.run(self._plain_calls(function))
+
+    def _plain_calls(self, function: str) -> list[Call]:
+        """The call of a function of the program without arguments; none of the empty name."""
+        if not function:
+            return []
+        return [void_call(function, Task(self._loaded().elf.symbols[function].value))]
+
     def _measured(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
         measurement = Measurement(self.program, self.session.device.abilities, self._markers)
@@ -96,8 +138,7 @@ class GraphModule(Module):
 
     def _infer(self) -> Sequence[Stop]:
         """From inputs in the arena to outputs there; the `Stop` of each execution."""
-        entry = self._loaded().elf.symbols[self.program.run_function].value
-        return [self.session.queue.run([void_call(self.program.run_function, Task(entry))])]
+        return [self.session.queue.run(self._plain_calls(self.program.run_function))]
 
     def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
         self._loaded()
@@ -107,16 +148,20 @@ class GraphModule(Module):
                 f"{self.name} takes {len(expected)} input{'s' if len(expected) != 1 else ''}, "
                 f"not {len(inputs)}"
             )
-        arrays = []
-        for tensor, given in zip(expected, inputs, strict=True):
-            array = np.asarray(given)
-            if array.shape != tensor.shape or array.dtype != tensor.dtype:
-                raise UsageError(
-                    f"{self.name}: input {tensor.name} must be {tensor.dtype.name} of shape "
-                    f"{tensor.shape}, not {array.dtype.name} of shape {array.shape}"
-                )
-            arrays.append(np.ascontiguousarray(array))
-        return arrays
+        return [
+            self._fitting(f"input {tensor.name}", tensor, given)
+            for tensor, given in zip(expected, inputs, strict=True)
+        ]
+
+    def _fitting(self, what: str, tensor: ProgramTensor, given: ArrayLike) -> NDArray[Any]:
+        """The array in the memory order of a tensor. Raises UsageError: another shape or dtype."""
+        array = np.asarray(given)
+        if array.shape != tensor.shape or array.dtype != tensor.dtype:
+            raise UsageError(
+                f"{self.name}: {what} must be {tensor.dtype.name} of shape "
+                f"{tensor.shape}, not {array.dtype.name} of shape {array.shape}"
+            )
+        return np.ascontiguousarray(array)
 
     def _store(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Put the inputs into the arena."""
@@ -139,8 +184,9 @@ class GraphModule(Module):
         symbols = self._loaded().elf.symbols
         run = symbols[self.program.run_function]
         markers = [(address, BETWEEN) for address in range(run.address, run.address + run.size, 2)]
-        if self.program.startup_function in symbols:
-            markers.append((symbols[self.program.startup_function].address, BETWEEN))
+        for function in (self.program.startup_function, self.program.keep_function):
+            if function in symbols:
+                markers.append((symbols[function].address, BETWEEN))
         for phase, layer in enumerate(self.program.layers, FIRST_LAYER):
             markers.append((self.address(layer.function), phase))
         markers.append((self.session.queue.call_return, OUTSIDE))

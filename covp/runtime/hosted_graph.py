@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -87,14 +87,19 @@ class HostedGraph(GraphModule):
             return self.tensor(name)
 
     def steps(
-        self, *inputs: ArrayLike, fill: bytes = b""
+        self,
+        *inputs: ArrayLike,
+        fill: bytes = b"",
+        states: Mapping[str, ArrayLike] | None = None,
     ) -> Iterator[tuple[ProgramLayer, list[NDArray[Any]]]]:
         """Run the layers one by one; after each, the layer and the content of its outputs.
 
         Args:
             inputs: as for `run`.
             fill: is repeated over the arena first, so that results of an earlier inference cannot
-                be taken for those of this one. Empty: the arena stays as it is.
+                be taken for those of this one. Empty: the arena stays as it is. The states of the
+                program begin anew then.
+            states: as for `reset`, which is called with them; None leaves the states as they are.
 
         Raises:
             UsageError: the inputs do not fit.
@@ -106,12 +111,15 @@ class HostedGraph(GraphModule):
             if fill:
                 count = self.program.arena_bytes
                 self.session.io.write(self._arena, (fill * (count // len(fill) + 1))[:count])
+            if fill or states is not None:
+                self.reset(states or {})
             self._store(arrays)
             self._run_layers(0)
             for layer, call in zip(self.program.layers, self._calls(), strict=True):
                 self._run_step(layer, call)
                 self._ran += 1
                 yield layer, [self._read(tensor) for tensor in layer.outputs]
+            self._call_now(self.program.keep_function)
 
     def _run_step(self, layer: ProgramLayer, call: Call) -> None:
         try:
@@ -133,16 +141,12 @@ class HostedGraph(GraphModule):
     def _run_layers(self, count: int) -> list[Stop]:
         """Begin an inference and run its first layers."""
         self._ran = 0
-        stops = self._run_calls([*self._startup(), *self._calls()[:count]])
+        calls = [*self._plain_calls(self.program.startup_function), *self._calls()[:count]]
+        if count == len(self.program.layers):
+            calls += self._plain_calls(self.program.keep_function)
+        stops = self._run_calls(calls)
         self._ran = count
         return stops
-
-    def _startup(self) -> list[Call]:
-        """Calls that accelerators need before every inference."""
-        function = self.program.startup_function
-        if not function:
-            return []
-        return [void_call(function, Task(self._loaded().elf.symbols[function].value))]
 
     def _calls(self) -> list[Call]:
         symbols = self._loaded().elf.symbols

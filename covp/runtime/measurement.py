@@ -67,8 +67,11 @@ class Measurement:
     def _layers(self, stops: Sequence[Stop], cost: Cost) -> tuple[LayerProfile, ...]:
         """Of a device that does not count by phase: it takes one execution per layer."""
         layers = self._program.layers
-        if len(stops) != len(layers) or cost.cycles is None:
+        first = bool(self._program.startup_function)
+        around = first + bool(self._program.keep_function)
+        if len(stops) != len(layers) + around or cost.cycles is None:
             return ()
+        stops = stops[first:][: len(layers)]
         return tuple(
             LayerProfile(layer, stop.instructions, stop.cycles)
             for layer, stop in zip(layers, stops, strict=True)

@@ -277,6 +277,7 @@ class MemoryUse:
         arena_bytes: activations and scratch of the loaded programs.
         stack_bytes: kept for the stack.
         tensor_bytes: held by `Session.tensor`; not part of ``ram_bytes``.
+        state_bytes: what the programs keep between inferences; part of ``arena_bytes``.
     """
 
     flash_bytes: int
@@ -284,6 +285,7 @@ class MemoryUse:
     arena_bytes: int
     stack_bytes: int
     tensor_bytes: int
+    state_bytes: int = 0
 
     def _repr_html_(self) -> str:
         rows = [(name.removesuffix("_bytes"), f"{size:,}") for name, size in asdict(self).items()]

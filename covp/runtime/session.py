@@ -151,12 +151,12 @@ class Session(Resident):
             objects = self.toolchain.compile(*sources, flags=("-g1", *program.flags))
         except ToolchainError as error:
             raise _of_driver(error, program) from None
-        keep = [program.run_function, program.arena_symbol]
+        keep = [program.run_function, program.arena_symbol, program.reset_function]
         if hosted:
             keep += [layer.function for layer in program.layers]
-            keep += filter(None, [program.startup_function])
+            keep += [program.startup_function, program.keep_function]
         try:
-            image = self._link(objects, program.name, keep)
+            image = self._link(objects, program.name, [*filter(None, keep)])
         except CapacityError as error:
             raise advised(error, program) from None
         try:
@@ -169,7 +169,17 @@ class Session(Resident):
         kind = HostedGraph if hosted else GraphModule
         module = self._add(kind(self, image, program, self._unloaded))
         self._programs.append(program)
+        if program.states:
+            self._begin(module)
         return module
+
+    def _begin(self, module: GraphModule) -> None:
+        """Give a loaded program's states their initial values; it is unloaded where that faults."""
+        try:
+            module.reset()
+        except BaseException:
+            module.unload()
+            raise
 
     def profile(self) -> Profile:
         """The cost of the latest inference. Raises UsageError when none has run."""
@@ -187,6 +197,7 @@ class Session(Resident):
             ram_bytes=variables + stack,
             arena_bytes=sum(program.arena_bytes for program in self._programs),
             stack_bytes=stack,
+            state_bytes=sum(program.state_bytes for program in self._programs),
             tensor_bytes=self.image_memory.ram.used_bytes - variables - stack,
         )
 

@@ -10,12 +10,13 @@ data = write_tflite(b.graph(y))
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.graph import Graph, Op, Quantization, State, Tensor
 from covp.graph.ops import definition
 
 
@@ -30,6 +31,7 @@ class GraphBuilder:
         self.name = name
         self.inputs: list[Tensor] = []
         self.ops: list[Op] = []
+        self.states: list[State] = []
         self._constants = 0
 
     def input(
@@ -44,6 +46,22 @@ class GraphBuilder:
         tensor = Tensor(name, shape, np.dtype(dtype), quantization(scale, zero_point))
         self.inputs.append(tensor)
         return tensor
+
+    def state(
+        self, name: str, initial: NDArray[Any], scale: float | None = None, zero_point: int = 0
+    ) -> Tensor:
+        """A tensor that holds, from the second inference on, what `becomes` said; stays else."""
+        own = quantization(scale, zero_point)
+        before = Tensor(f"{name}_before", initial.shape, initial.dtype, own)
+        self.states.append(State(name, before, before, initial))
+        return before
+
+    def becomes(self, before: Tensor, after: Tensor) -> None:
+        """What a `state` is in the next inference."""
+        self.states = [
+            replace(state, after=after) if state.before is before else state
+            for state in self.states
+        ]
 
     def constant(
         self,
@@ -105,7 +123,9 @@ class GraphBuilder:
 
     def graph(self, *outputs: Tensor) -> Graph:
         """The graph with these outputs."""
-        return Graph(self.name, list(self.inputs), list(outputs), list(self.ops))
+        return Graph(
+            self.name, list(self.inputs), list(outputs), list(self.ops), states=list(self.states)
+        )
 
     def _integers(self, values: ArrayLike) -> Tensor:
         return self.constant(np.array(values, np.int32))

@@ -1,7 +1,7 @@
 """Calls of the command line inside this process, and a model that compiles in a moment."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def wrong_outputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def wrong_outputs(
+    graph: Graph, inputs: Sequence[NDArray[Any]], states: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """As `run_all`, with other outputs."""
     outputs = {tensor.name: np.full(tensor.shape, 77, tensor.dtype) for tensor in graph.outputs}
-    return run_all(graph, inputs) | outputs
+    return run_all(graph, inputs, states) | outputs

@@ -12,6 +12,14 @@ class Memory(msgspec.Struct):
     flash_bytes: Count
     ram_bytes: Count
     arena_bytes: Count
+    state_bytes: Count
+
+
+class State(msgspec.Struct):
+    name: str
+    dtype: str
+    shape: list[Count]
+    bytes: Count
 
 
 class Layer(msgspec.Struct):
@@ -105,6 +113,7 @@ class Run(msgspec.Struct):
     matches_reference: bool | None
     check: Check
     memory: Memory
+    states: list[State]
     layers: list[Layer]
     between: Between
     outputs: list[Output]

@@ -2,6 +2,7 @@
 
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     batch_matmul,
+    circular_buffer,
     conv2d,
     depthwise,
     elementwise,

@@ -2,6 +2,7 @@
 
 # each of these registers its operators
 import covp.graph.ops.activation
+import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
 import covp.graph.ops.elementwise
 import covp.graph.ops.identity

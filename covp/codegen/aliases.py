@@ -1,0 +1,31 @@
+"""Aliases: operators that only rename memory."""
+
+from __future__ import annotations
+
+from covp.graph.graph import Graph, Op, Tensor
+
+ALIASES = frozenset({"RESHAPE"})
+"""Kinds whose output is their input, byte for byte."""
+
+
+def aliases(graph: Graph) -> frozenset[Op]:
+    """The operators whose output is their input's memory; others of `ALIASES` copy it.
+
+    A state's memory changes with the inference, hence what it was is copied where it is a result;
+    so is a constant that a state becomes.
+    """
+    old = {id(state.before) for state in graph.states}
+    new = {id(state.after) for state in graph.states}
+    source: dict[int, Tensor] = {}
+    found = []
+    for op in graph.ops:
+        if op.kind not in ALIASES:
+            continue
+        root = source.get(id(op.input(0)), op.input(0))
+        if id(root) in old and graph.is_result(op.output):
+            continue
+        if root.constant and id(op.output) in new:
+            continue
+        source[id(op.output)] = root
+        found.append(op)
+    return frozenset(found)
