@@ -75,6 +75,34 @@ def multiply_by_quantized_multiplier(
     return rounding_divide_by_pot(rounding_doubling_high_mul(shifted, multiplier), right)
 
 
+def multiply_by_reduced_multiplier(
+    x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike
+) -> NDArray[np.int64]:
+    """x * multiplier / 2**31 * 2**shift for 64-bit x, with 16 bits of the multiplier.
+
+    Source: MultiplyByQuantizedMultiplier(int64_t, ...), tensorflow/lite/kernels/internal/common.cc:
+    one rounding, ties up; the result wraps to 32 bits.
+
+    Args:
+        x: int64 values below 2**47 in magnitude.
+        multiplier: 0 or in [2**30, 2**31); broadcast with ``x``.
+        shift: -31 to `MOST_REDUCED_SHIFT`, positive to the left; broadcast with ``x``.
+    """
+    total = 15 - np.asarray(shift, np.int64)
+    product = np.asarray(x, np.int64) * reduced_multiplier(multiplier)
+    return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32).astype(np.int64)
+
+
+MOST_REDUCED_SHIFT = 7
+"""The largest shift that TFLM's form for 64 bits takes."""
+
+
+def reduced_multiplier(multiplier: ArrayLike) -> NDArray[np.int64]:
+    """A multiplier of 31 bits rounded to 15."""
+    value = np.asarray(multiplier, np.int64)
+    return np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
+
+
 def activation_range(
     activation: str, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> tuple[int, int]:

@@ -16,7 +16,12 @@ from covp.errors import ModelError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
 from covp.graph.float_scaling import requantization_factor
 from covp.graph.graph import Op, Tensor
-from covp.graph.quantization import activation_range, float_activation_range, quantize_multiplier
+from covp.graph.quantization import (
+    MOST_REDUCED_SHIFT,
+    activation_range,
+    float_activation_range,
+    quantize_multiplier,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,26 +55,30 @@ class Convolution:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedConv2D(Convolution):
-    """An int8 convolution.
+    """An int8 convolution, or one of int16 with int8 weights.
 
     Attributes:
         weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
-        bias: int32, one per output channel, zeros where the model has none.
+        bias: int32, one per output channel, zeros where the model has none; int64 with
+            ``wide_sums``.
         multiplier, shift: int32, one per output channel; shift is positive to the left.
         clamp: lowest and highest output, in stored units.
         factors: float32, one per output channel, where the layer follows onnxruntime's arithmetic
             (`covp.graph.float_scaling`); multiplier and shift are then the nearest numbers only.
+        wide_sums: sums have 64 bits and are scaled by `multiply_by_reduced_multiplier`: layers of
+            int16 whose bias is int64, or which have none.
     """
 
     depth_multiplier: int
     input_zero_point: int
     output_zero_point: int
     weights: NDArray[np.int8]
-    bias: NDArray[np.int32]
+    bias: NDArray[Any]
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]
     clamp: tuple[int, int]
     factors: NDArray[np.float32] | None = None
+    wide_sums: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +97,11 @@ class FloatConv2D(Convolution):
 
 
 def resolve(op: Op) -> QuantizedConv2D:
-    """The integers of an int8 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+    """The integers of an int8 or int16 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
 
     Raises:
         ModelError: the operator is of another kind, its weights are not constant int8, or they
-            have a zero point.
+            have a zero point; of int16 also where an activation has one.
     """
     resolver = _RESOLVERS.get(op.kind)
     if resolver is None:
@@ -189,6 +198,12 @@ def _problem(
 ) -> QuantizedConv2D:
     out = op.output
     multiplier, shift, factors = _multipliers(op, result[3])
+    wide = _wide_sums(op)
+    if wide and int(shift.max(initial=0)) > MOST_REDUCED_SHIFT:
+        raise ModelError(
+            f"{op.name}: its scales ask for a factor of 2**{int(shift.max()) - 1} and more, which "
+            "TFLM's arithmetic of int16 does not have; calibrate the model again"
+        )
     return QuantizedConv2D(
         batch=source[0],
         in_height=source[1],
@@ -206,21 +221,41 @@ def _problem(
         input_zero_point=op.input(0).zero_point,
         output_zero_point=out.zero_point,
         weights=weights,
-        bias=_bias(op, result[3]),
+        bias=_bias(op, result[3], wide),
         multiplier=multiplier,
         shift=shift,
         clamp=activation_range(activation, out.scale, out.zero_point, out.dtype),
         factors=factors,
+        wide_sums=wide,
     )
 
 
-def _bias(op: Op, channels: int) -> NDArray[np.int32]:
+def _wide_sums(op: Op) -> bool:
+    """Whether TFLM sums in 64 bits: micro/kernels/conv.cc, depthwise_conv.cc, fully_connected.cc.
+
+    Raises:
+        ModelError: an activation of int16 has a zero point; TFLM ignores it, LiteRT rejects it.
+    """
+    if op.input(0).dtype != np.int16:
+        return False
+    for tensor in (op.input(0), op.output):
+        if tensor.zero_point != 0:
+            raise ModelError(
+                f"{op.name}: tensor {tensor.name} is int16 with zero point {tensor.zero_point}, "
+                "which must be 0; convert the model again"
+            )
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    return bias is None or bias.dtype == np.int64
+
+
+def _bias(op: Op, channels: int, wide: bool) -> NDArray[Any]:
     tensor: Tensor | None = op.inputs[2] if len(op.inputs) > 2 else None
+    dtype = np.int64 if wide else np.int32
     if tensor is None:
-        return np.zeros(channels, np.int32)
-    if tensor.data is None or tensor.dtype != np.int32:
+        return np.zeros(channels, dtype)
+    if tensor.data is None or tensor.dtype != dtype:
         raise ModelError(f"{op.name}: bias {tensor.name} must be constant int32")
-    return np.asarray(tensor.data, np.int32).reshape(channels)
+    return np.asarray(tensor.data, dtype).reshape(channels)
 
 
 def _multipliers(

@@ -16,7 +16,7 @@ from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Graph, Op, Tensor
 from covp.testing.tensors import Content, filled
 
-Dtype = Literal["int8", "float32"]
+Dtype = Literal["int8", "int16", "float32"]
 DTYPES: st.SearchStrategy[str] = st.sampled_from(["int8", "int8", "int8", "float32"])
 
 _DRAWN: dict[str, Any] = {"seed": st.integers(0, 2**16), "gap": st.integers(0, 7)}

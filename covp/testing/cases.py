@@ -12,11 +12,13 @@ from covp.graph.attributes import Activation, Concatenation, Elementwise, Pair, 
 from covp.graph.graph import Graph, Tensor
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.quantizations import affine
-from covp.testing.tensors import Content, Shape, filled, int8, plain
+from covp.testing.tensors import Content, Shape, filled, int8, int16, plain
 from covp.zoo.builder import single_op_graph
 
 
 def _tensor(name: str, shape: Shape, dtype: Dtype, scale: float, zero_point: int) -> Tensor:
+    if dtype == "int16":  # symmetric, with as fine a scale as uses its range
+        return int16(name, shape, scale / 256)
     return int8(name, shape, scale, zero_point) if dtype == "int8" else plain(name, shape)
 
 
@@ -27,7 +29,8 @@ class ElementwiseCase(Layer):
     Attributes:
         shape: of the first operand.
         other: of the second, broadcast with the first; the same by default.
-        zero_points, scales: of first, second and output, for int8.
+        zero_points, scales: of first, second and output, for int8; int16 has a 256th of the scales
+            and no zero points.
         constant: the second operand is part of the graph.
         content: of the operands that come at run time, see `covp.testing.tensors.filled`.
     """
@@ -71,7 +74,7 @@ class PoolCase(Layer):
         filter, stride: (height, width).
         same: TFLite's SAME padding, else VALID.
         padding: (top, bottom, left, right) in place of both, less than the filter's extent.
-        zero_point: of int8 input and output.
+        zero_point: of int8 input and output; int16 has none.
         content: of the image, see `covp.testing.tensors.filled`.
     """
 
@@ -107,7 +110,10 @@ class PoolCase(Layer):
 
 @dataclass(frozen=True)
 class SoftmaxCase(Layer):
-    """SOFTMAX over ``depth`` values of each of ``rows``; int8 results are in units of 1/256."""
+    """SOFTMAX over ``depth`` values of each of ``rows``; int8 results are in units of 1/256.
+
+    int16 ones are in units of 1/32768; their inputs have a 256th of the scale.
+    """
 
     rows: int = 1
     depth: int = 1
@@ -121,7 +127,8 @@ class SoftmaxCase(Layer):
     def graph(self) -> Graph:
         """The layer alone."""
         x = _tensor("x", (self.rows, self.depth), self.dtype, self.scale, 0)
-        y = _tensor("y", (self.rows, self.depth), self.dtype, 1 / 256, -128)
+        unit = 1 / 128 if self.dtype == "int16" else 1 / 256
+        y = _tensor("y", (self.rows, self.depth), self.dtype, unit, -128)
         return self._alone([x], y, Softmax(self.beta))
 
 

@@ -18,7 +18,7 @@ from covp.graph.attributes import (
 from covp.graph.graph import Graph, Tensor
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.quantizations import affine
-from covp.testing.tensors import Shape, int8, plain
+from covp.testing.tensors import Shape, int8, int16, plain
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,9 @@ class ConvCase(Layer):
     """CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
 
     Attributes:
-        dtype: of input and output; weights are of the same, the bias of int8 layers is int32.
+        dtype: of input and output; weights are of the same, the bias of int8 layers is int32. int16
+            layers have int8 weights, no zero points and an int64 bias.
+        narrow_bias: the bias of an int16 layer is int32, and so are its sums.
         batch: images.
         size: (height, width) of the image; one smaller than a window grows to it.
         channels: (input, output); a depthwise layer's output has the next multiple of the input's.
@@ -70,6 +72,7 @@ class ConvCase(Layer):
     extreme: bool = False
     largest: bool = False
     wide: bool = False
+    narrow_bias: bool = False
 
     def graph(self) -> Graph:
         """The layer alone."""
@@ -120,10 +123,14 @@ class ConvCase(Layer):
                 weights.quantization = affine(scales, 0, axis)
                 reach = np.minimum(150 / np.broadcast_to(factors, channels), 2.0**30)
                 data = (rng.uniform(-1, 1, channels) * reach).astype(np.int32)
-            product = affine(scales * np.float32(0.05))
-            bias = Tensor("b", (channels,), data.dtype, product, data)
+            unit = np.float32(0.05)
             x = int8("x", source, 0.05, self.zero_points[0])
             y = int8("y", result, result_scale, self.zero_points[1])
+            if self.dtype == "int16":
+                unit = unit / np.float32(256)
+                x, y = int16("x", source, float(unit)), int16("y", result, result_scale / 256)
+                data = (data * 256).astype(np.int32 if self.narrow_bias else np.int64)
+            bias = Tensor("b", (channels,), data.dtype, affine(scales * unit), data)
         return self._alone([x, weights, bias if self.bias else None], y, attributes)
 
     def _weights(self, rng: np.random.Generator, shape: Shape) -> NDArray[np.int8]:

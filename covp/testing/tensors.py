@@ -42,6 +42,18 @@ def int8(
     return Tensor(name, shape, np.dtype(np.int8), affine(scale, zero_point, axis), data)
 
 
+def int16(name: str, shape: Shape, scale: float = 1.0, zero_point: int = 0) -> Tensor:
+    """A quantized int16 tensor.
+
+    Args:
+        name: unique in its graph.
+        shape: all dimensions positive.
+        scale: of the whole tensor.
+        zero_point: 0 for all but a few operators.
+    """
+    return Tensor(name, shape, np.dtype(np.int16), affine(scale, zero_point))
+
+
 def plain(
     name: str, shape: Shape, dtype: DTypeLike = np.float32, data: NDArray[Any] | None = None
 ) -> Tensor:

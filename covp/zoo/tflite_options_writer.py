@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tflite
 
 from covp.frontend.tflite.converters.common import dilated, same_padding
@@ -44,6 +45,11 @@ def _activation(op: Op) -> Fields:
     return {"FusedActivationFunction": _ACTIVATIONS[op.attributes.activation]}
 
 
+def _sum(op: Op) -> Fields:
+    # of int16 LiteRT would else shift where the scales are powers of two; TFLM scales in any case
+    return _activation(op) | {"PotScaleInt16": False}
+
+
 def _strides(op: Op) -> Fields:
     return {"StrideH": op.attributes.stride[0], "StrideW": op.attributes.stride[1]}
 
@@ -56,9 +62,19 @@ def _convolution(op: Op) -> Fields:
         "DilationHFactor": a.dilation[0],
         "DilationWFactor": a.dilation[1],
     }
+    if op.kind == "CONV_2D":
+        fields |= _bias_type(op)
     if op.kind == "DEPTHWISE_CONV_2D":
         fields["DepthMultiplier"] = a.depth_multiplier
     return fields | _strides(op) | _activation(op)
+
+
+def _bias_type(op: Op) -> Fields:
+    """int16 layers have sums of 64 bits in LiteRT unless the options say so, in TFLM the bias."""
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if op.input(0).dtype != np.int16 or bias is None or bias.dtype != np.int32:
+        return {}
+    return {"QuantizedBiasType": tflite.TensorType.INT32}
 
 
 def _pool(op: Op) -> Fields:
@@ -78,7 +94,7 @@ def _nothing(op: Op) -> Fields:
 
 
 _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
-    "ADD": ("AddOptions", _activation),
+    "ADD": ("AddOptions", _sum),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _pool),
     "BATCH_MATMUL": (
         "BatchMatMulOptions",
@@ -94,7 +110,9 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "EXPAND_DIMS": ("ExpandDimsOptions", _nothing),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
-        lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op),
+        lambda op: (
+            {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op) | _bias_type(op)
+        ),
     ),
     "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
     "MAX_POOL_2D": ("Pool2DOptions", _pool),
@@ -116,7 +134,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "SPLIT": ("SplitOptions", lambda op: {"NumSplits": len(op.outputs)}),
     "SQUEEZE": ("SqueezeOptions", _nothing),
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
-    "SUB": ("SubOptions", _activation),
+    "SUB": ("SubOptions", _sum),
     "TRANSPOSE": ("TransposeOptions", _nothing),
 }
 """Kind to the name of its options table and the function that fills it."""

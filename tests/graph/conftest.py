@@ -20,8 +20,8 @@ def holds(litert: Callable[..., Any]) -> Callable[..., None]:
     def check(graph: Any, seed: int, tolerance: float = 0) -> None:
         rng = np.random.default_rng(seed)
         inputs: list[NDArray[Any]] = [
-            rng.integers(-128, 128, t.shape).astype(np.int8)
-            if t.dtype == np.int8
+            rng.integers(np.iinfo(t.dtype).min, np.iinfo(t.dtype).max + 1, t.shape).astype(t.dtype)
+            if t.dtype in (np.int8, np.int16)
             else rng.uniform(-8, 8, t.shape).astype(np.float32)
             for t in graph.inputs
         ]

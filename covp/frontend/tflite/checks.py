@@ -9,7 +9,10 @@ from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
 
 # what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
-_FIXED_OUTPUTS = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)}
+_FIXED_OUTPUTS = {
+    "int8": {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)},
+    "int16": dict.fromkeys(("LOGISTIC", "SOFTMAX", "TANH"), (1 / 32768, 0)),
+}
 
 
 def check_op(op: Op) -> None:
@@ -40,10 +43,10 @@ def _check_activation(tensor: Tensor) -> None:
 
 
 def _check_fixed_output(op: Op) -> None:
-    """Some int8 kernels write in one quantization only."""
-    fixed = _FIXED_OUTPUTS.get(op.kind)
+    """Some integer kernels write in one quantization only."""
     out = op.output
-    if fixed and out.dtype == np.int8 and (out.scale, out.zero_point) != fixed:
+    fixed = _FIXED_OUTPUTS.get(out.dtype.name, {}).get(op.kind)
+    if fixed and (out.scale, out.zero_point) != fixed:
         raise ModelError(
             f"its output has scale {out.scale:g} and zero point {out.zero_point}, which must be "
             f"{fixed[0]:g} and {fixed[1]}; convert the model again"

@@ -1,4 +1,7 @@
-"""LOGISTIC, TANH, RELU, RELU6 and LEAKY_RELU: int8 through tables of 256 results."""
+"""LOGISTIC, TANH, RELU, RELU6 and LEAKY_RELU: int8 through tables of 256 results.
+
+int16 in the same arithmetic, but for LOGISTIC and TANH (`covp.graph.ops.int16`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.fixed_point import input_radius, logistic, tanh
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.graph.ops.int16 import check_int16
+from covp.graph.ops.int16 import logistic as logistic16
+from covp.graph.ops.int16 import tanh as tanh16
 from covp.graph.quantization import (
     activation_range,
     multiply_by_quantized_multiplier,
@@ -48,7 +54,7 @@ def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
     return np.clip(result, -128, 127).astype(np.int8)
 
 
-def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
+def _leaky(op: Op, centred: Array) -> Array:
     """QuantizeLeakyRelu; the factors are computed in single precision.
 
     A negative slope's product is that of the positive one, negated: ties round the other way.
@@ -60,22 +66,35 @@ def _leaky(op: Op, centred: Array) -> NDArray[np.int8]:
     scaled = multiply_by_quantized_multiplier(centred, *factor)
     negative = -scaled if slope < 0 else scaled
     result = np.where(centred >= 0, positive, negative) + op.output.zero_point
-    return np.asarray(np.clip(result, -128, 127).astype(np.int8))
+    info = np.iinfo(op.output.dtype)
+    return np.asarray(np.clip(result, info.min, info.max).astype(op.output.dtype))
 
 
-def _clamped(op: Op, centred: Array) -> NDArray[np.int8]:
-    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
+def _clamped(op: Op, centred: Array) -> Array:
+    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized).
+
+    The factor is computed in single precision.
+    """
     out = op.output
-    factor = quantize_multiplier(op.input(0).scale / out.scale)
+    factor = quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(out.scale)))
     scaled = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
     limits = activation_range(op.kind.lower(), out.scale, out.zero_point, out.dtype)
-    return np.clip(scaled, *limits).astype(np.int8)
+    return np.clip(scaled, *limits).astype(out.dtype)
+
+
+def _int16(op: Op, x: Array) -> Array:
+    """Results of int16."""
+    centred = x.astype(np.int64) - op.input(0).zero_point
+    functions = {"LOGISTIC": logistic16, "TANH": tanh16, "LEAKY_RELU": _leaky}
+    return functions.get(op.kind, _clamped)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x = given(values, 0)
     if x.dtype == np.int8:
         return [unary_table(op)[x.astype(np.int64) + 128]]
+    if x.dtype == np.int16:
+        return [_int16(op, x)]
     with ieee():
         return [_float(op, x).astype(np.float32)]
 
@@ -92,10 +111,13 @@ def _float(op: Op, x: Array) -> Array:
 
 
 def _shape(op: Op) -> list[Shape]:
-    if op.input(0).dtype not in (np.int8, np.float32):
-        raise ModelError(f"{op.kind} of {op.input(0).dtype}; only int8 and float32 are supported")
+    dtype = op.input(0).dtype
+    if dtype not in (np.int8, np.int16, np.float32):
+        raise ModelError(f"{op.kind} of {dtype}; only int8, int16 and float32 are supported")
+    if op.kind in ("LOGISTIC", "TANH"):
+        check_int16(op.input(0), op.output)
     return [op.input(0).shape]
 
 
 for _kind in ("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6"):
-    OPS[_kind] = OpDefinition(_shape, _reference)
+    OPS[_kind] = OpDefinition(_shape, _reference, types=of_one_type("int8", "int16", "float32"))

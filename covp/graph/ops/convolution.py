@@ -13,30 +13,36 @@ from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
-from covp.graph.quantization import float_activation_range, multiply_by_quantized_multiplier
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.graph.quantization import (
+    float_activation_range,
+    multiply_by_quantized_multiplier,
+    multiply_by_reduced_multiplier,
+)
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
 def conv2d_accumulate(
-    x: NDArray[np.int8],
+    x: NDArray[np.int8] | NDArray[np.int16],
     weights: NDArray[np.int8],
     stride: Pair = (1, 1),
     dilation: Pair = (1, 1),
     padding: Padding = Padding(),  # noqa: B008  (frozen)
     zero_point: int = 0,
-) -> NDArray[np.int32]:
-    """The int32 sums of a convolution, without bias: exact, through BLAS.
+    wide: bool = False,
+) -> NDArray[Any]:
+    """The sums of a convolution, without bias: exact, through BLAS.
 
     Args:
-        x: int8, NHWC.
+        x: int8 or int16, NHWC.
         weights: int8, OHWI.
         stride, dilation: (height, width), positive.
         padding: rows and columns around each image; it contributes nothing.
         zero_point: of the input, subtracted from it.
+        wide: keep 64 bits.
 
     Returns:
-        int32 (batch, out height, out width, O), wrapped to 32 bits.
+        int32 (batch, out height, out width, O), wrapped to 32 bits; int64 with ``wide``.
 
     Raises:
         ValueError: the weights are for another number of input channels.
@@ -47,27 +53,34 @@ def conv2d_accumulate(
         raise ValueError(f"{channels} input channels, filters of {depth}")
     flat = weights.reshape(outputs, -1)
     # single precision is exact while no partial sum can reach 2**24
-    largest = 255 * int(np.abs(flat.astype(np.int64)).sum(axis=1).max(initial=0))
+    most = 255 if x.dtype == np.int8 else (1 << 16) - 1
+    largest = most * int(np.abs(flat.astype(np.int64)).sum(axis=1).max(initial=0))
     dtype = np.float32 if largest < 1 << 24 else np.float64
     image = _padded(x.astype(dtype) - dtype(zero_point), padding)
     patches = _patches(image, (kh, kw), stride, dilation)
     rows = patches.reshape(-1, kh * kw * channels)
     sums = rows @ flat.T.astype(dtype)
     shape = (batch, patches.shape[1], patches.shape[2], outputs)
-    return np.asarray(sums.astype(np.int64).astype(np.int32).reshape(shape))
+    return np.asarray(sums.astype(np.int64).astype(_sum_type(wide)).reshape(shape))
+
+
+def _sum_type(wide: bool) -> type[np.int32 | np.int64]:
+    return np.int64 if wide else np.int32
 
 
 def depthwise_accumulate(
-    x: NDArray[np.int8],
+    x: NDArray[np.int8] | NDArray[np.int16],
     weights: NDArray[np.int8],
     stride: Pair,
     dilation: Pair,
     padding: Padding,
     zero_point: int,
-) -> NDArray[np.int32]:
+    wide: bool = False,
+) -> NDArray[Any]:
     """As `conv2d_accumulate` for weights (kernel height, kernel width, O), O a multiple of C."""
-    image = _padded(x.astype(np.int32) - np.int32(zero_point), padding)
-    return _depthwise_sums(image, weights.astype(np.int32), stride, dilation)
+    dtype = _sum_type(wide)
+    image = _padded(x.astype(dtype) - dtype(zero_point), padding)
+    return _depthwise_sums(image, weights.astype(dtype), stride, dilation)
 
 
 def _depthwise_sums(image: Array, weights: Array, stride: Pair, dilation: Pair) -> Array:
@@ -104,14 +117,19 @@ def _patches(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
     )
 
 
-def requantize(sums: Array, problem: QuantizedConv2D) -> NDArray[np.int8]:
-    """Sums with bias to int8, per channel: TFLM's two roundings, or onnxruntime's one."""
+def requantize(sums: Array, problem: QuantizedConv2D) -> Array:
+    """Sums with bias to stored units, per channel, not yet narrowed.
+
+    TFLM's roundings, or onnxruntime's one.
+    """
     if problem.factors is not None:
         # sums wrap, as int32 does
         scaled = rescaled(sums.astype(np.int64).astype(np.int32), problem.factors)
+    elif problem.wide_sums:
+        scaled = multiply_by_reduced_multiplier(sums, problem.multiplier, problem.shift)
     else:
         scaled = multiply_by_quantized_multiplier(sums, problem.multiplier, problem.shift)
-    return np.clip(scaled + problem.output_zero_point, *problem.clamp).astype(np.int8)
+    return np.clip(scaled + problem.output_zero_point, *problem.clamp)
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
@@ -128,9 +146,10 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         problem.dilation,
         problem.padding,
         problem.input_zero_point,
+        problem.wide_sums,
     )
     result = requantize(sums + problem.bias, problem)
-    return [result.reshape(op.output.shape)]
+    return [result.astype(op.output.dtype).reshape(op.output.shape)]
 
 
 def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
@@ -232,6 +251,7 @@ def _macs(op: Op) -> int:
     return op.output.size * (weights.size // weights.shape[0])
 
 
-OPS["CONV_2D"] = OpDefinition(_conv2d_shape, _reference, _macs)
-OPS["DEPTHWISE_CONV_2D"] = OpDefinition(_depthwise_shape, _reference, _macs)
-OPS["FULLY_CONNECTED"] = OpDefinition(_fully_connected_shape, _reference, _macs)
+_TYPES = of_one_type("int8", "int16", "float32")
+OPS["CONV_2D"] = OpDefinition(_conv2d_shape, _reference, _macs, _TYPES)
+OPS["DEPTHWISE_CONV_2D"] = OpDefinition(_depthwise_shape, _reference, _macs, _TYPES)
+OPS["FULLY_CONNECTED"] = OpDefinition(_fully_connected_shape, _reference, _macs, _TYPES)

@@ -27,11 +27,11 @@ def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
     """The rule that some inputs and all outputs are of one type.
 
     Args:
-        dtypes: the types it may be; none given: int8, float32 and int32.
+        dtypes: the types it may be; none given: int8, int16, float32 and int32.
         data: positions of the inputs that it holds for; None for all. Those left out are ignored,
             as are the ones that say how to work (axes, weights, biases).
     """
-    allowed = dtypes or ("int8", "float32", "int32")
+    allowed = dtypes or ("int8", "int16", "float32", "int32")
 
     def rule(op: Op) -> None:
         positions = range(len(op.inputs)) if data is None else data

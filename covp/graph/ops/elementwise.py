@@ -16,7 +16,8 @@ from covp.graph.quantization import (
     quantize_multiplier,
 )
 
-_LEFT_SHIFT = 20
+_LEFT_SHIFTS = {"int8": 20, "int16": 15}
+"""The bits by which inputs of a sum are shifted left before they are scaled."""
 _FLOAT = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
 
@@ -39,14 +40,14 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         low, high = float_activation_range(op.attributes.activation)
         with ieee():
             return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
-    if op.output.dtype != np.int8:
+    if op.output.dtype.name not in _LEFT_SHIFTS:
         return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
     out = op.output
     x = a.astype(np.int64) - op.input(0).zero_point
     y = b.astype(np.int64) - op.input(1).zero_point
     scaled = _product(op, x, y) if op.kind == "MUL" else _sum(op, x, y)
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
-    return [np.clip(scaled + out.zero_point, *limits).astype(np.int8)]
+    return [np.clip(scaled + out.zero_point, *limits).astype(out.dtype)]
 
 
 Factor = tuple[int, int]
@@ -54,7 +55,7 @@ Factor = tuple[int, int]
 
 
 def sum_factors(op: Op) -> tuple[Factor, Factor, Factor]:
-    """The factors of both inputs, shifted left by 20, and of their sum in ADD and SUB.
+    """The factors of both inputs, shifted left by `left_shift`, and of their sum in ADD and SUB.
 
     Both inputs are brought to twice the larger scale: tensorflow/lite/micro/kernels/add_common.cc
     and sub_common.cc.
@@ -64,15 +65,21 @@ def sum_factors(op: Op) -> tuple[Factor, Factor, Factor]:
     return (
         quantize_multiplier(scales[0] / twice),
         quantize_multiplier(scales[1] / twice),
-        quantize_multiplier(twice / ((1 << _LEFT_SHIFT) * op.output.scale)),
+        quantize_multiplier(twice / ((1 << left_shift(op)) * op.output.scale)),
     )
+
+
+def left_shift(op: Op) -> int:
+    """The bits by which both inputs of ADD and SUB are shifted left before they are scaled."""
+    return _LEFT_SHIFTS[op.output.dtype.name]
 
 
 def _sum(op: Op, x: Array, y: Array) -> Array:
     """AddElementwise and SubElementwise."""
     first, second, result = sum_factors(op)
-    x = multiply_by_quantized_multiplier(x << _LEFT_SHIFT, *first)
-    y = multiply_by_quantized_multiplier(y << _LEFT_SHIFT, *second)
+    bits = left_shift(op)
+    x = multiply_by_quantized_multiplier(x << bits, *first)
+    y = multiply_by_quantized_multiplier(y << bits, *second)
     return multiply_by_quantized_multiplier(x - y if op.kind == "SUB" else x + y, *result)
 
 
@@ -87,4 +94,6 @@ def _product(op: Op, x: Array, y: Array) -> Array:
 
 
 for _kind in _FLOAT:
-    OPS[_kind] = OpDefinition(_shape, _reference, types=of_one_type(data=None))
+    OPS[_kind] = OpDefinition(
+        _shape, _reference, types=of_one_type("int8", "int16", "float32", "int32", data=None)
+    )

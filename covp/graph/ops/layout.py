@@ -134,7 +134,7 @@ def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 OPS["RESHAPE"] = OpDefinition(
-    _reshape_shape, _reshape, types=of_one_type("int8", "uint8", "float32", "int32")
+    _reshape_shape, _reshape, types=of_one_type("int8", "uint8", "int16", "float32", "int32")
 )
 OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad)
 OPS["CONCATENATION"] = OpDefinition(

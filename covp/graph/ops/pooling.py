@@ -9,7 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.convolution import _patches
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import activation_range, float_activation_range
 
 
@@ -62,5 +62,6 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return _clamp(op, _windows(op, image, lowest).max(axis=(3, 4)))
 
 
-OPS["AVERAGE_POOL_2D"] = OpDefinition(_shape, _average)
-OPS["MAX_POOL_2D"] = OpDefinition(_shape, _max)
+_TYPES = of_one_type("int8", "int16", "float32")
+OPS["AVERAGE_POOL_2D"] = OpDefinition(_shape, _average, types=_TYPES)
+OPS["MAX_POOL_2D"] = OpDefinition(_shape, _max, types=_TYPES)

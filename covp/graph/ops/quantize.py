@@ -26,7 +26,7 @@ def _real(op: Op) -> list[Shape]:
 
 def _converted(op: Op) -> None:
     for tensor in (op.input(0), op.output):
-        check_type(tensor, "int8", "uint8", "float32", "int32")
+        check_type(tensor, "int8", "uint8", "int16", "float32", "int32")
 
 
 def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:

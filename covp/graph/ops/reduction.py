@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
@@ -28,7 +28,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         return [np.asarray(mean, np.float32).reshape(out.shape)]
     total = x.sum(axis=a.axes, dtype=np.int64)
     count = int(np.prod([x.shape[axis] for axis in a.axes]))
-    return [np.asarray(_quantized(op, total, count)).astype(np.int8).reshape(out.shape)]
+    return [np.asarray(_quantized(op, total, count)).astype(out.dtype).reshape(out.shape)]
 
 
 def mean_factor(op: Op, count: int) -> tuple[int, int]:
@@ -45,14 +45,15 @@ def mean_factor(op: Op, count: int) -> tuple[int, int]:
 def _quantized(op: Op, total: Array, count: int) -> Array:
     value = total - op.input(0).zero_point * count
     scaled = multiply_by_quantized_multiplier(value, *mean_factor(op, count))
-    return np.clip(scaled + op.output.zero_point, -128, 127)
+    info = np.iinfo(op.output.dtype)
+    return np.clip(scaled + op.output.zero_point, info.min, info.max)
 
 
 def _max_shape(op: Op) -> list[Shape]:
     source, out = op.input(0), op.output
-    if source.dtype not in (np.int8, np.float32):
-        raise ModelError(f"{op.kind} of {source.dtype}; only int8 and float32 are supported")
-    if source.dtype == np.int8:
+    if source.dtype not in (np.int8, np.int16, np.float32):
+        raise ModelError(f"{op.kind} of {source.dtype}; only int8, int16 and float32 are supported")
+    if source.dtype != np.float32:
         scales = [(t.scale, t.zero_point) for t in (source, out)]
         if scales[0] != scales[1]:
             raise ModelError("its input and output have different scales; TFLM rejects it too")
@@ -66,5 +67,6 @@ def _max_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.asarray(x.max(axis=op.attributes.axes), x.dtype).reshape(op.output.shape)]
 
 
-OPS["REDUCE_MAX"] = OpDefinition(_max_shape, _max_reference)
-OPS["MEAN"] = OpDefinition(_shape, _reference)
+_TYPES = of_one_type("int8", "int16", "float32")
+OPS["REDUCE_MAX"] = OpDefinition(_max_shape, _max_reference, types=_TYPES)
+OPS["MEAN"] = OpDefinition(_shape, _reference, types=_TYPES)

@@ -9,7 +9,8 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee
+from covp.graph.ops import int16
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import (
     quantize_multiplier,
     rounding_divide_by_pot,
@@ -45,6 +46,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             shifted = (x - x.max(axis=-1, keepdims=True)) * np.float32(op.attributes.beta)
             powers = np.exp(shifted)
             return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
+    if x.dtype == np.int16:
+        return [int16.softmax(op, x)]
     wide = x.astype(np.int64)
     powers = exponentials(op)[wide.max(axis=-1, keepdims=True) - wide]
     total = rounding_divide_by_pot(powers, SUM_BITS).sum(axis=-1, keepdims=True)
@@ -67,6 +70,7 @@ def check_depth(op: Op) -> None:
     Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows.
     """
     source = op.input(0)
+    int16.check_int16(source, op.output)
     if not source.shape:
         raise ModelError("SOFTMAX of a scalar: it needs an axis")
     most = (1 << SUM_BITS) - 1
@@ -77,4 +81,4 @@ def check_depth(op: Op) -> None:
         )
 
 
-OPS["SOFTMAX"] = OpDefinition(_shape, _reference)
+OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=of_one_type("int8", "int16", "float32"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tflite
 
 from covp.errors import ModelError
@@ -17,8 +18,17 @@ from covp.frontend.tflite.converters.common import (
     register,
 )
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pool2D
-from covp.graph.graph import Op
+from covp.graph.graph import Op, Tensor
 from covp.graph.ops.matmul import BatchMatMul
+
+
+def _narrow_sums(op: Op, bias_type: int) -> None:
+    """An int16 layer without bias whose options ask for int32 sums gets a bias of int32 zeros."""
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if op.input(0).dtype == np.int16 and bias is None and bias_type == tflite.TensorType.INT32:
+        zeros = np.zeros(op.output.shape[-1], np.int32)
+        name = f"{op.output.name}_no_bias"
+        op.inputs = [*op.inputs[:2], Tensor(name, zeros.shape, zeros.dtype, None, zeros)]
 
 
 @register("CONV_2D")
@@ -28,6 +38,7 @@ def _conv2d(op: Op, table: Any) -> Conv2D:
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
     window = dilated(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
+    _narrow_sums(op, options.QuantizedBiasType())
     return Conv2D(stride, padding, dilation, activation_of(options.FusedActivationFunction()))
 
 
@@ -51,6 +62,7 @@ def _fully_connected(op: Op, table: Any) -> FullyConnected:
     options = options_of(tflite.FullyConnectedOptions, table)
     if options.WeightsFormat() != tflite.FullyConnectedOptionsWeightsFormat.DEFAULT:
         raise ModelError("its weights are shuffled; convert the model with default weights")
+    _narrow_sums(op, options.QuantizedBiasType())
     return FullyConnected(
         activation_of(options.FusedActivationFunction()), bool(options.KeepNumDims())
     )

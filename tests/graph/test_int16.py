@@ -1,0 +1,85 @@
+"""int16 activations with int8 weights against LiteRT's reference kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from covp.graph.attributes import LeakyRelu, Pad, Split, StridedSlice, Transpose
+from covp.testing import ConvCase, ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase, layers
+
+bounded = settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+spread: dict[str, Any] = {
+    "dtype": "int16",
+    "bias": True,
+    "activation": layers.ACTIVATIONS,
+    "output_scale": st.floats(0.2, 3.0),
+    "per_channel": st.booleans(),
+}
+
+
+@pytest.mark.parametrize("kind", layers.CONVOLUTIONS)
+@bounded
+@given(st.data())
+def test_convolutions(holds: Any, kind: str, data: st.DataObject) -> None:
+    layer: ConvCase = data.draw(layers.convolutions(kind, max_channels=9, **spread))
+    holds(layer.graph(), layer.seed)
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "FULLY_CONNECTED"])
+@bounded
+@given(st.data())
+def test_convolutions_with_narrow_bias(holds: Any, kind: str, data: st.DataObject) -> None:
+    layer: ConvCase = data.draw(
+        layers.convolutions(kind, max_channels=9, narrow_bias=True, **spread)
+    )
+    holds(layer.graph(), layer.seed)
+
+
+@pytest.mark.parametrize("kind", layers.ELEMENTWISE)
+@bounded
+@given(st.data())
+def test_elementwise(holds: Any, kind: str, data: st.DataObject) -> None:
+    drawn = layers.elementwise(kind, broadcast=True, dtype="int16", activation=layers.ACTIVATIONS)
+    layer: ElementwiseCase = data.draw(drawn)
+    holds(layer.graph(), layer.seed)
+
+
+@pytest.mark.parametrize("kind", layers.POOLS)
+@bounded
+@given(st.data())
+def test_pools(holds: Any, kind: str, data: st.DataObject) -> None:
+    layer: PoolCase = data.draw(layers.pools(kind, dtype="int16", activation=layers.ACTIVATIONS))
+    holds(layer.graph(), layer.seed)
+
+
+@bounded
+@given(layers.softmaxes(dtype="int16", scale=st.floats(0.01, 8), beta=st.floats(0.25, 2, width=32)))
+def test_softmax(holds: Any, layer: SoftmaxCase) -> None:
+    holds(layer.graph(), layer.seed)
+
+
+@pytest.mark.parametrize("kind", ["LOGISTIC", "TANH"])
+@pytest.mark.parametrize("scale", [2.0**-12, 2.0**-11, 2.0**-13, 1e-5, 3e-4, 0.001, 0.02, 2.5])
+def test_saturating_functions(holds: Any, kind: str, scale: float) -> None:
+    layer = OperatorCase(kind, (1, 4096), None, "int16", scale, 0, None, 2.0**-15)
+    holds(layer.graph(), 1)
+
+
+@pytest.mark.parametrize("kind", ["RELU", "RELU6", "LEAKY_RELU"])
+@pytest.mark.parametrize("scales", [(0.001, 0.001), (0.0007, 0.0004), (0.0003, 0.002)])
+def test_rectifiers(holds: Any, kind: str, scales: tuple[float, float]) -> None:
+    if kind == "RELU6" and scales[0] != scales[1]:
+        pytest.skip("LiteRT's RELU6 keeps the scale")
+    attributes = LeakyRelu(0.3) if kind == "LEAKY_RELU" else None
+    layer = OperatorCase(kind, (1, 4096), attributes, "int16", scales[0], 0, None, scales[1])
+    holds(layer.graph(), 1)
