@@ -110,9 +110,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "EXPAND_DIMS": ("ExpandDimsOptions", _nothing),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
-        lambda op: (
-            {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op) | _bias_type(op)
-        ),
+        lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op) | _bias_type(op),
     ),
     "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
     "MAX_POOL_2D": ("Pool2DOptions", _pool),

@@ -31,8 +31,9 @@ spread: dict[str, Any] = {
 @bounded
 @given(st.data())
 def test_convolutions(holds: Any, kind: str, data: st.DataObject) -> None:
+    """LiteRT scales FULLY_CONNECTED in floating point: one rounding where TFLM has its own."""
     layer: ConvCase = data.draw(layers.convolutions(kind, max_channels=9, **spread))
-    holds(layer.graph(), layer.seed)
+    holds(layer.graph(), layer.seed, tolerance=kind == "FULLY_CONNECTED")
 
 
 @pytest.mark.parametrize("kind", ["CONV_2D", "FULLY_CONNECTED"])
@@ -42,7 +43,7 @@ def test_convolutions_with_narrow_bias(holds: Any, kind: str, data: st.DataObjec
     layer: ConvCase = data.draw(
         layers.convolutions(kind, max_channels=9, narrow_bias=True, **spread)
     )
-    holds(layer.graph(), layer.seed)
+    holds(layer.graph(), layer.seed, tolerance=kind == "FULLY_CONNECTED")
 
 
 @pytest.mark.parametrize("kind", layers.ELEMENTWISE)

@@ -25,9 +25,18 @@ def check_op(op: Op) -> None:
     _check_shapes(op)
 
 
+# int16 without a scale is a plain integer elsewhere
+_SCALED_INT16 = frozenset(
+    {"ADD", "SUB", "MUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"}
+    | {"LOGISTIC", "TANH", "SOFTMAX", "RELU", "RELU6", "LEAKY_RELU", "PRELU", "BATCH_MATMUL"}
+    | {"AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "QUANTIZE", "DEQUANTIZE"}
+)
+
+
 def _check_scales(op: Op) -> None:
+    scaled = (np.int8, np.uint8, *((np.int16,) if op.kind in _SCALED_INT16 else ()))
     for tensor in (*filter(None, op.inputs), *op.outputs):
-        if tensor.dtype in (np.int8, np.uint8) and tensor.quantization is None:
+        if tensor.dtype in scaled and tensor.quantization is None:
             raise ModelError(
                 f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model"
             )

@@ -126,7 +126,9 @@ def exponential_table() -> Array:
 def reciprocal_table() -> Array:
     """1 / (1 + x) for x from 0 to 1."""
     one = np.float32(1)
-    return _lookup_table(lambda x: one / (one + x), 0.0, one / np.float32(65535) * np.float32(65535))
+    return _lookup_table(
+        lambda x: one / (one + x), 0.0, one / np.float32(65535) * np.float32(65535)
+    )
 
 
 def lookup(index: Array, table: Array) -> Array:
