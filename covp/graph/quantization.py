@@ -90,7 +90,8 @@ def multiply_by_reduced_multiplier(
     """
     total = 15 - np.asarray(shift, np.int64)
     product = np.asarray(x, np.int64) * reduced_multiplier(multiplier)
-    return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32).astype(np.int64)
+    rounded = (product + (np.int64(1) << (total - 1))) >> total
+    return np.asarray(rounded.astype(np.int32), np.int64)
 
 
 MOST_REDUCED_SHIFT = 7

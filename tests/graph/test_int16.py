@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.graph.attributes import LeakyRelu, Pad, Split, StridedSlice, Transpose
+from covp.graph.attributes import LeakyRelu
 from covp.testing import ConvCase, ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase, layers
 
 bounded = settings(

@@ -107,7 +107,7 @@ def _lookup_table(function: Callable[[Array], Array], low: float, high: float) -
     interpolated = _rounded((function(one(low) + (i + one(1)) * step) * inverse + left) / one(2))
     samples = left - _rounded((interpolated - middle) / one(2))
     last = _rounded(function(np.array([high], np.float32)) * inverse)
-    return np.clip(np.concatenate([samples, last]), MIN, MAX).astype(np.int64)
+    return np.asarray(np.clip(np.concatenate([samples, last]), MIN, MAX).astype(np.int64))
 
 
 def _rounded(x: Array) -> Array:
@@ -125,16 +125,14 @@ def exponential_table() -> Array:
 @cache
 def reciprocal_table() -> Array:
     """1 / (1 + x) for x from 0 to 1."""
-    one = np.float32(1)
-    return _lookup_table(
-        lambda x: one / (one + x), 0.0, one / np.float32(65535) * np.float32(65535)
-    )
+    one, steps = np.float32(1), np.float32(65535)
+    return _lookup_table(lambda x: one / (one + x), 0.0, one / steps * steps)
 
 
 def lookup(index: Array, table: Array) -> Array:
     """A value between two entries: LUTLookup. ``index`` is from -32768 to 32767."""
     at, part = 256 + (index >> 7), index & 0x7F
-    return table[at] + (((table[at + 1] - table[at]) * part + 64) >> 7)
+    return np.asarray(table[at] + (((table[at + 1] - table[at]) * part + 64) >> 7))
 
 
 def softmax_factor(op: Op) -> tuple[int, int]:
