@@ -20,7 +20,7 @@ from covp.temporary import temporary_folder
 from covp.toolchain import Toolchain, runtime_dir, split_sources
 
 Array = NDArray[Any]
-_LIBRARY = ("memory.c", "math.c", "workspace.c", "workspace.h")
+_LIBRARY = ("memory.c", "math.c", "math_elementary.c", "workspace.c", "workspace.h")
 
 
 def export_project(

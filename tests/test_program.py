@@ -29,7 +29,7 @@ with covp.Session(program.platform) as session:
 wanted = program.reference(inputs)[0]
 print(json.dumps([output.tolist(), wanted.tolist(), profile.instructions, profile.cycles]))
 """
-HARD_SWISH = Path(__file__).parents[1] / "examples" / "hard_swish.py"
+SQUARED_RELU = Path(__file__).parents[1] / "examples" / "squared_relu.py"
 
 
 def here(program: Program, inputs: Sequence[Any]) -> list[Any]:
@@ -64,23 +64,23 @@ def test_a_copy_runs_elsewhere(accelerators: list[str]) -> None:
 
 
 @pytest.fixture
-def hard_swish() -> Iterator[None]:
-    user_operators.load_operator_file(HARD_SWISH)
+def squared_relu() -> Iterator[None]:
+    user_operators.load_operator_file(SQUARED_RELU)
     yield
-    user_operators.unregister_operator("HARD_SWISH")
+    user_operators.unregister_operator("SquaredRelu")
 
 
-@pytest.mark.parametrize("accelerators", [[], [f"{HARD_SWISH}:Lookup"]], ids=["core", "lookup"])
-@pytest.mark.usefixtures("hard_swish")
+@pytest.mark.parametrize("accelerators", [[], [f"{SQUARED_RELU}:Lookup"]], ids=["core", "lookup"])
+@pytest.mark.usefixtures("squared_relu")
 def test_with_operators_and_accelerators_of_a_user_s_file(accelerators: list[str]) -> None:
     def tensor(name: str, scale: float, zero_point: int) -> Tensor:
         scaled = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
         return Tensor(name, (1, 64), np.dtype(np.int8), scaled)
 
     x, y = tensor("x", 0.05, 3), tensor("y", 0.04, -110)
-    graph = Graph("swish", [x], [y], [Op("HARD_SWISH", "hard_swish_0", [x], [y])])
+    graph = Graph("squared", [x], [y], [Op("SquaredRelu", "squared_relu_0", [x], [y])])
     program = covp.compile(graph, "riscv32", accelerators)
-    assert [operator.kind for operator in program.operators] == ["HARD_SWISH"]
+    assert [operator.kind for operator in program.operators] == ["SquaredRelu"]
     assert (program.layers[0].target == "lookup") == bool(accelerators)
     inputs = random_inputs(graph.inputs, 0)
     assert there(program, inputs) == here(program, inputs)
@@ -88,14 +88,14 @@ def test_with_operators_and_accelerators_of_a_user_s_file(accelerators: list[str
 
 def test_a_copy_teaches_its_operators() -> None:
     """Where the module of an operator is imported already, importing it registers nothing."""
-    user_operators.load_operator_file(HARD_SWISH)
+    user_operators.load_operator_file(SQUARED_RELU)
     x, y = (Tensor(name, (1, 8), np.dtype(np.float32)) for name in "xy")
-    graph = Graph("swish", [x], [y], [Op("HARD_SWISH", "hard_swish_0", [x], [y])])
+    graph = Graph("squared", [x], [y], [Op("SquaredRelu", "squared_relu_0", [x], [y])])
     data = pickle.dumps(covp.compile(graph, "riscv32f"))
-    user_operators.unregister_operator("HARD_SWISH")
+    user_operators.unregister_operator("SquaredRelu")
     try:
         program = pickle.loads(data)
         zeros = np.zeros((1, 8), np.float32)
         np.testing.assert_array_equal(program.reference([zeros])[0], zeros)
     finally:
-        user_operators.unregister_operator("HARD_SWISH")
+        user_operators.unregister_operator("SquaredRelu")

@@ -16,6 +16,7 @@ _TYPES = {
     "int32": "int32_t",
     "uint32": "uint32_t",
     "int64": "int64_t",
+    "uint64": "uint64_t",
     "float32": "float",
     "bool": "uint8_t",
 }
@@ -36,6 +37,17 @@ def c_float(value: float) -> str:
     return f"{single.hex()}f"
 
 
+def c_integer(value: int) -> str:
+    """An integer literal; the least number of a type is no minus before a literal in C."""
+    if value == -(2**31):
+        return "(-2147483647 - 1)"  # else of type long long
+    if value == -(2**63):
+        return "(-9223372036854775807LL - 1)"
+    if -(2**31) <= value < 2**31:
+        return str(value)
+    return f"{value}u" if 0 < value < 2**32 else f"{value}{'LL' if value < 2**63 else 'ULL'}"
+
+
 def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     """A static constant array with its initializer, 4-byte aligned, row-major.
 
@@ -49,16 +61,8 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     flat = np.ascontiguousarray(data).reshape(-1)
     if flat.dtype == np.float32:
         values = [c_float(value) for value in flat.tolist()]
-    elif flat.dtype == np.int32:
-        # -2147483648 as a literal would have type long long
-        values = [str(v) if v != -(2**31) else "(-2147483647 - 1)" for v in flat.tolist()]
-    elif flat.dtype == np.int64:
-        least = -(2**63)
-        values = [f"{v}LL" if v != least else f"({least + 1}LL - 1)" for v in flat.tolist()]
-    elif flat.dtype == np.bool_:
-        values = list(map(str, flat.astype(np.uint8).tolist()))
     else:
-        values = list(map(str, flat.tolist()))
+        values = [c_integer(int(value)) for value in flat.tolist()]
     values = values or ["0"]  # C has no empty arrays
     lines = [", ".join(values[i : i + 24]) for i in range(0, len(values), 24)]
     body = ",\n    ".join(lines)

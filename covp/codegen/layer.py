@@ -112,6 +112,7 @@ class KernelRequest:
 
 Emitter = Callable[[KernelRequest], LayerCode]
 Schedules = Callable[[KernelRequest], list[Schedule]]
+_PLAIN = "plain "
 USER = "user's"
 """The kind under which the emitter of users' operators is registered."""
 _EMITTERS: dict[tuple[str, str], Emitter] = {}
@@ -119,18 +120,24 @@ _SCHEDULES: dict[tuple[str, str], Schedules] = {}
 
 
 def kernel(
-    kind: str, *dtypes: str, schedules: Schedules | None = None
+    kind: str, *dtypes: str, schedules: Schedules | None = None, plain: bool = False
 ) -> Callable[[Emitter], Emitter]:
     """Register the emitter of an operator kind for the dtypes of its first input.
 
-    ``schedules`` gives the valid schedules of a request, the kernel's own choice first.
+    Args:
+        kind: of operator.
+        dtypes: of its first input.
+        schedules: gives the valid schedules of a request, the kernel's own choice first.
+        plain: it is for integers without a scale alone; without such an emitter the general one
+            gets them.
     """
 
     def register(emitter: Emitter) -> Emitter:
         for dtype in dtypes:
-            _EMITTERS[kind, dtype] = emitter
+            key = kind, f"{_PLAIN}{dtype}" if plain else dtype
+            _EMITTERS[key] = emitter
             if schedules is not None:
-                _SCHEDULES[kind, dtype] = schedules
+                _SCHEDULES[key] = schedules
         return emitter
 
     return register
@@ -138,8 +145,16 @@ def kernel(
 
 def schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a request, the default first; empty without a choice."""
-    find = _SCHEDULES.get((request.op.kind, request.op.input(0).dtype.name))
+    find = _SCHEDULES.get(_key(request.op))
     return find(request) if find is not None else []
+
+
+def _key(op: Op) -> tuple[str, str]:
+    """The kind and the dtype of the first input, plain or not, as emitters are registered."""
+    name = op.input(0).dtype.name
+    scaled = any(t.quantization is not None for t in (op.input(0), op.output))
+    plain = op.kind, f"{_PLAIN}{name}"
+    return plain if not scaled and plain in _EMITTERS else (op.kind, name)
 
 
 def emit_layer(request: KernelRequest) -> LayerCode:
@@ -150,11 +165,11 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     """
     op = request.op
     dtype: Any = op.input(0).dtype
-    emitter = _EMITTERS.get((op.kind, dtype.name))
+    emitter = _EMITTERS.get(_key(op))
     if emitter is None and find_user_operator(op.kind) is not None:
         emitter = _EMITTERS[USER, dtype.name]
     if emitter is None:
-        known = sorted({d for k, d in _EMITTERS if k == op.kind})
+        known = sorted({d.removeprefix(_PLAIN) for k, d in _EMITTERS if k == op.kind})
         hint = f"it exists for {', '.join(known)}" if known else "the operator has none"
         raise ModelError(f"{op.name}: no kernel for {op.kind} on {dtype.name}; {hint}")
     return emitter(request)

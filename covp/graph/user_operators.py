@@ -1,7 +1,7 @@
 """Operators from outside: kinds that covp does not know, registered by a user or a package.
 
 A file named by ``covp run --operators FILE.py``, or the module of an entry point in the group
-``covp.operators``, calls `register_operator`; see examples/hard_swish.py.
+``covp.operators``, calls `register_operator`; see examples/squared_relu.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UserOperator:
     """An operator kind, computed on the core by ``compose``, ``body`` or a table.
 
     Attributes:
-        kind: TFLite's builtin name ("HARD_SWISH"), or the custom operator's name.
+        kind: TFLite's builtin name ("FAKE_QUANT"), or the custom operator's name.
         reference: from the inputs' values (None for one left out) to the outputs'; the oracle of
             all other implementations.
         infer_shapes: the outputs' shapes; raises ModelError where the inputs do not fit.

@@ -66,8 +66,8 @@ def _support_objects(toolchain: Toolchain) -> list[Path]:
 
 def runtime_library(toolchain: Toolchain) -> Path:
     """The mathematical functions, of which each module links what it uses (cached)."""
-    source = Source.read(runtime_dir() / "math.c")
-    return toolchain.archive(toolchain.compile([source], flags=("-g1",)))
+    sources = [Source.read(runtime_dir() / name) for name in ("math.c", "math_elementary.c")]
+    return toolchain.archive(toolchain.compile(sources, flags=("-g1",)))
 
 
 def standalone_script(platform: Platform) -> str:

@@ -107,11 +107,13 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "CONV_2D": ("Conv2DOptions", _convolution),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", _convolution),
     "DEQUANTIZE": ("DequantizeOptions", _nothing),
+    "DIV": ("DivOptions", _activation),
     "EXPAND_DIMS": ("ExpandDimsOptions", _nothing),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
         lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op) | _bias_type(op),
     ),
+    "GELU": ("GeluOptions", lambda op: {"Approximate": op.attributes.approximate}),
     "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
     "MAX_POOL_2D": ("Pool2DOptions", _pool),
     "MEAN": ("ReducerOptions", lambda op: {"KeepDims": op.attributes.keep_dims}),

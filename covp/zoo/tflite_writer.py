@@ -11,6 +11,8 @@ import tflite
 from numpy.typing import NDArray
 
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import OPS
+from covp.graph.user_operators import find_user_operator
 from covp.zoo.tflite_options_writer import builtin_options
 
 _TYPES = {
@@ -92,6 +94,14 @@ class _Writer:
 
     def _code(self, kind: str) -> int:
         number = getattr(tflite.BuiltinOperator, kind, None)
+        if number is None and (kind not in OPS or find_user_operator(kind) is not None):
+            return self._table(
+                "OperatorCode",
+                DeprecatedBuiltinCode=tflite.BuiltinOperator.CUSTOM,
+                BuiltinCode=tflite.BuiltinOperator.CUSTOM,
+                CustomCode=self.builder.CreateString(kind),
+                Version=1,
+            )
         if number is None:
             raise ValueError(f"{kind} is no operator of TFLite")
         # readers of before 2021 know the one-byte field only

@@ -1,4 +1,4 @@
-/* Single-precision functions, the same with every compiler. Errors in math.c. */
+/* Single-precision functions, the same with every compiler. Errors in math.c, math_elementary.c. */
 #ifndef COVP_MATH_H
 #define COVP_MATH_H
 
@@ -28,5 +28,24 @@ float rintf(float x);
 float nearbyintf(float x);
 long lroundf(float x);
 long lrintf(float x);
+
+float expm1f(float x);
+float log1pf(float x);
+float powf(float x, float y);
+float fmodf(float x, float y);
+float sinf(float x);
+float cosf(float x);
+float tanf(float x);
+float asinf(float x);
+float acosf(float x);
+float atanf(float x);
+float atan2f(float y, float x);
+float sinhf(float x);
+float coshf(float x);
+float asinhf(float x);
+float acoshf(float x);
+float atanhf(float x);
+float erff(float x);
+float erfcf(float x);
 
 #endif

@@ -28,7 +28,7 @@ from covp.graph.graph import Graph, Op, Quantization, Tensor
 from covp.models import ModelFile
 from covp.tune.records import Records
 
-HARD_SWISH = Path(__file__).parents[2] / "examples" / "hard_swish.py"
+SQUARED_RELU = Path(__file__).parents[2] / "examples" / "squared_relu.py"
 
 
 @pytest.fixture(scope="module")
@@ -99,22 +99,22 @@ def test_in_a_spawned_process(spawned: ProcessPoolExecutor, accelerators: list[s
 
 
 @pytest.fixture
-def hard_swish() -> Iterator[Graph]:
-    user_operators.load_operator_file(HARD_SWISH)
+def squared_relu() -> Iterator[Graph]:
+    user_operators.load_operator_file(SQUARED_RELU)
     tensors = []
     for name, scale, zero_point in (("x", 0.05, 3), ("y", 0.04, -110)):
         scaled = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
         tensors.append(Tensor(name, (1, 64), np.dtype(np.int8), scaled))
     x, y = tensors
-    yield Graph("swish", [x], [y], [Op("HARD_SWISH", "hard_swish_0", [x], [y])])
-    user_operators.unregister_operator("HARD_SWISH")
+    yield Graph("squared", [x], [y], [Op("SquaredRelu", "squared_relu_0", [x], [y])])
+    user_operators.unregister_operator("SquaredRelu")
 
 
-@pytest.mark.parametrize("accelerators", [[], [f"{HARD_SWISH}:Lookup"]], ids=["core", "lookup"])
+@pytest.mark.parametrize("accelerators", [[], [f"{SQUARED_RELU}:Lookup"]], ids=["core", "lookup"])
 def test_a_user_s_file_in_a_spawned_process(
-    spawned: ProcessPoolExecutor, hard_swish: Graph, accelerators: list[str]
+    spawned: ProcessPoolExecutor, squared_relu: Graph, accelerators: list[str]
 ) -> None:
-    made = build(hard_swish, "riscv32", accelerators)
+    made = build(squared_relu, "riscv32", accelerators)
     there = spawned.submit(run, made).result()
     assert there.matches_reference
     outputs = [output.tolist() for output in there.outputs]

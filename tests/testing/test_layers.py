@@ -59,8 +59,8 @@ def test_drawn_layers_are_valid_and_print_as_python(kind: str, data: st.DataObje
         np.testing.assert_array_equal(first, second)
 
 
-def test_every_operator_is_drawn() -> None:
-    assert set(layers.STRATEGIES) == set(OPS)
+def test_every_kind_is_an_operator() -> None:
+    assert set(layers.STRATEGIES) <= set(OPS)
 
 
 def test_an_unknown_kind_or_field_is_named() -> None:

@@ -12,6 +12,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     identity,
     layout,
     mean,
+    pointwise,
     pooling,
     quantize,
     recurrent,

@@ -11,14 +11,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, c_float
+from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.linear_sum import linear_function, linear_includes, linear_sum
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise_formulas import unsigned
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
+from covp.graph.ops.definition import PLAIN_INTEGERS
 from covp.graph.ops.elementwise import product_factor, sum_factors
 from covp.graph.quantization import (
     activation_range,
@@ -107,23 +109,30 @@ def emit_product(request: KernelRequest) -> LayerCode:
     return _emit(request, [requantizer.function(), combine], [requantizer.includes], schedule)
 
 
-@kernel("ADD", "float32", "int32", schedules=plain_schedules)
-@kernel("SUB", "float32", "int32", schedules=plain_schedules)
-@kernel("MUL", "float32", "int32", schedules=plain_schedules)
+@kernel("ADD", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+@kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+@kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+def emit_integers(request: KernelRequest) -> LayerCode:
+    """Numbers that wrap modulo their size."""
+    op, dtype = request.op, request.op.output.dtype
+    kind, wide = c_type(dtype), unsigned(dtype)
+    # unsigned, because signed overflow is undefined
+    combine = (
+        f"static inline {kind} combine({kind} x, {kind} y)\n{{\n"
+        f"    return ({kind})(({wide})x {_SIGNS[op.kind]} ({wide})y);\n}}\n"
+    )
+    return _emit(request, [combine], [], request.choose(plain_schedules))
+
+
+@kernel("ADD", "float32", schedules=plain_schedules)
+@kernel("SUB", "float32", schedules=plain_schedules)
+@kernel("MUL", "float32", schedules=plain_schedules)
 def emit_plain(request: KernelRequest) -> LayerCode:
-    """Numbers as they are; the clamp of a fused activation for float."""
+    """Numbers as they are; the clamp of a fused activation."""
     op, schedule = request.op, request.choose(plain_schedules)
-    sign = _SIGNS[op.kind]
-    if op.output.dtype == np.int32:
-        # unsigned, because signed overflow is undefined
-        combine = (
-            "static inline int32_t combine(int32_t x, int32_t y)\n{\n"
-            f"    return (int32_t)((uint32_t)x {sign} (uint32_t)y);\n}}\n"
-        )
-        return _emit(request, [combine], [], schedule)
     combine = (
         "static inline float combine(float x, float y)\n{\n"
-        f"    float result = x {sign} y;\n"
+        f"    float result = x {_SIGNS[op.kind]} y;\n"
         f"{float_clamp('result', op.attributes.activation)}"
         "    return result;\n}\n"
     )

@@ -33,7 +33,18 @@ OLDEST = 7
 _LONGEST = 500  # characters of an error
 _DTYPES = {
     name: np.dtype(name)
-    for name in ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
+    for name in (
+        "float32",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "bool",
+    )
 }
 _OWN = ("", "ai.onnx")
 Scope = dict[str, Tensor]

@@ -221,8 +221,8 @@ class _Reader:
         if operator is None:
             known = ", ".join(sorted({*CONVERTERS, *_SYNONYMS}))
             raise ModelError(
-                f"operator {index} is {kind}, which is not supported; known: {known} "
-                "(a file or package can add others, see covp.graph.user_operators)"
+                f"operator {index} is {kind}, which is not supported; a file or package can add "
+                f"it, see covp.graph.user_operators; known: {known}"
             )
         return operator.kind, operator.convert or (lambda op, options: None)
 

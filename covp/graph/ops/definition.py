@@ -14,6 +14,8 @@ from covp.graph.graph import Op, Tensor
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+PLAIN_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+"""Types of integers without a scale."""
 TypeRule = Callable[[Op], None]
 """Raises ModelError where the types of an operator's tensors are not what it takes."""
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.graph.ops.definition import (
+    OPS,
+    PLAIN_INTEGERS,
+    Array,
+    OpDefinition,
+    Shape,
+    check_type,
+    given,
+    ieee,
+    of_one_type,
+)
 from covp.graph.quantization import (
     activation_range,
     float_activation_range,
@@ -22,10 +32,11 @@ _FLOAT = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
 
 def _shape(op: Op) -> list[Shape]:
-    if op.output.dtype == np.int32 and op.attributes.activation != "none":
+    plain = op.output.dtype != np.float32 and op.output.quantization is None
+    if plain and op.attributes.activation != "none":
         raise ModelError(
-            f"{op.kind} of int32 with the fused activation {op.attributes.activation}, which is "
-            "not supported; quantize the model to int8"
+            f"{op.kind} of {op.output.dtype} with the fused activation "
+            f"{op.attributes.activation}, which is not supported; quantize the model to int8"
         )
     shapes = op.input(0).shape, op.input(1).shape
     try:
@@ -40,7 +51,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         low, high = float_activation_range(op.attributes.activation)
         with ieee():
             return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
-    if op.output.dtype.name not in _LEFT_SHIFTS:
+    if op.output.quantization is None or op.output.dtype.name not in _LEFT_SHIFTS:
         return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
     out = op.output
     x = a.astype(np.int64) - op.input(0).zero_point
@@ -93,7 +104,15 @@ def _product(op: Op, x: Array, y: Array) -> Array:
     return multiply_by_quantized_multiplier(x * y, *product_factor(op))
 
 
+_numbers = of_one_type("float32", "int8", "int32", *PLAIN_INTEGERS, data=None)
+
+
+def _types(op: Op) -> None:
+    """float32, plain integers of any size, quantized int8 and int16."""
+    _numbers(op)
+    if op.output.quantization is not None:
+        check_type(op.output, "int8", "int16", "int32")
+
+
 for _kind in _FLOAT:
-    OPS[_kind] = OpDefinition(
-        _shape, _reference, types=of_one_type("int8", "int16", "float32", "int32", data=None)
-    )
+    OPS[_kind] = OpDefinition(_shape, _reference, types=_types)

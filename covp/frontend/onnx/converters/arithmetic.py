@@ -1,4 +1,4 @@
-"""Add, Sub, Mul and Relu."""
+"""Add, Sub and Mul."""
 
 from __future__ import annotations
 
@@ -12,8 +12,3 @@ from covp.graph.graph import Tensor
 @register("Add", "Sub", "Mul")
 def _binary(node: Node, importer: Importer) -> Tensor:
     return importer.add(node.kind.upper(), node.input(0), node.input(1), attributes=Elementwise())
-
-
-@register("Relu")
-def _relu(node: Node, importer: Importer) -> Tensor:
-    return importer.add("RELU", node.input(0))

@@ -6,7 +6,8 @@ A function under ``@register("KIND")`` in one of these files teaches the reader 
 # each of these registers its converters
 import covp.frontend.tflite.converters.convolution
 import covp.frontend.tflite.converters.elementwise
-import covp.frontend.tflite.converters.layout  # noqa: F401
+import covp.frontend.tflite.converters.layout
+import covp.frontend.tflite.converters.pointwise  # noqa: F401
 from covp.frontend.tflite.converters.common import CONVERTERS, Converter
 
 __all__ = ["CONVERTERS", "Converter"]

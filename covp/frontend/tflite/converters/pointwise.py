@@ -1,0 +1,72 @@
+"""Functions of one, two or three elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tflite
+
+from covp.frontend.tflite.converters.common import (
+    activation_of,
+    no_attributes,
+    options_of,
+    register,
+)
+from covp.graph.attributes import Elementwise
+from covp.graph.graph import Op
+from covp.graph.ops.unary import Gelu
+
+register(
+    "ABS",
+    "ATAN2",
+    "CAST",
+    "CEIL",
+    "COS",
+    "ELU",
+    "EQUAL",
+    "EXP",
+    "FLOOR",
+    "FLOOR_DIV",
+    "FLOOR_MOD",
+    "GREATER",
+    "GREATER_EQUAL",
+    "HARD_SWISH",
+    "LESS",
+    "LESS_EQUAL",
+    "LOG",
+    "LOGICAL_AND",
+    "LOGICAL_NOT",
+    "LOGICAL_OR",
+    "MAXIMUM",
+    "MINIMUM",
+    "NEG",
+    "NOT_EQUAL",
+    "POW",
+    "PRELU",
+    "RELU_0_TO_1",
+    "RELU_N1_TO_1",
+    "RIGHT_SHIFT",
+    "ROUND",
+    "RSQRT",
+    "SELECT_V2",
+    "SIGN",
+    "SIN",
+    "SQRT",
+    "SQUARE",
+    "SQUARED_DIFFERENCE",
+    "BITWISE_XOR",
+)(no_attributes)
+
+
+@register("DIV")
+def _divide(op: Op, table: Any) -> Elementwise:
+    if table is None:
+        return Elementwise()
+    return Elementwise(
+        activation_of(options_of(tflite.DivOptions, table).FusedActivationFunction())
+    )
+
+
+@register("GELU")
+def _gelu(op: Op, table: Any) -> Gelu:
+    return Gelu(table is not None and bool(options_of(tflite.GeluOptions, table).Approximate()))

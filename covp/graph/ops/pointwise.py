@@ -1,0 +1,119 @@
+"""Operators that work element by element, with numpy's broadcasting: what they have in common.
+
+A family file registers its kinds with `pointwise`. Quantized tensors need a rule of their own,
+which `quantized` adds; without one they are rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op, Tensor
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, ieee
+
+Compute = Callable[..., Any]
+"""The operator and the values of its inputs (None for one left out) to the output's values."""
+Result = Literal["same", "bool", "any"]
+
+FLOATS = "f"
+INTEGERS = "iu"
+NUMBERS = "fiu"
+ANYTHING = "fiub"
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """One kind.
+
+    Attributes:
+        compute: of plain numbers; integers wrap modulo their size.
+        takes: numpy's letters of the types that its data may have.
+        gives: the output's type: that of the data, bool, or any that the graph states.
+        data: positions of the inputs that have one type; None for all.
+    """
+
+    compute: Compute
+    takes: str = FLOATS
+    gives: Result = "same"
+    data: tuple[int, ...] | None = None
+
+
+POINTWISE: dict[str, Pointwise] = {}
+"""Kind to its rule for plain numbers."""
+QUANTIZED: dict[str, Compute] = {}
+"""Kind to its rule for quantized tensors."""
+
+
+def pointwise(
+    kind: str,
+    compute: Compute,
+    takes: str = FLOATS,
+    gives: Result = "same",
+    data: tuple[int, ...] | None = None,
+) -> None:
+    """Register an operator kind; the arguments are those of `Pointwise`."""
+    POINTWISE[kind] = Pointwise(compute, takes, gives, data)
+    OPS[kind] = OpDefinition(broadcast, reference, types=check_types)
+
+
+def is_quantized(op: Op) -> bool:
+    """Whether the operator works on stored values of a scale."""
+    tensors = [*op.inputs, *op.outputs]
+    return any(t is not None and t.quantization is not None for t in tensors)
+
+
+def broadcast(op: Op) -> list[Shape]:
+    """The shape that all inputs broadcast to."""
+    shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
+    try:
+        return [tuple(np.broadcast_shapes(*shapes))]
+    except ValueError:
+        raise ModelError(f"shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+
+
+def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """In numpy, with the rule of the tensors' types."""
+    rules = QUANTIZED if is_quantized(op) else {k: p.compute for k, p in POINTWISE.items()}
+    with ieee():
+        return [np.asarray(rules[op.kind](op, *values)).astype(op.output.dtype)]
+
+
+def check_types(op: Op) -> None:
+    """Raises ModelError where the tensors are not of the types that the kind takes."""
+    rule = POINTWISE[op.kind]
+    positions = range(len(op.inputs)) if rule.data is None else rule.data
+    data = [t for i in positions if i < len(op.inputs) and (t := op.inputs[i]) is not None]
+    if rule.gives == "same":
+        data.append(op.output)
+    for tensor in data[1:]:
+        if tensor.dtype != data[0].dtype:
+            raise ModelError(
+                f"tensor {tensor.name} is {tensor.dtype} and {data[0].name} is "
+                f"{data[0].dtype}; one type is needed, convert the model again"
+            )
+    if rule.gives == "bool" and op.output.dtype != np.bool_:
+        raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} gives bool")
+    if is_quantized(op):
+        _check_quantized(op)
+    else:
+        _check_plain(op.kind, data[0], rule.takes)
+
+
+def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
+    if tensor.dtype.kind not in takes or (tensor.dtype.kind == "f" and tensor.dtype != np.float32):
+        names = {"f": "float32", "i": "integers", "u": "unsigned integers", "b": "bool"}
+        known = ", ".join(names[letter] for letter in takes)
+        raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; {kind} takes {known}")
+
+
+def _check_quantized(op: Op) -> None:
+    if op.kind not in QUANTIZED:
+        raise ModelError(
+            f"{op.kind} of quantized {op.input(0).dtype}, which is not supported; "
+            "keep it in float32 when converting"
+        )
