@@ -1,6 +1,7 @@
 """The kernels, one file a family."""
 
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
+    attention,
     batch_matmul,
     circular_buffer,
     conv2d,
@@ -17,6 +18,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     quantize,
     recurrent,
     resize,
+    rotary_embedding,
     softmax,
     unary_table,
     user_operator,

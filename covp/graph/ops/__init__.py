@@ -2,6 +2,7 @@
 
 # each of these registers its operators
 import covp.graph.ops.activation
+import covp.graph.ops.attention
 import covp.graph.ops.binary
 import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
@@ -13,6 +14,7 @@ import covp.graph.ops.pooling
 import covp.graph.ops.quantize
 import covp.graph.ops.recurrent
 import covp.graph.ops.reduction
+import covp.graph.ops.rotary_embedding
 import covp.graph.ops.softmax
 import covp.graph.ops.unary  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition

@@ -5,6 +5,7 @@ A function under ``@register("Kind")`` in one of these files teaches the reader 
 
 # each of these registers its converters
 import covp.frontend.onnx.converters.arithmetic
+import covp.frontend.onnx.converters.attention
 import covp.frontend.onnx.converters.constants
 import covp.frontend.onnx.converters.pointwise
 import covp.frontend.onnx.converters.products

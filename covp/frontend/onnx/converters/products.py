@@ -4,30 +4,70 @@ from __future__ import annotations
 
 import numpy as np
 
-from covp.errors import ModelError
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
-from covp.graph.attributes import FullyConnected
+from covp.graph.attributes import Elementwise, FullyConnected
 from covp.graph.graph import Tensor
+from covp.graph.ops.matmul import BatchMatMul
+
+
+@register("MatMul")
+def _matmul(node: Node, importer: Importer) -> Tensor:
+    """numpy.matmul: vectors are a row on the left and a column on the right."""
+    first, second = node.input(0), node.input(1)
+    x = importer.reshape(first, (1, *first.shape)) if len(first.shape) == 1 else first
+    y = importer.reshape(second, (*second.shape, 1)) if len(second.shape) == 1 else second
+    result = _product(importer, x, y)
+    shape = list(result.shape)
+    if len(second.shape) == 1:
+        del shape[-1]
+    if len(first.shape) == 1:
+        del shape[-1 if len(second.shape) == 1 else -2]
+    return importer.reshape(result, shape)
 
 
 @register("Gemm")
 def _gemm(node: Node, importer: Importer) -> Tensor:
-    source = node.input(0)
-    if node.get("transA", 0):
-        source = importer.transpose(source, (1, 0))
-    weights = np.asarray(node.constant(1, "the weights"))
-    columns = weights if node.get("transB", 0) else weights.T
-    scaled = np.ascontiguousarray(columns * weights.dtype.type(node.get("alpha", 1.0)))
-    bias = None
-    if node.optional(2) is not None:
-        values = node.constant(2, "the bias") * weights.dtype.type(node.get("beta", 1.0))
-        if values.size not in (1, columns.shape[0]):
-            raise ModelError(f"a bias of shape {values.shape} is not supported")
-        bias = importer.constant(
-            np.broadcast_to(values.reshape(-1), (columns.shape[0],)).astype(weights.dtype)
-        )
-    return importer.add(
-        "FULLY_CONNECTED", source, importer.constant(scaled), bias, attributes=FullyConnected()
-    )
+    """alpha * A' * B' + beta * C, where C broadcasts to the product."""
+    x, y, c = node.input(0), node.input(1), node.optional(2)
+    swap_x, swap_y = bool(node.get("transA", 0)), bool(node.get("transB", 0))
+    alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
+    if y.constant and alpha != 1:
+        y, alpha = _scaled(importer, y, alpha), 1.0
+    if c is not None and c.constant:
+        c, beta = _scaled(importer, c, beta), 1.0
+    columns = y.shape[0] if swap_y else y.shape[-1]
+    is_row = c is not None and (c.size == 1 or c.shape[-1] == c.size == columns)
+    if c is not None and c.data is not None and is_row and y.constant:
+        bias = importer.constant(np.resize(c.data.reshape(-1), columns), c.name)
+        return _product(importer, x, y, swap_x, swap_y, bias)
+    result = _scaled(importer, _product(importer, x, y, swap_x, swap_y), alpha)
+    if c is None:
+        return result
+    return importer.add("ADD", result, _scaled(importer, c, beta), attributes=Elementwise())
+
+
+def _product(
+    importer: Importer,
+    x: Tensor,
+    y: Tensor,
+    swap_x: bool = False,
+    swap_y: bool = False,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """x times y; a layer with weights where y is a constant matrix of floats."""
+    if y.data is None or len(y.shape) != 2 or y.dtype != np.float32:
+        return importer.add("BATCH_MATMUL", x, y, attributes=BatchMatMul(swap_x, swap_y))
+    if swap_x:
+        x = importer.transpose(x, (1, 0))
+    weights = y if swap_y else importer.constant(np.ascontiguousarray(y.data.T), y.name)
+    attributes = FullyConnected(keep_num_dims=True)
+    return importer.add("FULLY_CONNECTED", x, weights, bias, attributes=attributes)
+
+
+def _scaled(importer: Importer, tensor: Tensor, factor: float) -> Tensor:
+    if factor == 1:
+        return tensor
+    scale = importer.constant(np.array(factor, tensor.dtype))
+    return importer.add("MUL", tensor, scale, attributes=Elementwise())

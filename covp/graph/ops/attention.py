@@ -1,0 +1,197 @@
+"""ATTENTION: scaled dot product attention, with masks, windows and grouped heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op, Tensor
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
+
+MASK, LENGTHS = 3, 4
+"""Positions of the optional inputs: a mask, and the number of keys that count in each batch."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Attributes of ATTENTION, named as those of ONNX's Attention (opset 25).
+
+    Queries, keys and values are (batch, heads, sequence, size) or (batch, sequence, heads * size).
+
+    Attributes:
+        heads, kv_heads: of queries, and of keys and values; several heads of the former share one
+            of the latter.
+        scale: of the products of queries and keys.
+        offset: the position of the first query among the keys; `LENGTHS` minus the number of
+            queries where those are given.
+        causal: a query sees no key after its own position.
+        left, right: how far before and after its own position a query sees; -1: all.
+        softcap: scores become softcap * tanh(score / softcap); 0: as they are.
+        scores: what the second output holds: 0 the scaled products, 1 after softcap, 2 after the
+            mask, 3 the weights; None: there is no second output.
+    """
+
+    heads: int
+    kv_heads: int
+    scale: float
+    offset: int = 0
+    causal: bool = False
+    left: int = -1
+    right: int = -1
+    softcap: float = 0.0
+    scores: int | None = None
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Numbers of an ATTENTION: batches, queries, keys, and elements of a query and of a value."""
+
+    batch: int
+    queries: int
+    keys: int
+    size: int
+    value_size: int
+
+    @staticmethod
+    def of(op: Op) -> Extents:
+        """Raises ModelError where the inputs do not fit each other."""
+        a: Attention = op.attributes
+        q, k, v = (
+            _split(op.input(position), heads)
+            for position, heads in enumerate((a.heads, a.kv_heads, a.kv_heads))
+        )
+        fits = q[0] == k[0] == v[0] and k[2] == v[2] and q[3] == k[3]
+        if not fits or not a.kv_heads or a.heads % a.kv_heads:
+            shapes = ", ".join(str(op.input(i).shape) for i in range(3))
+            raise ModelError(
+                f"shapes {shapes} with {a.heads} and {a.kv_heads} heads do not fit an attention"
+            )
+        return Extents(q[0], q[2], k[2], q[3], v[3])
+
+
+def optional(op: Op, position: int) -> Tensor | None:
+    """An input that may be left out."""
+    return op.inputs[position] if position < len(op.inputs) else None
+
+
+def _split(tensor: Tensor, heads: int) -> Shape:
+    """The shape as (batch, heads, sequence, size)."""
+    shape = tensor.shape
+    if len(shape) == 4 and shape[1] == heads:
+        return shape
+    if len(shape) == 3 and heads and shape[2] % heads == 0:
+        return (shape[0], heads, shape[1], shape[2] // heads)
+    raise ModelError(f"tensor {tensor.name} of shape {shape} does not have {heads} heads")
+
+
+def _shapes(op: Op) -> list[Shape]:
+    a: Attention = op.attributes
+    n = Extents.of(op)
+    all_scores = (n.batch, a.heads, n.queries, n.keys)
+    mask, lengths = optional(op, MASK), optional(op, LENGTHS)
+    if mask is not None:
+        wanted = (*all_scores[:3], mask.shape[-1] if mask.shape else 0)
+        try:
+            fits = mask.shape and np.broadcast_shapes(mask.shape, wanted) == wanted
+        except ValueError:
+            fits = False
+        if not fits or wanted[3] > n.keys:
+            raise ModelError(f"a mask of shape {mask.shape} does not fit scores of {all_scores}")
+    if lengths is not None and lengths.shape != (n.batch,):
+        raise ModelError(f"numbers of keys of shape {lengths.shape}, not ({n.batch},)")
+    packed = len(op.input(0).shape) == 3
+    result = (
+        (n.batch, n.queries, a.heads * n.value_size) if packed else (*all_scores[:3], n.value_size)
+    )
+    return [result] if a.scores is None else [result, all_scores]
+
+
+def _types(op: Op) -> None:
+    for tensor in (*op.inputs[:3], *op.outputs):
+        if tensor is not None:
+            check_type(tensor, "float32")
+    mask, lengths = optional(op, MASK), optional(op, LENGTHS)
+    if mask is not None:
+        check_type(mask, "float32", "bool")
+    if lengths is not None:
+        check_type(lengths, "int64", "int32")
+
+
+def _headed(value: Array, heads: int) -> Array:
+    if value.ndim == 4:
+        return value
+    return np.swapaxes(value.reshape(*value.shape[:2], heads, -1), 1, 2)
+
+
+def _bias(op: Op, values: Sequence[Array | None]) -> Array:
+    """What is added to the scores: the mask, and -infinity where a query sees no key."""
+    a: Attention = op.attributes
+    n = Extents.of(op)
+    bias = np.zeros((n.batch, a.heads, n.queries, n.keys), np.float32)
+    mask = values[MASK] if len(values) > MASK else None
+    if mask is not None:
+        added = np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask
+        missing = n.keys - mask.shape[-1]
+        bias += np.pad(
+            added, [(0, 0)] * (mask.ndim - 1) + [(0, missing)], constant_values=-np.inf
+        ).astype(np.float32)
+    lengths = values[LENGTHS] if len(values) > LENGTHS else None
+    first = np.full(n.batch, a.offset) if lengths is None else lengths - n.queries
+    key = np.arange(n.keys)
+    position = first[:, None, None, None] + np.arange(n.queries)[:, None]
+    seen = np.ones((n.batch, 1, n.queries, n.keys), np.bool_)
+    if lengths is not None:
+        seen &= key < lengths[:, None, None, None]
+    if a.causal:
+        seen &= key <= position
+    if a.left >= 0:
+        seen &= key >= position - a.left
+    if a.right >= 0:
+        seen &= key <= position + a.right
+    return np.where(seen, bias, np.float32(-np.inf))
+
+
+def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a: Attention = op.attributes
+    q = _headed(given(values, 0), a.heads)
+    k, v = (
+        np.repeat(_headed(given(values, i), a.kv_heads), a.heads // a.kv_heads, axis=1)
+        for i in (1, 2)
+    )
+    with ieee():
+        raw = np.matmul(q, np.swapaxes(k, 2, 3)) * np.float32(a.scale)
+        capped = raw
+        if a.softcap:
+            capped = np.tanh(raw / np.float32(a.softcap)) * np.float32(a.softcap)
+        bias = _bias(op, values)
+        hidden = np.isneginf(bias)
+        biased = np.where(hidden, -np.inf, capped + bias).astype(np.float32)
+        most = biased.max(axis=-1, keepdims=True, initial=-np.inf)
+        powers = np.where(hidden, 0, np.exp(biased - np.where(np.isneginf(most), 0, most)))
+        total = powers.sum(axis=-1, keepdims=True)
+        weights = (powers / np.where(total == 0, 1, total)).astype(np.float32)
+        result = np.matmul(weights, v)
+    if len(op.input(0).shape) == 3:
+        result = np.swapaxes(result, 1, 2).reshape(op.output.shape)
+    outputs = [np.ascontiguousarray(result, np.float32)]
+    if a.scores is not None:
+        outputs.append((raw, capped, biased, weights)[a.scores])
+    return outputs
+
+
+def _macs(op: Op) -> int:
+    n = Extents.of(op)
+    heads: int = op.attributes.heads
+    return heads * n.batch * n.queries * n.keys * (n.size + n.value_size)
+
+
+def default_scale(size: int) -> float:
+    """Of queries of that many elements."""
+    return 1 / math.sqrt(size)
+
+
+OPS["ATTENTION"] = OpDefinition(_shapes, _reference, _macs, _types)
