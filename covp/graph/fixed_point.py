@@ -1,7 +1,8 @@
 """gemmlowp's fixed-point functions (fixedpoint/fixedpoint.h), vectorized and exact.
 
-A raw int32 with k integer bits represents raw / 2**(31 - k). All arrays are int64 that hold int32
-values. TFLM's softmax, logistic and tanh are built from these.
+A raw int32 with k integer bits represents raw / 2**(31 - k), a raw int16 raw / 2**(15 - k). All
+arrays are int64 that hold values of ``width`` bits, 32 or 16. TFLM's softmax, logistic and tanh are
+built from the former, LiteRT's LSTM from the latter.
 """
 
 from __future__ import annotations
@@ -13,82 +14,104 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.graph.quantization import (
-    INT32_MAX,
-    INT32_MIN,
     rounding_divide_by_pot,
     rounding_doubling_high_mul,
 )
 
 Raw = NDArray[Any]
 
-# exp(-2**e) with 0 integer bits, from e = -2
-_EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
-_EXP_MINUS_ONE_EIGHTH = 1895147668
-_ONE_THIRD = 715827883
-_48_OVER_17 = 1515870810  # 2 integer bits
-_MINUS_32_OVER_17 = -1010580540
+EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+"""exp(-2**e) with 0 integer bits, from e = -2."""
+EXP_MINUS_ONE_EIGHTH = 1895147668
+ONE_THIRD = 715827883
+FORTY_EIGHT_OVER_17 = 1515870810
+"""With 2 integer bits, as the next one."""
+MINUS_32_OVER_17 = -1010580540
 
 
-def saturating_shift_left(raw: ArrayLike, bits: int) -> Raw:
-    """raw * 2**bits, saturated to int32: SaturatingRoundingMultiplyByPOT."""
-    return np.asarray(np.clip(np.asarray(raw, np.int64) << bits, INT32_MIN, INT32_MAX))
+def saturating_shift_left(raw: ArrayLike, bits: int, width: int = 32) -> Raw:
+    """raw * 2**bits, saturated: SaturatingRoundingMultiplyByPOT."""
+    most = (1 << (width - 1)) - 1
+    return np.asarray(np.clip(np.asarray(raw, np.int64) << bits, -most - 1, most))
 
 
-def exp_on_negative_values(raw: ArrayLike, integer_bits: int) -> Raw:
+def _product(a: ArrayLike, b: ArrayLike, width: int) -> Raw:
+    """SaturatingRoundingDoublingHighMul of either width."""
+    if width == 32:
+        return rounding_doubling_high_mul(a, b)
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    return np.asarray(np.minimum((product + (1 << (width - 2))) >> (width - 1), 0x7FFF))
+
+
+def constant(raw: int, width: int) -> int:
+    """A constant of gemmlowp, which states all with 32 bits: RescaleConstantInitializer."""
+    return int(rounding_divide_by_pot(raw, 32 - width))
+
+
+def exp_on_negative_values(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
     """exp(a) for a <= 0; the result has 0 integer bits. ``integer_bits`` up to 5."""
     a = np.asarray(raw, np.int64)
-    fraction_bits = 31 - integer_bits
+    fraction_bits = width - 1 - integer_bits
     quarter = 1 << (fraction_bits - 2)
     offset = (a & (quarter - 1)) - quarter
-    result = _exp_between_minus_quarter_and_0(saturating_shift_left(offset, integer_bits))
+    scaled = saturating_shift_left(offset, integer_bits, width)
+    result = _exp_between_minus_quarter_and_0(scaled, width)
     remainder = offset - a
-    for exponent, factor in enumerate(_EXP_FACTORS, start=-2):
+    for exponent, factor in enumerate(EXP_FACTORS, start=-2):
         if integer_bits > exponent:
             chosen = (remainder & (1 << (fraction_bits + exponent))) != 0
-            result = np.where(chosen, rounding_doubling_high_mul(result, factor), result)
-    return np.where(a == 0, INT32_MAX, result)
+            smaller = _product(result, constant(factor, width), width)
+            result = np.where(chosen, smaller, result)
+    return np.where(a == 0, (1 << (width - 1)) - 1, result)
 
 
-def _exp_between_minus_quarter_and_0(a: Raw) -> Raw:
+def _exp_between_minus_quarter_and_0(a: Raw, width: int) -> Raw:
     """Taylor's series around -1/8."""
-    x = a + (1 << 28)
-    x2 = rounding_doubling_high_mul(x, x)
-    x3 = rounding_doubling_high_mul(x2, x)
-    x4 = rounding_doubling_high_mul(x2, x2)
-    cubic = rounding_doubling_high_mul(rounding_divide_by_pot(x4, 2) + x3, _ONE_THIRD)
+    x = a + (1 << (width - 4))
+    x2 = _product(x, x, width)
+    x3 = _product(x2, x, width)
+    x4 = _product(x2, x2, width)
+    third = constant(ONE_THIRD, width)
+    cubic = _product(rounding_divide_by_pot(x4, 2) + x3, third, width)
     series = x + rounding_divide_by_pot(cubic + x2, 1)
-    return _EXP_MINUS_ONE_EIGHTH + rounding_doubling_high_mul(_EXP_MINUS_ONE_EIGHTH, series)
+    middle = constant(EXP_MINUS_ONE_EIGHTH, width)
+    result = middle + _product(middle, series, width)
+    return np.asarray(np.minimum(result, (1 << (width - 1)) - 1))
 
 
-def _half_reciprocal(raw: Raw) -> Raw:
+def _half_reciprocal(raw: Raw, width: int) -> Raw:
     """2 / (1 + a) for a in [0, 1], with 2 integer bits: three Newton-Raphson steps."""
-    half_denominator = (raw + INT32_MAX + 1) >> 1  # RoundingHalfSum of what is not negative
-    x = _48_OVER_17 + rounding_doubling_high_mul(half_denominator, _MINUS_32_OVER_17)
+    # RoundingHalfSum of what is not negative
+    half_denominator = (raw + (1 << (width - 1))) >> 1
+    slope = constant(MINUS_32_OVER_17, width)
+    x = constant(FORTY_EIGHT_OVER_17, width) + _product(half_denominator, slope, width)
     for _ in range(3):
-        error = (1 << 29) - rounding_doubling_high_mul(half_denominator, x)
-        x = x + saturating_shift_left(rounding_doubling_high_mul(x, error), 2)
+        error = (1 << (width - 3)) - _product(half_denominator, x, width)
+        x = x + saturating_shift_left(_product(x, error, width), 2, width)
     return x
 
 
-def one_over_one_plus_x(raw: ArrayLike) -> Raw:
+def one_over_one_plus_x(raw: ArrayLike, width: int = 32) -> Raw:
     """1 / (1 + a) for a in [0, 1], 0 integer bits on both sides."""
-    return saturating_shift_left(_half_reciprocal(np.asarray(raw, np.int64)), 1)
+    return saturating_shift_left(_half_reciprocal(np.asarray(raw, np.int64), width), 1, width)
 
 
-def logistic(raw: ArrayLike, integer_bits: int) -> Raw:
+def logistic(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
     """1 / (1 + exp(-a)); the result has 0 integer bits."""
     a = np.asarray(raw, np.int64)
-    positive = one_over_one_plus_x(exp_on_negative_values(-np.abs(a), integer_bits))
-    signed = np.where(a > 0, positive, INT32_MAX - positive)
-    return np.where(a == 0, 1 << 30, signed)
+    exponential = exp_on_negative_values(-np.abs(a), integer_bits, width)
+    positive = one_over_one_plus_x(exponential, width)
+    signed = np.where(a > 0, positive, (1 << (width - 1)) - 1 - positive)
+    return np.where(a == 0, 1 << (width - 2), signed)
 
 
-def tanh(raw: ArrayLike, integer_bits: int) -> Raw:
+def tanh(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
     """tanh(a); the result has 0 integer bits."""
     a = np.asarray(raw, np.int64)
     # doubling the argument is one integer bit more on the same raw value
-    exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1)
-    magnitude = saturating_shift_left(_half_reciprocal(exponential) - (1 << 29), 2)
+    exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1, width)
+    half = _half_reciprocal(exponential, width)
+    magnitude = saturating_shift_left(half - (1 << (width - 3)), 2, width)
     return np.where(a == 0, 0, np.where(a < 0, -magnitude, magnitude))
 
 

@@ -100,6 +100,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         "BatchMatMulOptions",
         lambda op: {"AdjX": op.attributes.adj_x, "AdjY": op.attributes.adj_y},
     ),
+    "CALL_ONCE": ("CallOnceOptions", lambda op: {"InitSubgraphIndex": 1}),
     "CONCATENATION": (
         "ConcatenationOptions",
         lambda op: {"Axis": op.attributes.axis} | _activation(op),
@@ -136,5 +137,17 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
     "SUB": ("SubOptions", _sum),
     "TRANSPOSE": ("TransposeOptions", _nothing),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        "UnidirectionalSequenceLSTMOptions",
+        lambda op: {
+            "FusedActivationFunction": tflite.ActivationFunctionType.TANH,
+            "CellClip": op.attributes.cell_clip,
+            "TimeMajor": op.attributes.time_major,
+        },
+    ),
+    "VAR_HANDLE": (
+        "VarHandleOptions",
+        lambda op: {"Container": "", "SharedName": op.attributes.name},
+    ),
 }
 """Kind to the name of its options table and the function that fills it."""

@@ -14,6 +14,7 @@ from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS
 from covp.graph.user_operators import find_user_operator
 from covp.zoo.tflite_options_writer import builtin_options
+from covp.zoo.tflite_variables import FileGraphs, in_file
 
 _TYPES = {
     "float32": tflite.TensorType.FLOAT32,
@@ -24,6 +25,7 @@ _TYPES = {
     "int64": tflite.TensorType.INT64,
     "bool": tflite.TensorType.BOOL,
     "float16": tflite.TensorType.FLOAT16,
+    "object": tflite.TensorType.RESOURCE,
 }
 _BUFFER_ALIGNMENT = 16
 _SCHEMA_VERSION = 3
@@ -36,23 +38,21 @@ def write_tflite(graph: Graph) -> bytes:
         ValueError: a padding is neither what SAME nor what VALID gives, or an operator or dtype
             has no place in the format.
     """
-    return _Writer(graph).data()
+    return _Writer(in_file(graph)).data()
 
 
 class _Writer:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, file: FileGraphs) -> None:
+        self.file = file
         self.builder: Any = flatbuffers.Builder(1 << 16)
-        self.tensors = list(graph.tensors())
-        self.index = {id(tensor): i for i, tensor in enumerate(self.tensors)}
-        self.kinds = sorted({op.kind for op in graph.ops})
+        self.kinds = sorted({op.kind for graph in file.subgraphs for op in graph.ops})
+        self.contents = [b""]  # buffer 0 is what tensors without data refer to
+        self.index: dict[int, int] = {}
 
     def data(self) -> bytes:
-        # buffer 0 is empty by convention: it is what tensors without data refer to
-        contents = [b"", *(t.data.tobytes() for t in self.tensors if t.data is not None)]
-        buffers = self._offsets([self._buffer(content) for content in contents])
         codes = self._offsets([self._code(kind) for kind in self.kinds])
-        subgraphs = self._offsets([self._subgraph()])
+        subgraphs = self._offsets([self._subgraph(graph) for graph in self.file.subgraphs])
+        buffers = self._offsets([self._buffer(content) for content in self.contents])
         description = self.builder.CreateString("covp")
         model = self._table(
             "Model",
@@ -109,28 +109,30 @@ class _Writer:
             "OperatorCode", DeprecatedBuiltinCode=min(number, 127), BuiltinCode=number, Version=1
         )
 
-    def _subgraph(self) -> int:
-        buffer = 0
-        tensors = []
-        for tensor in self.tensors:
-            buffer += tensor.data is not None
-            tensors.append(self._tensor(tensor, buffer if tensor.data is not None else 0))
-        operators = [self._operator(op) for op in self.graph.ops]
+    def _subgraph(self, graph: Graph) -> int:
+        tensors = list(graph.tensors())
+        self.index = {id(tensor): i for i, tensor in enumerate(tensors)}
+        tables = [self._tensor(tensor) for tensor in tensors]
+        operators = [self._operator(op, tables) for op in graph.ops]
         return self._table(
             "SubGraph",
-            Tensors=self._offsets(tensors),
-            Inputs=self._indices(self.graph.inputs),
-            Outputs=self._indices(self.graph.outputs),
+            Tensors=self._offsets(tables),
+            Inputs=self._indices(graph.inputs),
+            Outputs=self._indices(graph.outputs),
             Operators=self._offsets(operators),
-            Name=self.builder.CreateString(self.graph.name),
+            Name=self.builder.CreateString(graph.name),
         )
 
     def _indices(self, tensors: Sequence[Tensor | None]) -> int:
         return self._vector([-1 if t is None else self.index[id(t)] for t in tensors])
 
-    def _tensor(self, tensor: Tensor, buffer: int) -> int:
+    def _tensor(self, tensor: Tensor) -> int:
         if tensor.dtype.name not in _TYPES:
             raise ValueError(f"tensor {tensor.name}: TFLite has no {tensor.dtype}")
+        buffer = 0
+        if tensor.data is not None:
+            buffer = len(self.contents)
+            self.contents.append(tensor.data.tobytes())
         return self._table(
             "Tensor",
             Shape=self._vector(tensor.shape),
@@ -138,6 +140,7 @@ class _Writer:
             Buffer=buffer,
             Name=self.builder.CreateString(tensor.name),
             Quantization=self._quantization(tensor),
+            IsVariable=True if id(tensor) in self.file.variables else None,
         )
 
     def _quantization(self, tensor: Tensor) -> int | None:
@@ -150,24 +153,40 @@ class _Writer:
             QuantizedDimension=tensor.quantization.axis,
         )
 
-    def _operator(self, op: Op) -> int:
+    def _operator(self, op: Op, tables: list[int]) -> int:
         options = builtin_options(op)
-        table = None if options is None else self._table(options[0], **options[1])
+        table = None if options is None else self._options(*options)
         return self._table(
             "Operator",
             OpcodeIndex=self.kinds.index(op.kind),
-            Inputs=self._indices(_without_trailing_gaps(op.inputs)),
+            Inputs=self._indices(_without_trailing_gaps(op)),
             Outputs=self._indices(op.outputs),
             BuiltinOptionsType=(
                 None if options is None else getattr(tflite.BuiltinOptions, options[0])
             ),
             BuiltinOptions=table,
+            Intermediates=self._intermediates(op, tables),
         )
 
+    def _options(self, kind: str, fields: dict[str, Any]) -> int:
+        texts = {k: self.builder.CreateString(v) for k, v in fields.items() if isinstance(v, str)}
+        return self._table(kind, **fields | texts)
 
-def _without_trailing_gaps(inputs: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """LiteRT wants a missing bias left out, not marked as missing."""
-    kept = list(inputs)
-    while kept and kept[-1] is None:
+    def _intermediates(self, op: Op, tables: list[int]) -> int | None:
+        """LiteRT's int8 LSTM wants five more tensors, of which only the last's scale matters."""
+        if op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM" or op.output.dtype == np.float32:
+            return None
+        first = len(tables)
+        for number in range(5):
+            scaled = op.output.quantization if number == 4 else None
+            dtype = op.output.dtype if number == 4 else np.dtype(np.float32)
+            tables.append(self._tensor(Tensor(f"{op.name}_{number}", (0,), dtype, scaled)))
+        return self._vector(range(first, first + 5))
+
+
+def _without_trailing_gaps(op: Op) -> list[Tensor | None]:
+    """LiteRT wants a missing bias left out, not marked as missing; of an LSTM's inputs all 24."""
+    kept = list(op.inputs)
+    while kept and kept[-1] is None and op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM":
         kept.pop()
     return kept

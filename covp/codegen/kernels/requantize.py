@@ -272,7 +272,7 @@ class Requantizer:
     @property
     def _high_multiply(self) -> str:
         """The function that it calls on a core without long multiplication."""
-        return "" if self.core.has("mull") else f"{_HIGH_MULTIPLY[False]}\n"
+        return "" if self.core.has("mull") else f"{HIGH_MULTIPLY[False]}\n"
 
     def _guarded_function(self) -> str:
         assert self._guarded is not None
@@ -286,7 +286,7 @@ class Requantizer:
         # where the clamp starts at the zero point or above, a negative sum ends there anyway
         sign = "" if self.low >= self.zero_point else "    high += high >> 31;\n"
         return (
-            f"{_HIGH_MULTIPLY[self.core.has('mull')]}\n"
+            f"{HIGH_MULTIPLY[self.core.has('mull')]}\n"
             "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t offset,"
             " int32_t shift)\n{\n"
             "    int32_t high = high_multiply(acc, multiplier);\n"
@@ -319,11 +319,11 @@ def _long_high_word(value: Array, multiplier: Array) -> Array:
 
 
 def _rounded_high_word(value: Array, multiplier: Array) -> Array:
-    """As `_HIGH_MULTIPLY` without a long multiplication."""
+    """As `HIGH_MULTIPLY` without a long multiplication."""
     return (value * multiplier + (1 << 30)) >> 31
 
 
-_HIGH_MULTIPLY = {
+HIGH_MULTIPLY = {
     # (2 * acc * m + 2**31) >> 32: one SMMULR on Arm with DSP; MULH and MUL on RISC-V, where the
     # carry out of the low word is its top bit
     True: """\

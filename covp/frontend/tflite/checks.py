@@ -74,7 +74,7 @@ def check_order(graph: Graph) -> None:
     for source in graph.inputs:
         if source.data is not None:
             raise ModelError(f"input {source.name} has values of its own; it can be no constant")
-    known = {id(tensor) for tensor in graph.inputs}
+    known = {id(tensor) for tensor in (*graph.inputs, *(s.before for s in graph.states))}
     for op in graph.ops:
         for tensor in op.inputs:
             if tensor is not None and tensor.data is None and id(tensor) not in known:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-import struct
-from collections.abc import Iterator
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +15,20 @@ from covp.arguments import read_file
 from covp.errors import ModelError
 from covp.frontend.tflite.checks import check_op, check_order
 from covp.frontend.tflite.converters import CONVERTERS, Converter
-from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.frontend.tflite.converters.common import options_of
+from covp.frontend.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
+from covp.frontend.tflite.tensors import Tensors
+from covp.frontend.tflite.variables import CHANGED_INPUTS, Variables
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.reference import run_all
 from covp.graph.user_operators import find_user_operator
 
 _IDENTIFIER = b"TFL3"
 _LONGEST = 500  # characters of an error
-_MOST_AXES = 8  # of LiteRT's kernels
-_DTYPES = {
-    tflite.TensorType.FLOAT32: np.float32,
-    tflite.TensorType.INT8: np.int8,
-    tflite.TensorType.UINT8: np.uint8,
-    tflite.TensorType.INT16: np.int16,
-    tflite.TensorType.INT32: np.int32,
-    tflite.TensorType.INT64: np.int64,
-    tflite.TensorType.BOOL: np.bool_,
-}
-_KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
-_TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
-# their output is their input's bytes in the shape that the file states
-_SYNONYMS = {"EXPAND_DIMS": "RESHAPE", "SQUEEZE": "RESHAPE"}
-# what reading a damaged flatbuffer may raise: the accessors trust every offset
-_DAMAGE = (
-    struct.error,
-    IndexError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    KeyError,
-)
+# their output is a variable, whose value of before is an input more
+_CHANGED_OUTPUT = ("CIRCULAR_BUFFER",)
+_RESOURCES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+_CONTROL_FLOW = ("IF", "WHILE", "CALL", "STABLEHLO_CASE", "STABLEHLO_WHILE")
 
 
 def load_tflite(path: str | Path) -> Graph:
@@ -65,11 +47,11 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
     try:
         if data[4:8] != _IDENTIFIER:
             raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
-        return _Reader(data, name).graph()
+        return _model(File(data), name)
     except ModelError as error:
         text = str(error)  # with names and numbers of any length in a damaged file
         raise ModelError(f"{where}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}") from None
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ModelError(
             f"{where}: damaged or truncated ({type(error).__name__} while reading); "
             "copy or convert the model again"
@@ -95,151 +77,160 @@ def _identifier(stem: str) -> str:
     return f"model_{name}" if name[0].isdigit() else name
 
 
-def _printable(name: bytes) -> str:
-    """A name that stays on one line, in messages and in tables."""
-    text = name.decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+def _model(file: File, name: str) -> Graph:
+    """The first subgraph; others matter where it runs them once for its variables."""
+    reader = _Subgraph(file, 0)
+    for index in reader.initializers:
+        reader.initial |= _initial_values(file, index)
+    graph = reader.graph(name)
+    if not graph.ops:
+        raise ModelError("has no operator; nothing is left to run")
+    if not graph.inputs or not graph.outputs:
+        raise ModelError("has no input or no output")
+    check_order(graph)
+    return graph
 
 
-class _Reader:
-    """One model; every access may raise what `_DAMAGE` lists."""
+def _initial_values(file: File, index: int) -> dict[Hashable, NDArray[Any]]:
+    """The values that a subgraph of CALL_ONCE gives to resources, by key."""
+    reader = _Subgraph(file, index)
+    graph = reader.graph("initialization")
+    check_order(graph)
+    values = run_all(graph, [])
+    return {
+        key: values[tensor.name] if tensor.data is None else tensor.data
+        for key, tensor in reader.variables.written().items()
+    }
 
-    def __init__(self, data: bytes, name: str) -> None:
-        self.size = len(data)
-        self.name = name
-        self.expanded_bytes = 0
-        self.model = tflite.Model.GetRootAsModel(data, 0)
-        count = self.model.SubgraphsLength()
-        if count != 1:
-            raise ModelError(
-                f"has {count} subgraphs, one is supported; convert the model without control flow "
-                "and with one signature"
-            )
-        self.subgraph = self.model.Subgraphs(0)
 
-    def graph(self) -> Graph:
-        self.tensors = [self._tensor(i) for i in self._range(self.subgraph.TensorsLength())]
-        _make_unique(self.tensors)
-        ops = [self._op(i) for i in self._range(self.subgraph.OperatorsLength())]
-        if not ops:
-            raise ModelError("has no operator; nothing is left to run")
-        inputs = [self.tensors[i] for i in self._indices(self.subgraph.InputsAsNumpy())]
-        outputs = [self.tensors[i] for i in self._indices(self.subgraph.OutputsAsNumpy())]
-        if not inputs or not outputs:
-            raise ModelError("has no input or no output")
-        graph = Graph(self.name, inputs, outputs, ops, expanded_bytes=self.expanded_bytes)
-        check_order(graph)
+class _Subgraph:
+    """One subgraph; every access may raise what `DAMAGE` lists.
+
+    Attributes:
+        variables: read and written by the operators.
+        initial: values of resources before the first inference, by key.
+        initializers: the subgraphs that CALL_ONCE names.
+    """
+
+    def __init__(self, file: File, index: int) -> None:
+        self.file = file
+        self.table = file.subgraph(index)
+        self.tensors = Tensors(file, self.table)
+        self.initial: dict[Hashable, NDArray[Any]] = {}
+        self.variables = Variables(self.initial)
+        self.initializers: list[int] = []
+        self._handles: dict[int, Hashable] = {}
+        self._expanded_bytes = 0
+        self._ops = [
+            op for i in file.range(self.table.OperatorsLength()) if (op := self._op(i)) is not None
+        ]
+
+    def graph(self, name: str) -> Graph:
+        """The operators with the graph's inputs, outputs and states."""
+        graph = Graph(
+            name,
+            self._tensors(self.table.InputsAsNumpy()),
+            self._tensors(self.table.OutputsAsNumpy()),
+            self._ops,
+            expanded_bytes=self._expanded_bytes,
+        )
+        graph.states = list(self.variables.states())
         return graph
 
-    def _range(self, count: int) -> range:
-        # a damaged length would loop for hours
-        if not 0 <= count <= self.size:
-            raise ValueError(f"length {count}")
-        return range(count)
+    def _tensors(self, values: Any) -> list[Tensor]:
+        return [self.tensors[i] for i in indices(values, len(self.tensors))]
 
-    def _indices(self, values: Any) -> Iterator[int]:
-        if isinstance(values, int):  # flatbuffers gives 0 for a missing vector
-            return iter(())
-        indices: list[int] = values.tolist()
-        for index in indices:
-            if not 0 <= index < len(self.tensors):
-                raise IndexError(index)
-        return iter(indices)
-
-    def _tensor(self, index: int) -> Tensor:
-        raw = self.subgraph.Tensors(index)
-        name = _printable(raw.Name() or b"") or f"tensor_{index}"
-        shape = tuple(int(raw.Shape(i)) for i in self._range(raw.ShapeLength()))
-        if raw.Type() not in _DTYPES:
-            kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
-            raise ModelError(
-                f"tensor {name} is {kind.lower()}, which is not supported; convert the model to "
-                "int8 (full integer quantization) or float32"
-            )
-        if len(shape) > _MOST_AXES:
-            raise ModelError(f"tensor {name} has {len(shape)} axes; {_MOST_AXES} are the most")
-        if any(extent < 0 for extent in shape):
-            raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
-        dtype: np.dtype[Any] = np.dtype(_DTYPES[raw.Type()])
-        if math.prod(shape) * dtype.itemsize >= 2**31:
-            raise ModelError(f"tensor {name} of shape {shape} is larger than a core's memory")
-        scaled = self._quantization(raw, name, shape)
-        if scaled is not None and dtype.kind in "iu":
-            info, points = np.iinfo(dtype), scaled.zero_point
-            if points.min() < info.min or points.max() > info.max:
-                raise ModelError(f"tensor {name} has a zero point outside {dtype}")
-        return Tensor(name, shape, dtype, scaled, self._data(raw, shape, dtype))
-
-    def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-        buffer = self.model.Buffers(raw.Buffer())
-        content = buffer.DataAsNumpy() if buffer is not None else 0
-        if isinstance(content, int) or content.size == 0:
-            return None
-        return np.frombuffer(content.tobytes(), dtype).reshape(shape)
-
-    def _quantization(self, raw: Any, name: str, shape: tuple[int, ...]) -> Quantization | None:
-        parameters = raw.Quantization()
-        if parameters is None or parameters.ScaleLength() == 0:
-            return None
-        scale = np.array(parameters.ScaleAsNumpy(), np.float32)
-        zero = parameters.ZeroPointAsNumpy()
-        zero_point = np.zeros_like(scale, np.int64) if isinstance(zero, int) else np.array(zero)
-        zero_points = np.broadcast_to(zero_point, scale.shape).astype(np.int32)
-        # biases of old converters state the axis of their weights
-        axis = int(parameters.QuantizedDimension()) if scale.size > 1 and len(shape) > 1 else 0
-        if not np.isfinite(scale).all() or (scale <= 0).any():
-            raise ModelError(f"tensor {name} has a scale that is not a positive number")
-        if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
-            raise ModelError(f"tensor {name}: {scale.size} scales do not fit its shape {shape}")
-        return Quantization(scale, zero_points, axis)
-
-    def _op(self, index: int) -> Op:
-        raw = self.subgraph.Operators(index)
-        kind, convert = self._converter(raw, index)
-        inputs: list[Tensor | None] = []
-        for i in self._range(raw.InputsLength()):
-            at = int(raw.Inputs(i))
-            inputs.append(None if at == -1 else self.tensors[next(self._indices(np.array([at])))])
-        outputs = [self.tensors[i] for i in self._indices(raw.OutputsAsNumpy())]
-        op = Op(kind, f"{kind.lower()}_{index}", inputs, outputs, None, index)
-        self.expanded_bytes += _widen_weights(op)
+    def _op(self, index: int) -> Op | None:
+        """The operator; None for those that only name variables."""
+        raw = self.table.Operators(index)
+        kind = self.file.kind(raw)
+        inputs = [int(raw.Inputs(i)) for i in self.file.range(raw.InputsLength())]
+        outputs = list(indices(raw.OutputsAsNumpy(), len(self.tensors)))
+        if any(not -1 <= position < len(self.tensors) for position in inputs):
+            raise IndexError(inputs)
         try:
-            options = self._options(raw)
+            options = self.file.options(raw)
+            if kind in _RESOURCES:
+                self._resource(kind, options, inputs, outputs)
+                return None
+            kind, convert = _converter(kind)
+            op = Op(kind, f"{kind.lower()}_{index}", [], [], None, index)
+            self._connect(op, inputs, outputs)
+            self._expanded_bytes += _widen_weights(op)
             op.attributes = convert(op, options)
             check_op(op)
+        except _UnknownOperatorError as error:
+            raise ModelError(f"operator {index} is {error}") from None
         except ModelError as error:
             raise ModelError(f"operator {index} ({kind}): {error}") from None
         return op
 
-    def _converter(self, raw: Any, index: int) -> tuple[str, Converter]:
-        """Kind and converter: covp's own, or a user's."""
-        kind = self._kind(raw)
-        kind = _SYNONYMS.get(kind, kind)
-        if kind in CONVERTERS:
-            return kind, CONVERTERS[kind]
-        operator = find_user_operator(kind.removeprefix("custom "))
-        if operator is None:
-            known = ", ".join(sorted({*CONVERTERS, *_SYNONYMS}))
-            raise ModelError(
-                f"operator {index} is {kind}, which is not supported; a file or package can add "
-                f"it, see covp.graph.user_operators; known: {known}"
-            )
-        return operator.kind, operator.convert or (lambda op, options: None)
+    def _connect(self, op: Op, inputs: list[int], outputs: list[int]) -> None:
+        """The operator's tensors, those of its variables in their present version."""
+        op.inputs = [None if at == -1 else self._present(at) for at in inputs]
+        op.outputs = [self.tensors[at] for at in outputs]
+        for position in CHANGED_INPUTS.get(op.kind, ()):
+            if position < len(inputs) and inputs[position] != -1:
+                op.outputs.append(self._next(inputs[position]))
+        if op.kind in _CHANGED_OUTPUT:
+            op.inputs.insert(0, self._present(outputs[0]))
+            op.outputs = [self._next(outputs[0])]
 
-    def _options(self, raw: Any) -> Any:
-        """The options table; of custom operators their bytes."""
-        if not self._kind(raw).startswith("custom "):
-            return raw.BuiltinOptions()
-        content = raw.CustomOptionsAsNumpy()
-        return b"" if isinstance(content, int) else content.tobytes()
+    def _present(self, at: int) -> Tensor:
+        if not self.tensors.is_variable(at):
+            return self.tensors[at]
+        return self.variables.read(("tensor", at), self.tensors[at])
 
-    def _kind(self, raw: Any) -> str:
-        code = self.model.OperatorCodes(raw.OpcodeIndex())
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        kind = _KIND_NAMES.get(number, f"builtin {number}")
-        if kind == "CUSTOM":
-            return f"custom {_printable(code.CustomCode() or b'?')}"
-        return str(kind)
+    def _next(self, at: int) -> Tensor:
+        """The variable after the operator that is read now."""
+        before = self.tensors[at]
+        if not self.tensors.is_variable(at):
+            raise ModelError(f"tensor {before.name} is changed but not marked as variable")
+        name = self.tensors.unused_name(f"{before.name}_after")
+        after = Tensor(name, before.shape, before.dtype, before.quantization)
+        self.variables.write(("tensor", at), after)
+        return after
+
+    def _resource(self, kind: str, options: Any, inputs: list[int], outputs: list[int]) -> None:
+        if kind == "CALL_ONCE":
+            once = options_of(tflite.CallOnceOptions, options)
+            self.initializers.append(once.InitSubgraphIndex())
+        elif kind == "VAR_HANDLE":
+            handle = options_of(tflite.VarHandleOptions, options)
+            self._handles[outputs[0]] = ("resource", handle.Container(), handle.SharedName())
+        elif kind == "READ_VARIABLE":
+            declared = self.tensors[outputs[0]]
+            self.tensors[outputs[0]] = self.variables.read(self._key(inputs[0]), declared)
+        else:
+            self.variables.write(self._key(inputs[0]), self._present(inputs[1]))
+
+    def _key(self, handle: int) -> Hashable:
+        if handle not in self._handles:
+            raise ModelError("its resource is not that of a VAR_HANDLE before it")
+        return self._handles[handle]
+
+
+class _UnknownOperatorError(ModelError):
+    """An operator of a kind without converter."""
+
+
+def _converter(kind: str) -> tuple[str, Converter]:
+    """Kind and converter: covp's own, or a user's."""
+    if kind in CONVERTERS:
+        return kind, CONVERTERS[kind]
+    if kind in _CONTROL_FLOW:
+        raise _UnknownOperatorError(
+            f"{kind}, control flow at run time, which is not supported; convert the model without "
+            "it (Keras layers with unroll=True)"
+        )
+    operator = find_user_operator(kind.removeprefix("custom "))
+    if operator is None:
+        known = ", ".join(sorted({*CONVERTERS, *SYNONYMS}))
+        raise _UnknownOperatorError(
+            f"{kind}, which is not supported; a file or package can add it, see "
+            f"covp.graph.user_operators; known: {known}"
+        )
+    return operator.kind, operator.convert or (lambda op, options: None)
 
 
 def _widen_weights(op: Op) -> int:
@@ -268,12 +259,3 @@ def _widen_weights(op: Op) -> int:
         op.inputs[position] = Tensor(tensor.name, tensor.shape, np.dtype(np.float32), None, data)
         grown += data.nbytes - tensor.nbytes
     return grown
-
-
-def _make_unique(tensors: list[Tensor]) -> None:
-    """Reports and arenas tell tensors apart by name."""
-    seen: set[str] = set()
-    for index, tensor in enumerate(tensors):
-        if tensor.name in seen:
-            tensor.name = f"{tensor.name}_{index}"
-        seen.add(tensor.name)

@@ -7,7 +7,8 @@ A function under ``@register("KIND")`` in one of these files teaches the reader 
 import covp.frontend.tflite.converters.convolution
 import covp.frontend.tflite.converters.elementwise
 import covp.frontend.tflite.converters.layout
-import covp.frontend.tflite.converters.pointwise  # noqa: F401
+import covp.frontend.tflite.converters.pointwise
+import covp.frontend.tflite.converters.recurrent  # noqa: F401
 from covp.frontend.tflite.converters.common import CONVERTERS, Converter
 
 __all__ = ["CONVERTERS", "Converter"]

@@ -1,0 +1,175 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: the reference against LiteRT over several inferences, kernels
+against the reference, the gates' functions on all 65536 inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from covp.codegen.kernels.gate_functions import gate_functions
+from covp.errors import ModelError
+from covp.frontend.tflite import read_tflite
+from covp.graph.fixed_point import logistic, tanh
+from covp.graph.graph import Graph
+from covp.graph.ops import definition
+from covp.graph.ops.quantized_lstm import QuantizedLstm
+from covp.graph.ops.sequence_lstm import CELL, HIDDEN, SequenceLstm
+from covp.graph.reference import ReferenceExecutor
+from covp.runtime.session import Session
+from covp.zoo.builder import GraphBuilder
+from covp.zoo.tflite_writer import write_tflite
+
+PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+BATCH, STEPS, FEATURES, CELLS = 2, 5, 7, 6
+
+
+def network(form: str, seed: int, time_major: bool = False, clip: float = 0.0) -> Graph:
+    """An LSTM of random weights and scales; ``form`` is the type of its activations."""
+    rng = np.random.default_rng(seed)
+    builder = GraphBuilder("lstm")
+    quantized = form != "float32"
+    zero = int(rng.integers(-20, 20)) if form == "int8" else 0
+    step = {"int8": 1.0, "int16": 1 / 256, "float32": None}[form]
+    power = int(rng.integers(-13, -9))
+
+    def scale(real: float) -> float | None:
+        return None if step is None else real * step
+
+    def weights(*shape: int) -> Any:
+        if not quantized:
+            return builder.constant(rng.normal(0, 0.5, shape).astype(np.float32))
+        stored = rng.integers(-127, 128, shape).astype(np.int8)
+        return builder.constant(stored, float(rng.uniform(0.002, 0.02)))
+
+    shape = (STEPS, BATCH, FEATURES) if time_major else (BATCH, STEPS, FEATURES)
+    x = builder.input(shape, form, scale(0.05), zero)
+    inputs = [weights(CELLS, FEATURES) for _ in range(4)]
+    recurrent = [weights(CELLS, CELLS) for _ in range(4)]
+    bias_type = {"int8": np.int32, "int16": np.int64, "float32": np.float32}[form]
+    biases = []
+    for gate in range(4):
+        values = rng.normal(0, 500 * 256 ** (form == "int16") if quantized else 0.5, CELLS)
+        own = x.scale * inputs[gate].scale if quantized else None
+        biases.append(builder.constant(values.astype(bias_type), own))
+    hidden = builder.state("hidden", np.zeros((BATCH, CELLS), form), scale(1 / 128), zero // 4)
+    if form == "int8":
+        hidden.data = None
+        builder.states[-1].initial[...] = zero // 4
+    cell_type = np.int16 if quantized else np.float32
+    cell = builder.state(
+        "cell", np.zeros((BATCH, CELLS), cell_type), 2.0**power if quantized else None
+    )
+    none = [None] * 3
+    sources = [x, *inputs, *recurrent, *none, *biases, None, None, hidden, cell, *none, None]
+    y, *after = builder.add_all(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        *sources,
+        attributes=SequenceLstm(time_major, clip),
+        outputs=3,
+        scale=scale(1 / 128),
+        zero_point=zero // 4,
+    )
+    for tensor, before in zip(after, (hidden, cell), strict=True):
+        tensor.dtype, tensor.quantization = before.dtype, before.quantization
+        builder.becomes(before, tensor)
+    return builder.graph(y)
+
+
+def values(graph: Graph, rng: np.random.Generator) -> NDArray[Any]:
+    source = graph.inputs[0]
+    if source.dtype == np.float32:
+        return rng.normal(0, 1, source.shape).astype(np.float32)
+    info = np.iinfo(source.dtype)
+    return rng.integers(info.min, info.max, source.shape, endpoint=True).astype(source.dtype)
+
+
+@pytest.mark.parametrize("form", ["float32", "int8"])
+@pytest.mark.parametrize("time_major", [False, True])
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_equals_litert_over_several_inferences(form: str, time_major: bool, clip: float) -> None:
+    """LiteRT's reference kernel has no int16 activations."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    rng = np.random.default_rng(1)
+    for seed in range(4):
+        data = write_tflite(network(form, seed, time_major, clip))
+        machine = interpreter.Interpreter(
+            model_content=data,
+            experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF,
+        )
+        machine.allocate_tensors()
+        graph = read_tflite(data)
+        reference = ReferenceExecutor(graph)
+        for _ in range(3):
+            x = values(graph, rng)
+            machine.set_tensor(machine.get_input_details()[0]["index"], x)
+            machine.invoke()
+            theirs = machine.get_tensor(machine.get_output_details()[0]["index"])
+            ours = reference.run(x)[0]
+            assert len(np.unique(ours)) > 10
+            np.testing.assert_allclose(ours, theirs, atol=1e-6 if form == "float32" else 0)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("form", ["float32", "int8", "int16"])
+def test_kernel_equals_reference(run_layer: Any, platform: str, form: str) -> None:
+    """Whole sequences from states of any value, both orders of the axes."""
+    rng = np.random.default_rng(2)
+    for time_major, clip in ((False, 0.0), (True, 0.5)):
+        graph = network(form, 5, time_major, clip)
+        op = graph.ops[0]
+        x = values(graph, rng)
+        states = [
+            rng.normal(0, 1, t.shape).astype(t.dtype)
+            if form == "float32"
+            else rng.integers(np.iinfo(t.dtype).min, np.iinfo(t.dtype).max, t.shape, t.dtype.type)
+            for t in (op.input(HIDDEN), op.input(CELL))
+        ]
+        arguments = [None if t is None else t.data for t in op.inputs]
+        arguments[0], arguments[HIDDEN], arguments[CELL] = x, *states
+        wanted = definition(op.kind).reference(op, arguments)
+        found = run_layer(platform, op, x, *states)
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert len(np.unique(theirs)) > 5
+            np.testing.assert_allclose(ours, theirs, atol=1e-5 if form == "float32" else 0)
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_gate_functions_on_every_input(platform: str, form: str) -> None:
+    """sigmoid and tanh against gemmlowp's functions and against float."""
+    raw = np.arange(-32768, 32768)
+    for seed in (0, 1, 2):
+        numbers = QuantizedLstm.of(network(form, seed).ops[0])
+        names = ("sigmoid", "tanh_gate", "tanh_cell")
+        calls = "\n".join(f"        out[i + {65536 * n}] = (int16_t){name}(i - 32768);"
+                          for n, name in enumerate(names))  # fmt: skip
+        source = (
+            f"#include <stdint.h>\n{gate_functions(numbers)}\nvoid every(int16_t *out)\n{{\n"
+            f"    for (int32_t i = 0; i < 65536; i++) {{\n{calls}\n    }}\n}}\n"
+        )
+        with Session(platform) as session:
+            out = session.tensor(np.zeros((3, 65536), np.int16))
+            session.load_c(source)["every"](out)
+            found = out.numpy()
+        power = numbers.cell_power
+        exact = [1 / (1 + np.exp(-raw / 4096)), np.tanh(raw / 4096), np.tanh(raw * 2.0**power)]
+        if form == "int8":
+            gemmlowp = [logistic(raw, 3, 16), tanh(raw, 3, 16), tanh(raw, 15 + power, 16)]
+            np.testing.assert_array_equal(found, gemmlowp)
+        assert np.abs(found - np.array(exact) * 32768).max() < 24
+
+
+def test_what_is_not_supported_is_named() -> None:
+    graph = network("int8", 0)
+    cell = graph.ops[0].input(CELL)
+    cell.quantization, kept = graph.ops[0].input(0).quantization, cell.quantization
+    with pytest.raises(ModelError, match=r"cell state cell_before has scale .* power of two"):
+        read_tflite(write_tflite(graph))
+    cell.quantization = kept
+    graph.ops[0].inputs[9] = graph.ops[0].input(12)
+    with pytest.raises(ModelError, match="it has peepholes, which is not supported"):
+        read_tflite(write_tflite(graph))
