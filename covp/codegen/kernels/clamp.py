@@ -7,7 +7,8 @@ from covp.cores import Core
 
 def _saturates(core: Core, low: int, high: int) -> bool:
     """Whether one SSAT suffices."""
-    return core.architecture == "arm" and core.has("mull") and (low, high) == (-128, 127)
+    whole = (low, high) in ((-128, 127), (-32768, 32767))
+    return core.architecture == "arm" and core.has("mull") and whole
 
 
 def clamp(core: Core, name: str, low: int, high: int) -> str:
@@ -19,7 +20,7 @@ def clamp(core: Core, name: str, low: int, high: int) -> str:
         low, high: the limits, both allowed; ``high`` wins where it is below ``low``.
     """
     if _saturates(core, low, high):
-        return f"{name} = __ssat({name}, 8);"
+        return f"{name} = __ssat({name}, {high.bit_length() + 1});"
     return f"{name} = {name} < {low} ? {low} : {name}; {name} = {name} > {high} ? {high} : {name};"
 
 

@@ -44,7 +44,15 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
 
 
 class Conv2DCode:
-    """C text of one layer."""
+    """C text of one layer.
+
+    Attributes:
+        element: C type of inputs and outputs.
+        gemm_type: of the tile of a `Block`.
+    """
+
+    element = "int8_t"
+    gemm_type: type[Gemm] = Gemm
 
     def __init__(
         self, request: KernelRequest, problem: QuantizedConv2D, block: Block | PackedBlock
@@ -55,17 +63,18 @@ class Conv2DCode:
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
         self.packed = isinstance(block, PackedBlock)
         self.reads_words = isinstance(block, Block) and block.reads_words
-        widen = block.dot.widen if isinstance(block, Block) and block.widened else ""
+        widened = isinstance(block, Block) and block.widened and self.element == "int8_t"
+        widen = block.dot.widen if isinstance(block, Block) and widened else ""
         aligned = self.depth % 4 == 0 or not self.reads_words
         # then the tile reads the input itself
         self.patches_in_input = rows_in_place(problem) and not widen and aligned
         self.row_stride = self.depth if self.patches_in_input else -(-self.depth // 4) * 4
-        self.patches = PatchGather(problem, self.row_stride, widen)
+        self.patches = PatchGather(problem, self.row_stride, widen, self.element)
         self.gemm: Gemm | PackedGemm
         if isinstance(block, PackedBlock):
             self.gemm = PackedGemm(problem, request.core, block)
         else:
-            self.gemm = Gemm(problem, request.core, block, self.row_stride)
+            self.gemm = self.gemm_type(problem, request.core, block, self.row_stride)
 
     @property
     def pixels(self) -> int:
@@ -99,7 +108,7 @@ class Conv2DCode:
             return self.gemm.patch_bytes + rows
         if self.patches_in_input:
             return 0
-        element = 2 if self.patches.widened else 1
+        element = 1 if self.patches.element == "int8_t" else 2
         return (
             self.block.pixels * self.row_stride * element
             + self.patches.widen_after_gather * self.row_stride
@@ -187,7 +196,7 @@ class Conv2DCode:
         declarations.append(f"int32_t top = {top}, left = {left};")
         reset = [f"top = {top + row * p.stride[0]};", f"left = {left + column * p.stride[1]};"]
         if p.batch > 1:
-            declarations.insert(0, "const int8_t *image = input;")
+            declarations.insert(0, f"const {self.element} *image = input;")
             reset.append(f"image = input + {image * p.in_height * p.in_width * p.in_channels};")
         return declarations, reset
 

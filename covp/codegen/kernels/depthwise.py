@@ -13,6 +13,7 @@ filter's pairs (w0, w1), (w2, 0), odd ones (0, w0), (w1, w2), so that all loads 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ class Plane:
     problem: QuantizedConv2D
     widened: bool
     at_once: int
+    source: str = "int8_t"
 
     @property
     def height(self) -> int:
@@ -110,16 +112,22 @@ class Plane:
     @property
     def nbytes(self) -> int:
         """Size in memory."""
-        return self.height * self.width * (2 if self.widened else 1)
+        return self.height * self.width * (1 if self.element == "int8_t" else 2)
 
     @property
     def element(self) -> str:
         """C type of an element."""
-        return "int16_t" if self.widened else "int8_t"
+        return "int16_t" if self.widened else self.source
 
 
 class DepthwiseCode:
-    """C text of one layer."""
+    """C text of one layer.
+
+    Attributes:
+        element: C type of inputs and outputs.
+    """
+
+    element = "int8_t"
 
     def __init__(
         self, request: KernelRequest, problem: QuantizedConv2D, widened: bool, at_once: int
@@ -130,8 +138,12 @@ class DepthwiseCode:
         self.at_once = min(at_once, problem.out_width)
         if widened and problem.stride[1] % 2:
             self.at_once = max(self.at_once, 2)
-        self.plane = Plane(problem, widened, self.at_once)
-        self.bias, self.requantizer = Requantizer.of(request.core, problem)
+        self.plane = Plane(problem, widened, self.at_once, self.element)
+        self.bias, self.requantizer = self._requantization()
+
+    def _requantization(self) -> tuple[NDArray[Any], Requantizer]:
+        """The bias, with the input's zero point folded in, and the requantizer."""
+        return Requantizer.of(self.request.core, self.problem)
 
     def layer(self, schedule: str) -> LayerCode:
         """The whole layer; ``schedule`` is for reports."""
@@ -198,7 +210,7 @@ class DepthwiseCode:
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if columns % n == 0)
         body = [f"plane[{i}] = input[{i * p.in_channels}];" for i in range(unroll)]
         lines = [
-            f"static inline void gather(const int8_t *input, {plane.element} *plane)",
+            f"static inline void gather(const {self.element} *input, {plane.element} *plane)",
             "{",
             f"    plane += {p.padding.top * plane.width + p.padding.left};",
             f"    for (int32_t y = 0; y < {plane.rows_used}; y++) {{",
@@ -217,7 +229,7 @@ class DepthwiseCode:
         """C text of ``convolve(plane, channel's constants, output)``."""
         p = self.problem
         columns = len(self.requantizer.columns())
-        parameters = [f"const {self.plane.element} *plane", "int8_t *output"]
+        parameters = [f"const {self.plane.element} *plane", f"{self.element} *output"]
         if self.widened:
             loads = self._load_pairs()
             parameters.append("const int32_t *q")
@@ -273,7 +285,8 @@ class DepthwiseCode:
         sums = self._sums_wide(count) if self.widened else self._sums_narrow(count)
         arguments = ", ".join(f"q{i}" for i in range(len(self.requantizer.columns())))
         stores = [
-            f"output[{o * self.problem.out_channels}] = (int8_t)requantize(s{o}, {arguments});"
+            f"output[{o * self.problem.out_channels}] = "
+            f"({self.element})requantize(s{o}, {arguments});"
             for o in range(count)
         ]
         start = "int32_t " + ", ".join(f"s{o} = bias" for o in range(count)) + ";"

@@ -51,13 +51,22 @@ class Block:
 
 
 class Gemm:
-    """C text of the tile of one layer.
+    """C text of the tile of one int8 layer.
 
     Args:
         problem: weights as (out_channels, K) after flattening.
         block: pixels, channels and unroll.
         row_stride: elements from one patch row to the next.
+
+    Attributes:
+        element: C type of patches that are not widened, and of outputs.
+        byte_order: how each four k of 8-bit weights lie in a word whose bytes are widened in pairs.
     """
+
+    element = "int8_t"
+    byte_order = (0, 1, 2, 3)
+    bias: NDArray[Any]
+    requantizer: Requantizer
 
     def __init__(self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int) -> None:
         self.block = block
@@ -74,7 +83,7 @@ class Gemm:
 
     def constants(self) -> str:
         """The weights in the order the tile reads them, and the channel table."""
-        table = np.stack([self.bias, *self.requantizer.columns()], axis=1)
+        table = np.stack(self._columns(), axis=1)
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
@@ -84,6 +93,10 @@ class Gemm:
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
             )
         )
+
+    def _columns(self) -> list[NDArray[np.int32]]:
+        """The channel table: the bias, then the arguments of the requantization."""
+        return [self.bias, *self.requantizer.columns()]
 
     def _layout(self) -> str:
         unit = "4 k" if self.block.reads_words else "k"
@@ -97,23 +110,26 @@ class Gemm:
             padded = np.zeros((len(block), self.steps * group), np.int8)
             padded[:, : self.depth] = block
             parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2))
+        if self.block.widened:
+            parts = [part[..., list(self.byte_order)] for part in parts]
         if self.block.weight_bits == 8:
             return np.concatenate([part.ravel() for part in parts])
-        # the order in which SXTB16 splits four bytes, as the patches have it
+        # the order in which SXTB16 splits four bytes
         return np.concatenate([part[..., [0, 2, 1, 3]].ravel() for part in parts]).astype(np.int16)
 
     def function(self, name: str) -> str:
-        """C text of ``static void name(const T *patch, int8_t *output)`` for a block of pixels.
+        """C text of ``static void name(const T *patch, element *output)`` for a block of pixels.
 
-        ``patch`` points to int8 rows, or to words of several lanes; rows are ``row_stride``
+        ``patch`` points to rows of elements, or to words of several lanes; rows are ``row_stride``
         elements apart. ``output`` is dense: a row of all channels per pixel.
         """
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
         pointer = "const uint32_t *" if self.block.reads_words else "const int8_t *"
+        patch = "const uint32_t *" if self.block.reads_words else f"const {self.element} *"
         # inlined, it would share registers with the loop over pixels
         lines = [
-            f"static __attribute__((noinline)) void {name}({pointer}patch, int8_t *output)",
+            f"static __attribute__((noinline)) void {name}({patch}patch, {self.element} *output)",
             "{",
         ]
         lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
@@ -133,18 +149,22 @@ class Gemm:
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
             *self._start_sums([(self._sum(p, c), f"q[{c * columns}]") for p, c in sums]),
-            f"const {'uint32_t' if self.block.reads_words else 'int8_t'} *x = patch;",
+            self._patch_pointer(),
         ]
         lines += self._loop(pixels, channels)
         for c in range(channels):
             arguments = [f"q[{c * columns + i}]" for i in range(1, columns)]
             lines += [
-                f"output[{p * self.channels + c}] = (int8_t){self._result(p, c, arguments)};"
+                f"output[{p * self.channels + c}] = "
+                f"({self.element}){self._result(p, c, arguments)};"
                 for p in range(pixels)
             ]
         lines.append(f"output += {channels};")
         lines.append(f"q += {channels * columns};")
         return lines
+
+    def _patch_pointer(self) -> str:
+        return f"const {'uint32_t' if self.block.reads_words else self.element} *x = patch;"
 
     def _sum(self, pixel: int, channel: int) -> str:
         """The variable of a sum, or the number of its accumulator."""
@@ -177,12 +197,16 @@ class Gemm:
             return []
         return [compiler_barrier([f"s{pixel}{c}" for c in range(channels)])]
 
-    def _loop(self, pixels: int, channels: int) -> list[str]:
-        """The sums over all of k: a loop of unrolled steps, then the remaining steps."""
+    def _loop(self, pixels: int, channels: int, steps: int = 0) -> list[str]:
+        """The sums over all of k: a loop of unrolled steps, then the remaining steps.
+
+        ``steps``: so many in place of all.
+        """
+        steps = steps or self.steps
         words = 2 if self.block.widened else 1
         weights = channels * self.block.weight_bits // 8
-        unroll = min(self.block.unroll, self.steps)
-        rounds, rest = divmod(self.steps, unroll)
+        unroll = min(self.block.unroll, steps)
+        rounds, rest = divmod(steps, unroll)
         lines = []
         if rounds:
             lines.append(f"for (int32_t k = 0; k < {rounds}; k++) {{")

@@ -22,12 +22,14 @@ class PatchGather:
         problem: whose input is gathered.
         row_stride: elements from one row to the next; no less than a patch has.
         widen: C function that sign-extends the bytes 0 and 2 of a word; rows are int16 then.
-            Empty: rows are int8.
+            Empty: rows are of the input's type.
+        source: C type of the input's elements: int8_t or int16_t; the latter are not widened.
     """
 
     problem: QuantizedConv2D
     row_stride: int
     widen: str = ""
+    source: str = "int8_t"
 
     @property
     def widened(self) -> bool:
@@ -37,7 +39,11 @@ class PatchGather:
     @property
     def whole_words(self) -> bool:
         """A pixel's channels are whole words, which are copied as such."""
-        return self.problem.in_channels % 4 == 0
+        return self.problem.in_channels % self._per_word == 0
+
+    @property
+    def _per_word(self) -> int:
+        return 2 if self.source == "int16_t" else 4
 
     @property
     def widen_after_gather(self) -> bool:
@@ -47,7 +53,7 @@ class PatchGather:
     @property
     def element(self) -> str:
         """C type of an element of a patch."""
-        return "int16_t" if self.widened else "int8_t"
+        return "int16_t" if self.widened else self.source
 
     def function(self) -> str:
         """C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
@@ -60,7 +66,7 @@ class PatchGather:
         target = (
             "int16_t *wide, int8_t *patch" if self.widen_after_gather else f"{self.element} *patch"
         )
-        lines = [f"static void gather(const int8_t *input, {position}{target})", "{"]
+        lines = [f"static void gather(const {self.source} *input, {position}{target})", "{"]
         if self.widen_after_gather:
             lines.append("    const int8_t *bytes = patch;")
         if rows_in_place(self.problem):
@@ -75,7 +81,7 @@ class PatchGather:
         p = self.problem
         (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
         row, width = p.in_width * c, kw * c
-        inner = [f"const int8_t *row = input + (top + y * {dh}) * {row} + left * {c};"]
+        inner = [f"const {self.source} *row = input + (top + y * {dh}) * {row} + left * {c};"]
         if (dw == 1 or kw == 1) and kw <= p.in_width:
             inner += [
                 f"if (left >= 0 && left <= {p.in_width - kw}) {{",
@@ -114,7 +120,7 @@ class PatchGather:
         row, width = p.in_width * c, kw * c
         return [
             f"    if ((uint32_t)top <= {lowest}u && (uint32_t)left <= {rightmost}u) {{",
-            f"        const int8_t *row = input + top * {row} + left * {c};",
+            f"        const {self.source} *row = input + top * {row} + left * {c};",
             f"        for (int32_t y = 0; y < {kh}; y++, row += {dh * row}, patch += {width})",
             f"            copy(patch, row, {width});",
             # else the function widens at its end
@@ -128,28 +134,29 @@ class PatchGather:
         if self.widened and self.whole_words:
             copy = _WIDEN.substitute(name="copy", widen=self.widen)
             return copy + (_FILL.substitute(element="int16_t", zero=zero) if needs_fill else "")
-        copy = _COPY_WORDS if self.whole_words else _COPY_BYTES
-        fill = _FILL.substitute(element="int8_t", zero=zero) if needs_fill else ""
+        form = _COPY_WORDS if self.whole_words else _COPY_ELEMENTS
+        copy = form.substitute(element=self.source, per_word=self._per_word)
+        fill = _FILL.substitute(element=self.source, zero=zero) if needs_fill else ""
         late = _WIDEN.substitute(name="widen", widen=self.widen) if self.widened else ""
         return copy + fill + late
 
 
-_COPY_BYTES = """\
-static inline void copy(int8_t *to, const int8_t *from, int32_t count)
+_COPY_ELEMENTS = Template("""\
+static inline void copy($element *to, const $element *from, int32_t count)
 {
     for (int32_t i = 0; i < count; i++)
         to[i] = from[i];
 }
-"""
-_COPY_WORDS = """\
-static inline void copy(int8_t *to, const int8_t *from, int32_t count)
+""")
+_COPY_WORDS = Template("""\
+static inline void copy($element *to, const $element *from, int32_t count)
 {
     const uint32_t *source = (const uint32_t *)from;
     uint32_t *target = (uint32_t *)to;
-    for (int32_t i = 0; i < count / 4; i++)
+    for (int32_t i = 0; i < count / $per_word; i++)
         target[i] = source[i];
 }
-"""
+""")
 _FILL = Template("""\
 static inline void fill($element *to, int32_t count)
 {
