@@ -118,14 +118,16 @@ class Transpose:
 
 @dataclass(frozen=True)
 class StridedSlice:
-    """STRIDED_SLICE with masks resolved: for each input axis (begin, end, stride) as in Python.
+    """STRIDED_SLICE and SLICE with masks resolved: for each input axis (begin, end, stride).
 
-    ``end`` is None where a negative stride runs to the beginning. ``shrink`` lists the axes that
-    the output drops.
+    They are as in Python; ``end`` is None where a negative stride runs to the beginning.
+    ``shrink`` lists the input axes that the output drops, ``new_axes`` the output axes of extent
+    1 that are put between, in ascending order.
     """
 
     slices: tuple[tuple[int, int | None, int], ...]
     shrink: tuple[int, ...] = ()
+    new_axes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class GraphBuilder:
             shape: of the output, for RESHAPE only.
             dtype: of the output; the first input's by default.
             scale, zero_point: of the output; without a scale the first input's quantization.
-            outputs: how many, for SPLIT only.
+            outputs: how many, for SPLIT, SPLIT_V and UNPACK.
         """
         source = inputs[0]
         assert source is not None
@@ -163,8 +163,22 @@ def _slice_operands(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
     return [op.inputs[0], *(builder._integers(part) for part in (begin, end, stride))]
 
 
+def _sliced_sizes(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
+    begin, end, _ = zip(*op.attributes.slices, strict=True)
+    sizes = [e - b for b, e in zip(begin, end, strict=True)]
+    return [op.inputs[0], builder._integers(begin), builder._integers(sizes)]
+
+
+def _blocks(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
+    a = op.attributes
+    return [op.inputs[0], builder._integers(a.sizes), builder._integers(a.margins)]
+
+
 _OPERANDS: dict[str, Callable[[GraphBuilder, Op], list[Tensor | None]]] = {
+    "BATCH_TO_SPACE_ND": _blocks,
+    "BROADCAST_TO": lambda b, op: [op.inputs[0], b._integers(op.attributes.shape)],
     "MEAN": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
+    "MIRROR_PAD": lambda b, op: [op.inputs[0], b._integers(op.attributes.paddings)],
     "PAD": lambda b, op: [op.inputs[0], b._integers(op.attributes.paddings)],
     "PADV2": lambda b, op: [
         op.inputs[0],
@@ -174,8 +188,17 @@ _OPERANDS: dict[str, Callable[[GraphBuilder, Op], list[Tensor | None]]] = {
     "REDUCE_MAX": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
     "RESHAPE": lambda b, op: [op.inputs[0], b._integers(op.output.shape)],
     "RESIZE_NEAREST_NEIGHBOR": lambda b, op: [op.inputs[0], b._integers(op.attributes.size)],
+    "REVERSE_V2": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
+    "SLICE": _sliced_sizes,
+    "SPACE_TO_BATCH_ND": _blocks,
     "SPLIT": lambda b, op: [b._integers(op.attributes.axis), op.inputs[0]],
+    "SPLIT_V": lambda b, op: [
+        op.inputs[0],
+        b._integers(op.attributes.sizes),
+        b._integers(op.attributes.axis),
+    ],
     "STRIDED_SLICE": _slice_operands,
+    "TILE": lambda b, op: [op.inputs[0], b._integers(op.attributes.multiples)],
     "TRANSPOSE": lambda b, op: [op.inputs[0], b._integers(op.attributes.permutation)],
 }
 """The inputs of a kind, with the constants that its attributes stand for."""

@@ -29,6 +29,7 @@ _TYPES = {
 }
 _BUFFER_ALIGNMENT = 16
 _SCHEMA_VERSION = 3
+_VERSIONS = {"BROADCAST_TO": 2}  # others have had every type that covp writes from the start
 
 
 def write_tflite(graph: Graph) -> bytes:
@@ -106,7 +107,10 @@ class _Writer:
             raise ValueError(f"{kind} is no operator of TFLite")
         # readers of before 2021 know the one-byte field only
         return self._table(
-            "OperatorCode", DeprecatedBuiltinCode=min(number, 127), BuiltinCode=number, Version=1
+            "OperatorCode",
+            DeprecatedBuiltinCode=min(number, 127),
+            BuiltinCode=number,
+            Version=_VERSIONS.get(kind, 1),
         )
 
     def _subgraph(self, graph: Graph) -> int:

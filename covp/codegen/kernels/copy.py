@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from covp.codegen.c_text import c_float
 from covp.codegen.kernels.loop_nest import LoopNest
 
 _WORD = 4
@@ -60,6 +64,16 @@ def fill_loops(
         return [f"{target[0]}[{nest.at('target', ahead, target[2])}] = {value};"]
 
     return nest.loops(step, nest.unroll())
+
+
+def stored(value: float, dtype: np.dtype[Any]) -> str:
+    """The C text of a number as an element of a type."""
+    if dtype.kind == "f":
+        return c_float(value)
+    number = int(value)
+    if dtype.itemsize == 8:  # the lowest has no literal
+        return f"{number}LL" if number != -(2**63) else "(-9223372036854775807LL - 1)"
+    return str(number) if number != -(2**31) else "(-2147483647 - 1)"
 
 
 def _word_wise(nest: LoopNest, starts: tuple[int, int], together: int) -> bool:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, c_float
-from covp.codegen.kernels.copy import copy_loops, fill_loops
+from covp.codegen.c_text import c_array
+from covp.codegen.kernels.copy import copy_loops, fill_loops, stored
 from covp.codegen.kernels.loop_nest import dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
+from covp.graph.ops.layout import ELEMENT_TYPES
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
-_ANY = ("int8", "uint8", "int16", "int32", "float32", "bool")
+_ANY = ELEMENT_TYPES
 
 
 @kernel("RESHAPE", *_ANY)
@@ -37,6 +38,7 @@ def emit_transpose(request: KernelRequest) -> LayerCode:
     return Operands.of(op).layer(request, body)
 
 
+@kernel("SLICE", *_ANY)
 @kernel("STRIDED_SLICE", *_ANY)
 def emit_strided_slice(request: KernelRequest) -> LayerCode:
     """Written in order, read from where the slice begins."""
@@ -52,7 +54,7 @@ def emit_strided_slice(request: KernelRequest) -> LayerCode:
     return Operands.of(op).layer(request, body)
 
 
-@kernel("SPLIT", "int32")
+@kernel("SPLIT", "int32", "int64")
 def emit_split(request: KernelRequest) -> LayerCode:
     """Input 0 is the axis, input 1 what is split."""
     op = request.op
@@ -73,7 +75,7 @@ def emit_pad(request: KernelRequest) -> LayerCode:
     """The margins of every axis, then the middle."""
     op = request.op
     value = op.attributes.value
-    text = c_float(value) if op.output.dtype == np.float32 else str(int(value))
+    text = stored(value, op.output.dtype)
     shape, out = op.input(0).shape, op.output.shape
     target = dense_strides(out)
     body = []

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from covp.codegen.c_text import indent
+from covp.errors import ModelError
 
-_INDICES = "ijklmn"
+_INDICES = "ijklmnefgh"
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -59,6 +60,8 @@ class LoopNest:
             kept.append(extent)
             for name in strides:
                 steps[name].append(strides[name][axis])
+        if len(kept) > len(_INDICES):
+            raise ModelError(f"axes {list(extents)} need {len(kept)} loops; reshape them to fewer")
         if not kept:
             return LoopNest((1,), dict.fromkeys(strides, (1,)))
         return LoopNest(tuple(kept), {name: tuple(step) for name, step in steps.items()})

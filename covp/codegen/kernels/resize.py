@@ -8,10 +8,10 @@ from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.copy import copy_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.graph.ops.layout import nearest_indices
+from covp.graph.ops.layout import ELEMENT_TYPES, nearest_indices
 
 
-@kernel("RESIZE_NEAREST_NEIGHBOR", "int8", "uint8", "int16", "int32", "float32")
+@kernel("RESIZE_NEAREST_NEIGHBOR", *ELEMENT_TYPES)
 def emit_resize(request: KernelRequest) -> LayerCode:
     """A pixel's channels lie together and are copied together."""
     op, a = request.op, request.op.attributes

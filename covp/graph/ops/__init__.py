@@ -7,11 +7,14 @@ import covp.graph.ops.binary
 import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
 import covp.graph.ops.elementwise
+import covp.graph.ops.gather
 import covp.graph.ops.identity
 import covp.graph.ops.layout
 import covp.graph.ops.matmul
+import covp.graph.ops.placed
 import covp.graph.ops.pooling
 import covp.graph.ops.quantize
+import covp.graph.ops.rearrange
 import covp.graph.ops.recurrent
 import covp.graph.ops.reduction
 import covp.graph.ops.rotary_embedding

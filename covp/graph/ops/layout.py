@@ -11,6 +11,14 @@ from covp.graph.graph import Op, Tensor
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
+ELEMENT_TYPES = (
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"),
+    *("float32", "bool"),
+)
+"""What can be moved: every type that C has a name for."""
+MOVABLE = of_one_type(*ELEMENT_TYPES)
+"""The rule of operators that move the elements of their first input."""
+
 
 def _reshape_shape(op: Op) -> list[Shape]:
     source, out = op.input(0), op.output
@@ -51,7 +59,9 @@ def _concatenation(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _rescaled(x: Array, source: Tensor, target: Tensor) -> Array:
     """int8 values brought to the output's quantization (as QUANTIZE does); else unchanged."""
-    if x.dtype != np.int8 or (source.scale, source.zero_point) == (target.scale, target.zero_point):
+    if x.dtype != np.int8 or source.quantization is None or target.quantization is None:
+        return x
+    if (source.scale, source.zero_point) == (target.scale, target.zero_point):
         return x
     factor = quantize_multiplier(source.scale / target.scale)
     centred = x.astype(np.int64) - source.zero_point
@@ -78,9 +88,10 @@ def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _sliced(op: Op, x: Array) -> Array:
     a = op.attributes
     taken = x[tuple(slice(*bounds) for bounds in a.slices)]
-    return taken.reshape(
-        [extent for axis, extent in enumerate(taken.shape) if axis not in a.shrink]
-    )
+    shape = [extent for axis, extent in enumerate(taken.shape) if axis not in a.shrink]
+    for axis in a.new_axes:
+        shape.insert(axis, 1)
+    return taken.reshape(shape)
 
 
 def _split_shape(op: Op) -> list[Shape]:
@@ -133,14 +144,12 @@ def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(x[:, rows][:, :, columns])]
 
 
-OPS["RESHAPE"] = OpDefinition(
-    _reshape_shape, _reshape, types=of_one_type("int8", "uint8", "int16", "float32", "int32")
-)
-OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad)
+OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape, types=MOVABLE)
+OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad, types=MOVABLE)
 OPS["CONCATENATION"] = OpDefinition(
-    _concatenation_shape, _concatenation, types=of_one_type(data=None)
+    _concatenation_shape, _concatenation, types=of_one_type(*ELEMENT_TYPES, data=None)
 )
-OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose)
-OPS["STRIDED_SLICE"] = OpDefinition(_slice_shape, _slice)
-OPS["SPLIT"] = OpDefinition(_split_shape, _split, types=of_one_type(data=(1,)))
-OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(_resize_shape, _resize)
+OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose, types=MOVABLE)
+OPS["STRIDED_SLICE"] = OPS["SLICE"] = OpDefinition(_slice_shape, _slice, types=MOVABLE)
+OPS["SPLIT"] = OpDefinition(_split_shape, _split, types=of_one_type(*ELEMENT_TYPES, data=(1,)))
+OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(_resize_shape, _resize, types=MOVABLE)

@@ -7,6 +7,8 @@ A function under ``@register("Kind")`` in one of these files teaches the reader 
 import covp.frontend.onnx.converters.arithmetic
 import covp.frontend.onnx.converters.attention
 import covp.frontend.onnx.converters.constants
+import covp.frontend.onnx.converters.gather
+import covp.frontend.onnx.converters.moves
 import covp.frontend.onnx.converters.pointwise
 import covp.frontend.onnx.converters.products
 import covp.frontend.onnx.converters.recurrent

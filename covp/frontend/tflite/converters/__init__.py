@@ -6,8 +6,10 @@ A function under ``@register("KIND")`` in one of these files teaches the reader 
 # each of these registers its converters
 import covp.frontend.tflite.converters.convolution
 import covp.frontend.tflite.converters.elementwise
+import covp.frontend.tflite.converters.gather
 import covp.frontend.tflite.converters.layout
 import covp.frontend.tflite.converters.pointwise
+import covp.frontend.tflite.converters.rearrange
 import covp.frontend.tflite.converters.recurrent  # noqa: F401
 from covp.frontend.tflite.converters.common import CONVERTERS, Converter
 

@@ -79,34 +79,65 @@ def _resize(op: Op, table: Any) -> ResizeNearest:
 @register("STRIDED_SLICE")
 def _strided_slice(op: Op, table: Any) -> StridedSlice:
     options = options_of(tflite.StridedSliceOptions, table)
-    if options.EllipsisMask() or options.NewAxisMask():
-        raise ModelError("ellipsis and new-axis masks are not supported; slice each axis")
     shape = op.input(0).shape
     begin, end, stride = (
         constant_integers(op, position, what)
         for position, what in ((1, "begin"), (2, "end"), (3, "the strides"))
     )
-    if not len(begin) == len(end) == len(stride) == len(shape):
-        raise ModelError(f"begin, end and strides do not have the rank of {shape}")
+    if not len(begin) == len(end) == len(stride):
+        raise ModelError("begin, end and strides are not of one length")
     slices: list[tuple[int, int | None, int]] = []
-    shrink = []
-    for axis, extent in enumerate(shape):
-        bit = 1 << axis
-        if stride[axis] == 0:
-            raise ModelError(f"stride 0 on axis {axis}")
-        if options.ShrinkAxisMask() & bit:
-            at = checked_axis(begin[axis], extent)
+    shrink, new_axes, position = [], [], 0  # the position is in the output
+    for entry, axis in _entries(options, len(begin), len(shape)):
+        if axis is None:
+            new_axes.append(position)
+        elif entry is None:
+            slices.append((0, shape[axis], 1))
+        elif options.ShrinkAxisMask() & 1 << entry:
+            at = checked_axis(begin[entry], shape[axis])
             slices.append((at, at + 1, 1))
             shrink.append(axis)
             continue
-        wanted = slice(
-            None if options.BeginMask() & bit else begin[axis],
-            None if options.EndMask() & bit else end[axis],
-            stride[axis],
-        )
-        start, stop, step = wanted.indices(extent)
-        slices.append((start, None if stop < 0 else stop, step))
-    return StridedSlice(tuple(slices), tuple(shrink))
+        else:
+            wanted = slice(
+                None if options.BeginMask() & 1 << entry else begin[entry],
+                None if options.EndMask() & 1 << entry else end[entry],
+                stride[entry],
+            )
+            slices.append(_resolved(wanted, shape[axis], axis))
+        position += 1
+    return StridedSlice(tuple(slices), tuple(shrink), tuple(new_axes))
+
+
+def _entries(options: Any, count: int, rank: int) -> list[tuple[int | None, int | None]]:
+    """(entry of begin, end and strides; input axis): no entry for a whole axis, no axis for a new.
+
+    An ellipsis stands for as many whole axes as the others leave; without one it is at the end.
+    """
+    ellipsis, new = int(options.EllipsisMask()), int(options.NewAxisMask())
+    given = [e for e in range(count) if not ellipsis & 1 << e and not new & 1 << e]
+    rest = rank - len(given)
+    if rest < 0 or bin(ellipsis).count("1") > 1:
+        raise ModelError(f"{len(given)} slices for {rank} axes")
+    entries: list[tuple[int | None, int | None]] = []
+    axis = 0
+    for entry in range(count):
+        if ellipsis & 1 << entry:
+            entries += [(None, axis + i) for i in range(rest)]
+            axis += rest
+        elif new & 1 << entry:
+            entries.append((entry, None))
+        else:
+            entries.append((entry, axis))
+            axis += 1
+    return entries + [(None, i) for i in range(axis, rank)]
+
+
+def _resolved(wanted: slice, extent: int, axis: int) -> tuple[int, int | None, int]:
+    if wanted.step == 0:
+        raise ModelError(f"stride 0 on axis {axis}")
+    start, stop, step = wanted.indices(extent)
+    return start, None if stop < 0 else stop, step
 
 
 register("RESHAPE")(no_attributes)

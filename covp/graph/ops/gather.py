@@ -1,0 +1,274 @@
+"""Operators that find elements by indices, which may come at run time.
+
+Indices are int32 or int64. A negative one counts from the end of its axis, as in ONNX; one beyond
+the axis, which both formats leave undefined, is taken as the nearest element, so that no index of
+a user's input reads or writes outside a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op
+from covp.graph.ops.definition import (
+    OPS,
+    Array,
+    OpDefinition,
+    Shape,
+    check_type,
+    given,
+    of_one_type,
+)
+from covp.graph.ops.layout import ELEMENT_TYPES
+
+Reduction = Literal["none", "add", "mul", "max", "min"]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """GATHER: elements along an axis (not negative) of data, the first input.
+
+    Attributes:
+        axis: of data.
+        batches: leading axes that data and indices share; at most ``axis``.
+    """
+
+    axis: int
+    batches: int = 0
+
+
+@dataclass(frozen=True)
+class GatherND:
+    """GATHER_ND: the last axis of the indices holds coordinates after the shared leading axes."""
+
+    batches: int = 0
+
+
+@dataclass(frozen=True)
+class GatherElements:
+    """GATHER_ELEMENTS: each index replaces the coordinate along one axis (not negative)."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """SCATTER_ELEMENTS and SCATTER_ND: the inputs are data, indices, updates.
+
+    Attributes:
+        axis: of SCATTER_ELEMENTS (not negative).
+        reduction: how an update and what was there become one.
+    """
+
+    axis: int = 0
+    reduction: Reduction = "none"
+
+
+@dataclass(frozen=True)
+class ReverseSequence:
+    """REVERSE_SEQUENCE: the second input has the length of each sequence of the batch."""
+
+    time_axis: int
+    batch_axis: int
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """ONE_HOT: the inputs are indices and two values, "off" and "on", in one tensor of two.
+
+    Attributes:
+        axis: of the output, new (not negative).
+        depth: its extent.
+    """
+
+    axis: int
+    depth: int
+
+
+def wrapped(indices: Array, extent: int | Array) -> Array:
+    """Indices from 0 to ``extent`` - 1, as the file's head says."""
+    found = indices.astype(np.int64)
+    found = np.where(found < 0, found + extent, found)
+    return np.clip(found, 0, np.asarray(extent) - 1)
+
+
+def _check_indices(op: Op, position: int = 1) -> None:
+    check_type(op.input(position), "int32", "int64")
+
+
+def _types(op: Op) -> None:
+    of_one_type(*ELEMENT_TYPES)(op)
+    _check_indices(op)
+
+
+def _scatter_types(op: Op) -> None:
+    of_one_type(*ELEMENT_TYPES, data=(0, 2))(op)
+    _check_indices(op)
+    if op.attributes.reduction != "none" and op.output.dtype == np.bool_:
+        raise ModelError("a reduction of bool is not supported")
+
+
+def _gather_shape(op: Op) -> list[Shape]:
+    a, source, indices = op.attributes, op.input(0).shape, op.input(1).shape
+    shared = a.batches
+    if not shared <= a.axis < len(source) or source[:shared] != indices[:shared]:
+        raise ModelError(f"indices {indices} do not fit axis {a.axis} of {source}")
+    return [source[: a.axis] + indices[shared:] + source[a.axis + 1 :]]
+
+
+def _gather(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a, x = op.attributes, given(values, 0)
+    indices = wrapped(given(values, 1), x.shape[a.axis])
+    if a.batches == 0:
+        return [np.take(x, indices, axis=a.axis)]
+    leading = x.shape[: a.batches]
+    rows = x.reshape(-1, *x.shape[a.batches :])
+    chosen = indices.reshape(-1, *indices.shape[a.batches :])
+    parts = [np.take(r, i, axis=a.axis - a.batches) for r, i in zip(rows, chosen, strict=True)]
+    return [np.stack(parts).reshape(*leading, *parts[0].shape)]
+
+
+def _gather_nd_shape(op: Op) -> list[Shape]:
+    shared, source, indices = op.attributes.batches, op.input(0).shape, op.input(1).shape
+    depth = indices[-1] if indices else 0
+    if not indices or shared + depth > len(source) or source[:shared] != indices[:shared]:
+        raise ModelError(f"indices {indices} do not fit data {source}")
+    return [indices[:-1] + source[shared + depth :]]
+
+
+def _gather_nd(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x, indices, shared = given(values, 0), given(values, 1), op.attributes.batches
+    depth = indices.shape[-1]
+    rows = x.reshape(math.prod(x.shape[:shared]), *x.shape[shared:])
+    flat = indices.reshape(rows.shape[0], -1, depth)
+    extents = np.array(x.shape[shared : shared + depth])
+    parts = [
+        r[tuple(np.moveaxis(wrapped(i, extents), -1, 0))] for r, i in zip(rows, flat, strict=True)
+    ]
+    return [np.stack(parts).reshape(_gather_nd_shape(op)[0])]
+
+
+def _elements_shape(op: Op) -> list[Shape]:
+    source, indices = op.input(0).shape, op.input(1).shape
+    axis = op.attributes.axis
+    fits = len(source) == len(indices) and all(
+        i <= n or position == axis
+        for position, (n, i) in enumerate(zip(source, indices, strict=False))
+    )
+    if not fits:
+        raise ModelError(f"indices {indices} do not fit axis {axis} of {source}")
+    return [indices]
+
+
+def _coordinates(indices: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
+    """Of each index's element: its own coordinates, with the index along one axis."""
+    grid: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    grid[axis] = wrapped(indices, shape[axis])
+    return tuple(grid)
+
+
+def _elements(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x, indices = given(values, 0), given(values, 1)
+    return [np.asarray(x[_coordinates(indices, x.shape, op.attributes.axis)])]
+
+
+_REDUCE: dict[str, Any] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def _scattered(op: Op, x: Array, where: Any, updates: Array) -> list[Array]:
+    result = x.copy()
+    reduce = _REDUCE.get(op.attributes.reduction)
+    if reduce is None:
+        result[where] = updates
+    else:
+        reduce.at(result, where, updates)
+    return [result]
+
+
+def _scatter_elements_shape(op: Op) -> list[Shape]:
+    _elements_shape(op)
+    if op.input(1).shape != op.input(2).shape:
+        raise ModelError(f"indices {op.input(1).shape} and updates {op.input(2).shape} differ")
+    return [op.input(0).shape]
+
+
+def _scatter_elements(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    where = _coordinates(given(values, 1), x.shape, op.attributes.axis)
+    return _scattered(op, x, where, given(values, 2))
+
+
+def _scatter_nd_shape(op: Op) -> list[Shape]:
+    source, indices, updates = (op.input(position).shape for position in range(3))
+    if not indices or indices[:-1] + source[indices[-1] :] != updates:
+        raise ModelError(f"updates {updates} do not fit indices {indices} of {source}")
+    return [source]
+
+
+def _scatter_nd(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x, indices = given(values, 0), given(values, 1)
+    extents = np.array(x.shape[: indices.shape[-1]])
+    where = tuple(np.moveaxis(wrapped(indices, extents), -1, 0))
+    return _scattered(op, x, where, given(values, 2))
+
+
+def _sequence_shape(op: Op) -> list[Shape]:
+    a, source, lengths = op.attributes, op.input(0).shape, op.input(1).shape
+    if a.time_axis == a.batch_axis or lengths != (source[a.batch_axis],):
+        raise ModelError(f"lengths {lengths} do not fit axis {a.batch_axis} of {source}")
+    return [source]
+
+
+def _sequence(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a, x = op.attributes, given(values, 0)
+    result = x.copy()
+    source = np.moveaxis(x, (a.batch_axis, a.time_axis), (0, 1))
+    target = np.moveaxis(result, (a.batch_axis, a.time_axis), (0, 1))
+    lengths = np.clip(given(values, 1), 0, x.shape[a.time_axis])
+    for row, length in enumerate(lengths):
+        target[row, :length] = source[row, :length][::-1]
+    return [result]
+
+
+def _one_hot_types(op: Op) -> None:
+    check_type(op.input(0), "int32", "int64")
+    of_one_type(*ELEMENT_TYPES, data=(1,))(op)
+
+
+def _one_hot_shape(op: Op) -> list[Shape]:
+    a, indices = op.attributes, op.input(0).shape
+    if op.input(1).size != 2:
+        raise ModelError(f"values of shape {op.input(1).shape} are not two")
+    return [(*indices[: a.axis], a.depth, *indices[a.axis :])]
+
+
+def _one_hot(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """An index outside the depth has no "on"; a negative one counts from the end, as in ONNX."""
+    a, indices = op.attributes, given(values, 0).astype(np.int64)
+    off, on = given(values, 1).reshape(-1)
+    at = np.expand_dims(np.where(indices < 0, indices + a.depth, indices), a.axis)
+    shape = [1] * at.ndim
+    shape[a.axis] = a.depth
+    return [np.where(at == np.arange(a.depth).reshape(shape), on, off)]
+
+
+OPS["GATHER"] = OpDefinition(_gather_shape, _gather, types=_types)
+OPS["GATHER_ND"] = OpDefinition(_gather_nd_shape, _gather_nd, types=_types)
+OPS["GATHER_ELEMENTS"] = OpDefinition(_elements_shape, _elements, types=_types)
+OPS["SCATTER_ELEMENTS"] = OpDefinition(
+    _scatter_elements_shape, _scatter_elements, types=_scatter_types
+)
+OPS["SCATTER_ND"] = OpDefinition(_scatter_nd_shape, _scatter_nd, types=_scatter_types)
+OPS["REVERSE_SEQUENCE"] = OpDefinition(_sequence_shape, _sequence, types=_types)
+OPS["ONE_HOT"] = OpDefinition(_one_hot_shape, _one_hot, types=_one_hot_types)
