@@ -7,7 +7,7 @@ from pathlib import Path
 
 from covp import zoo
 from covp.errors import UsageError
-from covp.frontend import read_model
+from covp.frontend import Shapes, read_model
 from covp.graph.graph import Graph
 from covp.zoo.catalog import CATALOG
 
@@ -27,13 +27,16 @@ class ModelFile:
     path: Path
     source: str
 
-    def load(self) -> Graph:
+    def load(self, shapes: Shapes | None = None) -> Graph:
         """Read the file; the graph knows its source, a zoo model's graph bears the zoo's name.
+
+        Args:
+            shapes: of inputs by name, for those that the file leaves open.
 
         Raises:
             ModelError: the file is missing, damaged or not supported; one line.
         """
-        graph = read_model(self.path)
+        graph = read_model(self.path, shapes)
         graph.source = self.source
         if self.source != "file":
             graph.name = self.name
@@ -68,14 +71,28 @@ def find_model(spec: str | Path) -> ModelFile:
     return ModelFile(found.name, found.path, found.source)
 
 
-def load_model(spec: str | Path) -> Graph:
+def load_model(spec: str | Path, shapes: Shapes | None = None) -> Graph:
     """A graph from a model file or the name of a zoo model.
 
     Args:
         spec: as for `find_model`.
+        shapes: of inputs by name, for those that an ONNX file leaves open.
 
     Raises:
-        UsageError: neither a file nor a name of the zoo.
+        UsageError: neither a file nor a name of the zoo; shapes for a file that states its own.
         ModelError: the file cannot be read; one line.
     """
-    return find_model(spec).load()
+    return find_model(spec).load(shapes)
+
+
+def as_graph(model: Graph | str | Path, shapes: Shapes | None = None) -> Graph:
+    """A graph as it is; else `load_model`.
+
+    Raises:
+        UsageError: shapes are given for a graph, whose shapes are known.
+    """
+    if not isinstance(model, Graph):
+        return load_model(model, shapes)
+    if shapes:
+        raise UsageError(f"shapes: those of the graph {model.name} are known; leave them out")
+    return model

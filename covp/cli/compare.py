@@ -28,6 +28,7 @@ from covp.tune.records import Objective
 @options.device
 @options.toolchain
 @options.operators
+@options.shapes
 @options.seed
 @options.check
 @options.optimize
@@ -42,6 +43,7 @@ def compare(
     allow_slower: bool,
     device: str,
     toolchain: str,
+    shapes: dict[str, tuple[int, ...]],
     seed: int,
     check: str | None,
     optimize: Objective,
@@ -72,6 +74,7 @@ def compare(
             seed=seed,
             check=check,
             allow_slower=allow_slower,
+            shapes=shapes,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
     if not accelerators:
@@ -94,6 +97,7 @@ def compare(
                     seed=seed,
                     check=check,
                     allow_slower=allow_slower,
+                    shapes=shapes,
                     starts=partial(_advance, advance, model),
                 )
             )

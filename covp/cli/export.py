@@ -24,6 +24,7 @@ from covp.tune.records import Objective
 @options.allow_slower
 @options.toolchain
 @options.operators
+@options.shapes
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
 @options.optimize
@@ -37,6 +38,7 @@ def export(
     accelerators: tuple[str, ...],
     allow_slower: bool,
     toolchain: str,
+    shapes: dict[str, tuple[int, ...]],
     output: Path,
     seed: int,
     optimize: Objective,
@@ -58,6 +60,7 @@ def export(
         )
         if tuned
         else None,
+        shapes=shapes,
     )
     warn(made.program.warnings)
     sample = Sample.random(made.graph, seed)

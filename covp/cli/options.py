@@ -54,6 +54,34 @@ class Seconds(click.FloatRange):
         return number
 
 
+def _shapes_by_name(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, tuple[int, ...]]:
+    """Each is NAME=1,3,32,32; nothing after the sign is the shape of a scalar."""
+    found: dict[str, tuple[int, ...]] = {}
+    for value in given:
+        name, sign, text = value.rpartition("=")
+        try:
+            extents = tuple(int(part) for part in text.split(",")) if text.strip() else ()
+        except ValueError:
+            extents = (-1,)
+        if not (sign and name) or any(not 0 <= extent < 2**31 for extent in extents):
+            wrong = f"{value!r:.80} is not of the form NAME=1,3,32,32."
+            raise click.BadParameter(wrong, context, option)
+        if name in found:
+            raise click.BadParameter(f"the shape of {name} is given twice.", context, option)
+        found[name] = extents
+    return found
+
+
+shapes = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    callback=_shapes_by_name,
+    metavar="NAME=N,...",
+    help="The shape of an input that an ONNX file leaves open; once for each.",
+)
 _accelerators = partial(
     click.option,
     "-a",

@@ -38,6 +38,7 @@ from covp.tune.records import Objective
 @options.device
 @options.toolchain
 @options.operators
+@options.shapes
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
 @options.check
@@ -83,6 +84,7 @@ def run(
     allow_slower: bool,
     device: str,
     toolchain: str,
+    shapes: dict[str, tuple[int, ...]],
     inputs: tuple[str, ...],
     seed: int,
     check: str | None,
@@ -114,6 +116,7 @@ def run(
         if tuned
         else None,
         require_offload=require_offload,
+        shapes=shapes,
     )
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)

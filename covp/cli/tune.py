@@ -35,6 +35,7 @@ from covp.tune.tuner import tune as search
 @options.device
 @options.toolchain
 @options.operators
+@options.shapes
 @click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
 @click.option("--seconds", type=options.Seconds(), help="Time for all layers together.")
 @click.option(
@@ -60,6 +61,7 @@ def tune(
     platform: str,
     device: str,
     toolchain: str,
+    shapes: dict[str, tuple[int, ...]],
     trials: int | None,
     seconds: float | None,
     strategy: Strategy,
@@ -76,7 +78,7 @@ def tune(
     Every candidate must match the reference. Trials are stored as they finish: an interrupted
     search continues where it stopped.
     """
-    graph, board = load_model(model), load_platform(platform)
+    graph, board = load_model(model, shapes), load_platform(platform)
     wanted = Options(
         trials=None if strategy == "exhaustive" and trials is None else trials or 64,
         seconds=seconds,

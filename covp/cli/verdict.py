@@ -28,6 +28,8 @@ def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed:
     words += [word for name in accelerators for word in ("-a", name)]
     for path in given.get("inputs") or ():
         words += ["--input", str(path)]
+    for name, extents in (given.get("shapes") or {}).items():
+        words += ["--shape", f"{name}={','.join(map(str, extents))}"]
     words += ["--seed", str(seed)]
     for name, default in _DEFAULTS.items():
         if given.get(name, default) != default:

@@ -28,6 +28,7 @@ from covp.cli.output import print_json
     metavar="MODEL",
     help="Try this model's layers instead of those of the zoo's models; repeatable.",
 )
+@options.shapes
 @options.seed
 @options.toolchain
 @options.as_json
@@ -37,6 +38,7 @@ def verify(
     examples: int,
     seconds: float,
     models: tuple[str, ...],
+    shapes: dict[str, tuple[int, ...]],
     seed: int,
     toolchain: str,
     as_json: bool,
@@ -53,7 +55,7 @@ def verify(
             click.echo(f"trying {what}", err=True)
 
     verdict = search(
-        accelerator, platform, examples, seed, toolchain, progress, models or None, seconds
+        accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
     )
     if as_json:
         print_json(

@@ -26,10 +26,11 @@ from covp.codegen.offload import (
 from covp.codegen.schedule import Schedule
 from covp.codegen.states import StateCode
 from covp.errors import AcceleratorError, UsageError
+from covp.frontend import Shapes
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS, definition
 from covp.graph.user_operators import UserOperator, find_user_operator
-from covp.models import load_model
+from covp.models import as_graph
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.program import AcceleratorInstance, Program, ProgramLayer
@@ -46,6 +47,7 @@ def compile(
     allow_slower: bool = False,
     schedules: ScheduleChoice | None = None,
     passes: Sequence[Callable[[Graph], Graph]] = (),
+    shapes: Shapes | None = None,
 ) -> Program:
     """`covp.compile` without the tuner's records.
 
@@ -58,6 +60,7 @@ def compile(
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
+        shapes: of inputs by name, for those that an ONNX file leaves open.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -67,7 +70,7 @@ def compile(
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
     # before the model: their files may register its operators
     backends = find_backends(accelerators)
-    graph = model if isinstance(model, Graph) else load_model(model)
+    graph = as_graph(model, shapes)
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(

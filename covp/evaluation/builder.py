@@ -19,6 +19,7 @@ from covp.evaluation.schedules import (
     ScheduleSource,
     recorded_schedules,
 )
+from covp.frontend import Shapes
 from covp.graph.graph import Graph, Op
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
@@ -139,6 +140,7 @@ def compile(
     schedules: Schedules = "recorded",
     toolchain: str = "zig",
     passes: Sequence[Pass] = (),
+    shapes: Shapes | None = None,
 ) -> Program:
     """Compile a model ahead of time for a platform, as the command line does.
 
@@ -160,6 +162,8 @@ def compile(
         passes: graph passes of one's own, in their order, after covp's and before accelerators are
             considered. Each takes a graph, which it may change, and returns the graph to go on
             with. The reference stays that of the model as it was read.
+        shapes: of inputs by name, for those that an ONNX file leaves open, e.g.
+            ``{"image": (1, 3, 32, 32)}``.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -173,6 +177,7 @@ def compile(
         allow_unused=allow_unused,
         passes=passes,
         allow_slower=allow_slower,
+        shapes=shapes,
     )
     return made.program
 
@@ -188,12 +193,13 @@ def build(
     allow_slower: bool = False,
     require_offload: Sequence[str] = (),
     passes: Sequence[Pass] = (),
+    shapes: Shapes | None = None,
 ) -> Build:
     """Compile a model.
 
     Args:
-        model, platform, accelerators, schedules, allow_unused, allow_slower, passes: as for
-            `covp.compile`.
+        model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes: as
+            for `covp.compile`.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
             accelerator. That the accelerators do all of them is held when the program runs.
@@ -215,6 +221,7 @@ def build(
         allow_slower=allow_slower,
         schedules=choice,
         passes=passes,
+        shapes=shapes,
     )
     for kind in require_offload:
         _demand_offload(program, kind)

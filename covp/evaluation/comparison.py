@@ -14,6 +14,7 @@ from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import Schedules, recorded_schedules
+from covp.frontend import Shapes
 from covp.graph.graph import Graph
 from covp.html_table import html_table
 from covp.platform_file import Platform, load_platform
@@ -92,6 +93,7 @@ def compare(
     check: str | None = None,
     allow_slower: bool = False,
     starts: Callable[[str], None] = lambda what: None,
+    shapes: Shapes | None = None,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
 
@@ -99,7 +101,7 @@ def compare(
     error here: nothing is saved then.
 
     Args:
-        model, platform, accelerators, schedules, allow_slower: as for `covp.compile`.
+        model, platform, accelerators, schedules, allow_slower, shapes: as for `covp.compile`.
         toolchain, device: as for `Session`.
         seed: of the inputs.
         check: as for `run`.
@@ -119,6 +121,7 @@ def compare(
         schedules=schedules,
         allow_unused=True,
         allow_slower=allow_slower,
+        shapes=shapes,
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)

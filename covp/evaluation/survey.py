@@ -15,8 +15,9 @@ from covp.evaluation.check import checked_level
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import by_layers, measured
 from covp.evaluation.sample import Sample
+from covp.frontend import Shapes
 from covp.graph.graph import Graph
-from covp.models import load_model
+from covp.models import as_graph
 from covp.platform_file import Platform, load_platform
 from covp.runtime.allocator import RegionUse
 
@@ -68,6 +69,7 @@ def survey(
     seed: int = 0,
     check: str | None = None,
     allow_slower: bool = False,
+    shapes: Shapes | None = None,
 ) -> Iterator[Trial]:
     """Run a model on each of several platforms, on the same random inputs.
 
@@ -75,7 +77,7 @@ def survey(
     error here.
 
     Args:
-        model, accelerators, allow_slower: as for `covp.compile`.
+        model, accelerators, allow_slower, shapes: as for `covp.compile`.
         platforms: platforms, names or the paths of YAML files.
         toolchain, device: as for `Session`.
         schedules: gives each platform's schedules, as for `covp.compile`.
@@ -89,7 +91,7 @@ def survey(
         CovpError: what no other platform would change, such as a model that cannot be read.
     """
     boards = [load_platform(platform) for platform in platforms]
-    graph = model if isinstance(model, Graph) else load_model(model)
+    graph = as_graph(model, shapes)
     level = checked_level(check, device)
     sample = Sample.random(graph, seed)
     samples = sample.and_probes(graph) if level == "layers" else [sample]

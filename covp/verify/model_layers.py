@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.offload import split_graph
 from covp.errors import UsageError
+from covp.frontend import Shapes
 from covp.graph.graph import Graph, Op, Tensor
 from covp.models import load_model
 from covp.passes import run_passes
 from covp.testing.tensors import filled
 
+_Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
 
 @lru_cache(maxsize=16)
-def _model(name: str) -> Graph:
-    return run_passes(load_model(name))
+def _model(name: str, shapes: _Shapes = ()) -> Graph:
+    return run_passes(load_model(name, dict(shapes)))
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ class ModelLayer:
         layers: names of the operators, as `covp run --profile` prints them.
         seed: of the inputs.
         gap: unused elements before each buffer in memory.
+        shapes: names and shapes of the inputs that the model leaves open.
     """
 
     model: str
     layers: tuple[str, ...]
     seed: int = 0
     gap: int = 0
+    shapes: _Shapes = ()
 
     @property
     def kind(self) -> str:
@@ -46,7 +51,7 @@ class ModelLayer:
         return self._ops()[-1].kind
 
     def _ops(self) -> list[Op]:
-        found = [op for op in _model(self.model).ops if op.name in self.layers]
+        found = [op for op in _model(self.model, self.shapes).ops if op.name in self.layers]
         if len(found) != len(self.layers):
             raise UsageError(f"{self.model} has no layers {', '.join(self.layers)}")
         return found
@@ -68,14 +73,23 @@ class ModelLayer:
         return [filled(tensor, rng) for tensor in self.graph().inputs]
 
 
-def model_layers(name: str, backend: AcceleratorBackend, seed: int = 0) -> Iterator[ModelLayer]:
+def model_layers(
+    name: str, backend: AcceleratorBackend, seed: int = 0, shapes: Shapes | None = None
+) -> Iterator[ModelLayer]:
     """The layers of a model that an accelerator accepts; those of one form once.
+
+    Args:
+        name: a path, or a name of the zoo.
+        backend: of the accelerator.
+        seed: of the first layer's inputs.
+        shapes: of inputs that the model leaves open.
 
     Raises:
         UsageError: neither a file nor a name of the zoo.
         ModelError: the file cannot be read.
     """
-    graph = _model(name)
+    fixed = tuple((key, tuple(shape)) for key, shape in (shapes or {}).items())
+    graph = _model(name, fixed)
     known = {op.name for op in graph.ops}
     _, split = split_graph(graph, [backend], allow_slower=True)
     seen = set()
@@ -91,4 +105,4 @@ def model_layers(name: str, backend: AcceleratorBackend, seed: int = 0) -> Itera
         )
         if form not in seen:
             seen.add(form)
-            yield ModelLayer(name, names, seed + position, position % 8)
+            yield ModelLayer(name, names, seed + position, position % 8, fixed)

@@ -16,6 +16,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.arguments import demand, demand_count, demand_seconds
 from covp.errors import AcceleratorError, UsageError
+from covp.frontend import Shapes
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
 from covp.plugins import call_hook
@@ -80,6 +81,7 @@ def verify(
     progress: Callable[[str], None] = lambda text: None,
     models: Sequence[str] | None = None,
     seconds: float = 20.0,
+    shapes: Shapes | None = None,
 ) -> Verdict:
     """Try random layers of every operator that an accelerator looks for, then misuse it.
 
@@ -93,6 +95,7 @@ def verify(
         models: whose layers are tried as well: paths or names; by default those of the zoo.
         seconds: by the clock, after which no further layer is tried. A failure that is found late
             is shrunk for one second more.
+        shapes: of inputs by name, for those that the models leave open.
 
     Raises:
         UsageError: there is nothing to draw for the operators of its patterns.
@@ -110,7 +113,7 @@ def verify(
     with open_bench(backend, platform, toolchain) as bench:
         search = LayerSearch(bench, examples, seed, stopwatch, seconds)
         models = _zoo() if models is None else models
-        run = _Run(search, strategies, models, seconds, stopwatch.now())
+        run = _Run(search, strategies, models, seconds, stopwatch.now(), shapes or {})
         found = run.layers(progress)
         abuses = 0
         if found is None:
@@ -204,6 +207,7 @@ class _Run:
         models: whose layers are tried.
         seconds: that it may take.
         opening: seconds that a bench needs to be opened; kept for another one at the end.
+        shapes: of inputs that the models leave open.
         ran: layers of models that ran on the accelerator, by model.
     """
 
@@ -212,6 +216,7 @@ class _Run:
     models: Sequence[str]
     seconds: float
     opening: float
+    shapes: Shapes
     ran: Counter[str] = field(default_factory=Counter)
 
     def layers(self, progress: Callable[[str], None]) -> _Failure | None:
@@ -309,7 +314,7 @@ class _Run:
     def _models(self, progress: Callable[[str], None]) -> bool:
         """Layers of the models, one of each in turn."""
         backend = self.search.bench.backend
-        turns = [(name, model_layers(name, backend)) for name in self.models]
+        turns = [(name, model_layers(name, backend, shapes=self.shapes)) for name in self.models]
         if turns:
             progress(f"layers of {', '.join(self.models)}")
         while turns and self.search.stopwatch.now() < self._at(0.95) - self.opening:
