@@ -11,6 +11,7 @@ from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
 from covp.passes.expand_operators import expand_operators
 from covp.passes.fuse_activation import fuse_activations
+from covp.passes.fuse_attention import fuse_attention
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
 from covp.passes.separate_states import separate_states
@@ -27,6 +28,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_activations,
     remove_dead_ops,
     remove_unused_channels,
+    fuse_attention,
     separate_states,
 )
 """In the order they run; each changes the graph in place and keeps its outputs to the bit."""

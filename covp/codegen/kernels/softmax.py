@@ -37,7 +37,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
             "#include <stdint.h>",
             "",
             table,
-            _RECIPROCAL,
+            RECIPROCAL,
             prototype(request.function, op, arguments),
             _BODY.substitute(
                 kept="int32_t *kept = scratch;" if schedule.tile == "kept" else "",
@@ -45,7 +45,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
                 second=second,
                 rows=op.output.size // depth,
                 depth=depth,
-                flat=_FLAT if depth > _MOST_IN_A_SHIFT else "",
+                flat=FLAT if depth > MOST_IN_A_SHIFT else "",
                 half=1 << (SUM_BITS - 1),
                 bits=SUM_BITS,
                 # RoundingDivideByPOT's exponent without the leading zeros
@@ -57,7 +57,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
 
 
 # gemmlowp's one_over_one_plus_x_for_x_in_0_1: three Newton-Raphson steps
-_RECIPROCAL = """\
+RECIPROCAL = """\
 static int32_t high_multiply(int32_t a, int32_t b)
 {
     return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
@@ -84,8 +84,8 @@ static int32_t reciprocal(uint32_t fraction)
 """
 # rows of more equal values than this are divided by 2**32 and more, which TFLM leaves undefined:
 # each result is less than half a step
-_MOST_IN_A_SHIFT = 511
-_FLAT = "if (exponent > 31) { scale = 0; exponent = 31; }"
+MOST_IN_A_SHIFT = 511
+FLAT = "if (exponent > 31) { scale = 0; exponent = 31; }"
 _BODY = Template("""\
 {
     $kept

@@ -1,0 +1,161 @@
+"""ATTENTION_TILED: attention in tiles of query rows, the scores of one tile at a time in scratch.
+
+For each head the keys and values are brought into the form that the core multiplies best
+(`tiled_attention_products`); then, for each tile: scores, softmax, weighted values. The arithmetic
+is that of BATCH_MATMUL, MUL, SOFTMAX, BATCH_MATMUL, row by row. Scores are kept as 127 - score, an
+unsigned byte, so that the distance from the row's maximum is a difference from the least byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.codegen.c_text import c_array, indent
+from covp.codegen.kernels.loop_nest import LoopNest
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.kernels.tiled_attention_products import Products, dsp_products, plain_products
+from covp.codegen.kernels.tiled_attention_softmax import softmax_functions
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
+from covp.graph.graph import Op, Tensor
+from covp.graph.ops import definition
+from covp.graph.ops.matmul import matmul_factor
+from covp.graph.ops.tiled_attention import TiledAttention
+
+
+@kernel("ATTENTION_TILED", "int8")
+def emit_attention(request: KernelRequest) -> LayerCode:
+    """The output may take the memory of the queries."""
+    op = request.op
+    attention: TiledAttention = op.attributes
+    shape = attention.shape
+    make = dsp_products if request.core.has("dsp") else plain_products
+    products = make(request.core, attention)
+    depths = {"scores": shape.depth, "mix": shape.keys}
+    steps = {"scores": attention.scores, "mix": attention.mix}
+    requantizers = {name: _requantizer(request, steps[name], depths[name]) for name in steps}
+    functions = [
+        *(_named(requantizers[name], name) for name in steps),
+        _code(attention),
+        *softmax_functions(attention, products),
+        *products.functions(),
+        *(_tile(products, rows) for rows in products.tiles(shape.queries)),
+    ]
+    tensors = [tensor for tensor in op.inputs if tensor is not None]
+    names = dict(zip(("q", "k", "v"), tensors, strict=True))
+    shared = _without_repetition(names)
+    arguments: dict[str, Argument] = {**shared, "output": op.output}
+    arguments["scratch"] = Scratch(products.scratch_bytes)
+    includes = [requantizers["scores"].includes, requantizers["mix"].includes, products.includes]
+    return Operands(arguments, "").layer(
+        request,
+        _body(products, names, shared),
+        functions,
+        list(dict.fromkeys(includes)),
+        [tensors[0]] if _in_place(attention, tensors) else [],
+        schedule=f"tiles of {products.rows} rows",
+    )
+
+
+def _without_repetition(names: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Each tensor once, under its first name."""
+    seen: dict[int, str] = {}
+    for name, tensor in names.items():
+        seen.setdefault(id(tensor), name)
+    return {name: tensor for name, tensor in names.items() if seen[id(tensor)] == name}
+
+
+def _in_place(attention: TiledAttention, tensors: Sequence[Tensor]) -> bool:
+    """Whether each tile is written where its queries lie, which are not read again."""
+    shape = attention.shape
+    alone = all(tensors[0] is not other for other in tensors[1:])
+    return alone and shape.q == shape.output and shape.depth == shape.width
+
+
+def _requantizer(request: KernelRequest, op: Op, depth: int) -> Requantizer:
+    bound = depth * (128 + abs(op.input(0).zero_point)) * (128 + abs(op.input(1).zero_point))
+    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
+    return Requantizer(request.core, multiplier, shift, op.output.zero_point, -128, 127, bound)
+
+
+def _named(requantizer: Requantizer, name: str) -> str:
+    """C text of ``to_<name>(sum)``: the requantization of one of the two products."""
+    constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
+    text = requantizer.function()
+    for helper in ("requantize", "high_multiply"):
+        text = text.replace(f"{helper}(", f"{helper}_{name}(")
+    return (
+        f"{text}\nstatic inline int32_t to_{name}(int32_t sum)\n{{\n"
+        f"    return requantize_{name}(sum, {constants});\n}}\n"
+    )
+
+
+def _code(attention: TiledAttention) -> str:
+    """C text of ``code(score)``: 127 - score, after the MUL if there is one."""
+    scale = attention.scale
+    if scale is None:
+        return (
+            "static inline uint8_t code(int32_t score)\n{\n    return (uint8_t)(127 - score);\n}\n"
+        )
+    factor = scale.input(1).data
+    every = np.arange(256, dtype=np.uint8).view(np.int8)
+    scaled = definition("MUL").reference(scale, [every, factor])[0]
+    table = (127 - scaled.reshape(-1).astype(np.int64)).astype(np.uint8)
+    return (
+        c_array("codes", table, "127 less the scaled score, by the score's byte")
+        + "\nstatic inline uint8_t code(int32_t score)\n{\n    return codes[(uint8_t)score];\n}\n"
+    )
+
+
+def _tile(products: Products, rows: int) -> str:
+    """C text of ``tile<rows>``: some rows of queries from end to end."""
+    return (
+        f"static void tile{rows}(const int8_t *q, const int8_t *k, const int8_t *v,\n"
+        "    int8_t *output, uint8_t *scratch)\n{\n"
+        + indent(
+            [
+                *products.pointers(),
+                *products.load_queries(rows),
+                f"scores{rows}({products.score_arguments});",
+                f"for (int32_t row = 0; row < {rows}; row++)",
+                f"    soften(codes_of + row * {products.code_stride},"
+                f" weights_of + row * {products.weight_stride}, table_of);",
+                f"mix{rows}({products.mix_arguments}, output);",
+            ]
+        )
+        + "\n}\n"
+    )
+
+
+def _body(products: Products, names: dict[str, Tensor], shared: dict[str, Tensor]) -> list[str]:
+    """Loops over batches and heads, then over tiles."""
+    shape = products.shape
+    axes = len(shape.batches)
+    parts = {"q": shape.q, "k": shape.k, "v": shape.v, "output": shape.output}
+    nest = LoopNest.over(shape.batches, **{name: parts[name][:axes] for name in parts})
+    owner = {id(tensor): name for name, tensor in shared.items()}
+
+    def head(ahead: int) -> list[str]:
+        lines = [
+            f"const int8_t *{name}_of = {owner[id(names[name])]} + {nest.at(name, ahead)};"
+            for name in names
+        ]
+        lines += [f"int8_t *to = output + {nest.at('output', ahead)};", *products.load_head()]
+        step, row = shape.output[axes], shape.q[axes]
+        for rows, first, last in _tiles(shape.queries, products.rows):
+            lines += [
+                f"for (int32_t row = {first}; row < {last}; row += {rows})",
+                f"    tile{rows}(q_of + row * {row}, k_of, v_of, to + row * {step}, scratch);",
+            ]
+        return lines
+
+    return [*products.start(), *nest.loops(head)]
+
+
+def _tiles(extent: int, rows: int) -> list[tuple[int, int, int]]:
+    """(rows, first, end) of the tiles that make up all rows."""
+    whole = extent - extent % rows
+    parts = [(rows, 0, whole), (extent - whole, whole, extent)]
+    return [part for part in parts if part[1] < part[2]]
