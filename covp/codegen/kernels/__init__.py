@@ -15,6 +15,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     float_pooling,
     gather,
     identity,
+    layer_norm_int8,
     layout,
     mean,
     placed,

@@ -9,6 +9,7 @@ import covp.graph.ops.convolution
 import covp.graph.ops.elementwise
 import covp.graph.ops.gather
 import covp.graph.ops.identity
+import covp.graph.ops.layer_norm_int8
 import covp.graph.ops.layout
 import covp.graph.ops.matmul
 import covp.graph.ops.placed
