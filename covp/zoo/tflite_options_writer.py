@@ -161,6 +161,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
     "SUB": ("SubOptions", _sum),
     "TILE": ("TileOptions", _nothing),
+    "SVDF": ("SVDFOptions", lambda op: {"Rank": op.attributes.rank} | _activation(op)),
     "TRANSPOSE": ("TransposeOptions", _nothing),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",

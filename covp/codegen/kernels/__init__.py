@@ -28,6 +28,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     resize,
     rotary_embedding,
     softmax,
+    svdf,
     tiled_attention,
     unary_table,
     user_operator,

@@ -6,7 +6,7 @@ from string import Template
 
 import numpy as np
 
-from covp.codegen.c_text import c_array
+from covp.codegen.c_text import c_array, c_type
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
@@ -23,7 +23,7 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
     """Row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
     check_depth(op)  # else the sum may become 0 and its normalization endless
-    depth = op.input(0).shape[-1]
+    depth, info = op.input(0).shape[-1], np.iinfo(op.output.dtype)
     schedule = request.choose(softmax_schedules)
     arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
     first = second = "powers[most - input[i]]"
@@ -49,11 +49,15 @@ def emit_softmax(request: KernelRequest) -> LayerCode:
                 half=1 << (SUM_BITS - 1),
                 bits=SUM_BITS,
                 # RoundingDivideByPOT's exponent without the leading zeros
-                exponent=SUM_BITS + 31 - 8,
+                exponent=SUM_BITS + 31 - 8 * op.output.dtype.itemsize,
+                lowest=-info.min,
+                most=info.max,
+                type=c_type(op.output.dtype),
             ),
         ]
     )
-    return LayerCode(op, request.function, source, arguments, (op.input(0),), str(schedule))
+    in_place = (op.input(0),) if op.output.dtype == op.input(0).dtype else ()
+    return LayerCode(op, request.function, source, arguments, in_place, str(schedule))
 
 
 # gemmlowp's one_over_one_plus_x_for_x_in_0_1: three Newton-Raphson steps
@@ -106,8 +110,8 @@ _BODY = Template("""\
         $flat
         for (int32_t i = 0; i < $depth; i++) {
             int32_t high = high_multiply(scale, $second);
-            int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - 128;
-            output[i] = (int8_t)(result > 127 ? 127 : result);
+            int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1) - $lowest;
+            output[i] = ($type)(result > $most ? $most : result);
         }
     }
 }

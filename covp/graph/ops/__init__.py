@@ -21,6 +21,7 @@ import covp.graph.ops.reduction
 import covp.graph.ops.rotary_embedding
 import covp.graph.ops.sequence_lstm
 import covp.graph.ops.softmax
+import covp.graph.ops.svdf
 import covp.graph.ops.tiled_attention
 import covp.graph.ops.unary  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition

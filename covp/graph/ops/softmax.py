@@ -54,9 +54,11 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     # the sum as 2**bits * (1 + fraction)
     leading_zeros = 32 - np.vectorize(int.bit_length, otypes=[np.int64])(total)
     scale = one_over_one_plus_x((total << leading_zeros) - (1 << 31))
-    exponent = SUM_BITS - leading_zeros + 31 - 8
+    out = op.output.dtype
+    exponent = SUM_BITS - leading_zeros + 31 - 8 * out.itemsize
     scaled = rounding_divide_by_pot(rounding_doubling_high_mul(scale, powers), exponent)
-    return [np.clip(scaled - 128, -128, 127).astype(np.int8)]
+    info = np.iinfo(out)
+    return [np.clip(scaled + info.min, info.min, info.max).astype(out)]
 
 
 def _shape(op: Op) -> list[Shape]:
@@ -70,7 +72,8 @@ def check_depth(op: Op) -> None:
     Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows.
     """
     source = op.input(0)
-    int16.check_int16(source, op.output)
+    if source.dtype == np.int16:
+        int16.check_int16(source, op.output)
     if not source.shape:
         raise ModelError("SOFTMAX of a scalar: it needs an axis")
     most = (1 << SUM_BITS) - 1
@@ -81,4 +84,11 @@ def check_depth(op: Op) -> None:
         )
 
 
-OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=of_one_type("int8", "int16", "float32"))
+def _types(op: Op) -> None:
+    """Of one type, or int8 with a result of int16 in units of 2**-16."""
+    if op.input(0).dtype != np.int8 or op.output.dtype != np.int16:
+        _OF_ONE_TYPE(op)
+
+
+_OF_ONE_TYPE = of_one_type("int8", "int16", "float32")
+OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=_types)

@@ -9,10 +9,11 @@ import tflite
 from flatbuffers import flexbuffers
 
 from covp.errors import ModelError
-from covp.frontend.tflite.converters.common import options_of, register
+from covp.frontend.tflite.converters.common import activation_of, options_of, register
 from covp.graph.graph import Op
 from covp.graph.ops.circular_buffer import CircularBuffer
 from covp.graph.ops.sequence_lstm import SequenceLstm
+from covp.graph.ops.svdf import Svdf
 
 
 @register("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -26,6 +27,12 @@ def _sequence_lstm(op: Op, table: Any) -> SequenceLstm:
     if not math.isfinite(clip):
         raise ModelError(f"its cell clip {clip:g} is not a number")
     return SequenceLstm(bool(options.TimeMajor()), max(clip, 0.0))
+
+
+@register("SVDF")
+def _svdf(op: Op, table: Any) -> Svdf:
+    options = options_of(tflite.SVDFOptions, table)
+    return Svdf(int(options.Rank()), activation_of(options.FusedActivationFunction()))
 
 
 @register("CIRCULAR_BUFFER")
