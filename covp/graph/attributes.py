@@ -73,9 +73,12 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Mean:
-    """MEAN or REDUCE_MAX over axes (sorted, not negative)."""
+    """MEAN, SUM or another reduction over axes (sorted, not negative).
 
-    axes: tuple[int, ...]
+    ``axes`` is None where they are computed at run time: the second input.
+    """
+
+    axes: tuple[int, ...] | None
     keep_dims: bool
 
 

@@ -174,18 +174,35 @@ def _blocks(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
     return [op.inputs[0], builder._integers(a.sizes), builder._integers(a.margins)]
 
 
+def _axes_operand(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
+    return [op.inputs[0], builder._integers(op.attributes.axes)]
+
+
+def _axis_operand(builder: GraphBuilder, op: Op) -> list[Tensor | None]:
+    return [op.inputs[0], builder._integers(op.attributes.axis)]
+
+
+_REDUCTIONS = (
+    "MEAN",
+    "REDUCE_ALL",
+    "REDUCE_ANY",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "REDUCE_PROD",
+    "SUM",
+)
 _OPERANDS: dict[str, Callable[[GraphBuilder, Op], list[Tensor | None]]] = {
     "BATCH_TO_SPACE_ND": _blocks,
     "BROADCAST_TO": lambda b, op: [op.inputs[0], b._integers(op.attributes.shape)],
-    "MEAN": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
     "MIRROR_PAD": lambda b, op: [op.inputs[0], b._integers(op.attributes.paddings)],
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN", "CUMSUM"), _axis_operand),
+    **dict.fromkeys(_REDUCTIONS, _axes_operand),
     "PAD": lambda b, op: [op.inputs[0], b._integers(op.attributes.paddings)],
     "PADV2": lambda b, op: [
         op.inputs[0],
         b._integers(op.attributes.paddings),
         _padding_value(b, op),
     ],
-    "REDUCE_MAX": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
     "RESHAPE": lambda b, op: [op.inputs[0], b._integers(op.output.shape)],
     "RESIZE_NEAREST_NEIGHBOR": lambda b, op: [op.inputs[0], b._integers(op.attributes.size)],
     "REVERSE_V2": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],

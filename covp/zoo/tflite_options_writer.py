@@ -93,8 +93,16 @@ def _nothing(op: Op) -> Fields:
     return {}
 
 
+def _keep_dims(op: Op) -> Fields:
+    return {"KeepDims": op.attributes.keep_dims}
+
+
+_INDEX_TYPES = {"int32": tflite.TensorType.INT32, "int64": tflite.TensorType.INT64}
+_REDUCER = ("ReducerOptions", _keep_dims)
 _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "ADD": ("AddOptions", _sum),
+    "ARG_MAX": ("ArgMaxOptions", lambda op: {"OutputType": _INDEX_TYPES[op.output.dtype.name]}),
+    "ARG_MIN": ("ArgMinOptions", lambda op: {"OutputType": _INDEX_TYPES[op.output.dtype.name]}),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _pool),
     "BATCH_MATMUL": (
         "BatchMatMulOptions",
@@ -108,6 +116,10 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         lambda op: {"Axis": op.attributes.axis} | _activation(op),
     ),
     "CONV_2D": ("Conv2DOptions", _convolution),
+    "CUMSUM": (
+        "CumsumOptions",
+        lambda op: {"Exclusive": op.attributes.exclusive, "Reverse": op.attributes.reverse},
+    ),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", _convolution),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", lambda op: {"BlockSize": op.attributes.size}),
     "DEQUANTIZE": ("DequantizeOptions", _nothing),
@@ -125,8 +137,8 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "GATHER_ND": ("GatherNdOptions", _nothing),
     "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
     "MAX_POOL_2D": ("Pool2DOptions", _pool),
-    "MEAN": ("ReducerOptions", lambda op: {"KeepDims": op.attributes.keep_dims}),
     "MIRROR_PAD": ("MirrorPadOptions", lambda op: {"Mode": op.attributes.mode == "symmetric"}),
+    "MEAN": _REDUCER,
     "MUL": ("MulOptions", _activation),
     "ONE_HOT": ("OneHotOptions", lambda op: {"Axis": op.attributes.axis}),
     "PACK": (
@@ -136,7 +148,11 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "PAD": ("PadOptions", _nothing),
     "PADV2": ("PadV2Options", _nothing),
     "QUANTIZE": ("QuantizeOptions", _nothing),
-    "REDUCE_MAX": ("ReducerOptions", lambda op: {"KeepDims": op.attributes.keep_dims}),
+    "REDUCE_ALL": _REDUCER,
+    "REDUCE_ANY": _REDUCER,
+    "REDUCE_MAX": _REDUCER,
+    "REDUCE_MIN": _REDUCER,
+    "REDUCE_PROD": _REDUCER,
     "RESHAPE": ("ReshapeOptions", _nothing),
     "RESIZE_NEAREST_NEIGHBOR": (
         "ResizeNearestNeighborOptions",
@@ -162,6 +178,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "SUB": ("SubOptions", _sum),
     "TILE": ("TileOptions", _nothing),
     "SVDF": ("SVDFOptions", lambda op: {"Rank": op.attributes.rank} | _activation(op)),
+    "SUM": _REDUCER,
     "TRANSPOSE": ("TransposeOptions", _nothing),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",

@@ -1,6 +1,7 @@
 """The kernels, one file a family."""
 
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
+    along_axis,
     attention,
     batch_matmul,
     circular_buffer,
@@ -25,6 +26,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     quantized_lstm,
     rearrange,
     recurrent,
+    reduce,
     resize,
     rotary_embedding,
     softmax,

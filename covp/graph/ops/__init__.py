@@ -2,10 +2,12 @@
 
 # each of these registers its operators
 import covp.graph.ops.activation
+import covp.graph.ops.arg_max
 import covp.graph.ops.attention
 import covp.graph.ops.binary
 import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
+import covp.graph.ops.cumulative
 import covp.graph.ops.elementwise
 import covp.graph.ops.gather
 import covp.graph.ops.identity

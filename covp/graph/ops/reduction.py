@@ -1,72 +1,158 @@
-"""MEAN and REDUCE_MAX."""
+"""Reductions over axes: SUM, MEAN, the largest and the least, products, norms, logic.
+
+float32 is summed in double precision and rounded once. Integers wrap modulo their size. A NaN is
+never the largest nor the least, as in TFLM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+
+Axes = tuple[int, ...]
+Reduce = Callable[[Array, Axes], Any]
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_NUMBERS = ("float32", *_INTEGERS)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One kind.
+
+    Attributes:
+        compute: of plain numbers; floats come as float64.
+        types: names of the plain types that it takes.
+        quantized: the types of stored values that it takes.
+    """
+
+    compute: Reduce
+    types: tuple[str, ...]
+    quantized: tuple[str, ...] = ()
+
+
+def _largest(x: Array, axes: Axes) -> Any:
+    if x.dtype.kind == "f":
+        return np.fmax.reduce(x, axis=axes, initial=-np.inf)
+    return x.max(axis=axes, initial=_end(x.dtype, "min"))
+
+
+def _least(x: Array, axes: Axes) -> Any:
+    if x.dtype.kind == "f":
+        return np.fmin.reduce(x, axis=axes, initial=np.inf)
+    return x.min(axis=axes, initial=_end(x.dtype, "max"))
+
+
+def _end(dtype: np.dtype[Any], name: str) -> Any:
+    return name == "max" if dtype == np.bool_ else getattr(np.iinfo(dtype), name)
+
+
+def _mean(x: Array, axes: Axes) -> Any:
+    if x.dtype.kind == "f":
+        return x.sum(axis=axes) / np.float64(count(x.shape, axes))
+    total = x.sum(axis=axes, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
+    return np.trunc(total / np.float64(count(x.shape, axes)))
+
+
+def _log_of_exponentials(x: Array, axes: Axes) -> Any:
+    largest = np.max(x, axis=axes, initial=-np.inf, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    powers = np.exp(x - largest).sum(axis=axes, keepdims=True)
+    return (np.log(powers) + largest).squeeze(axes)
+
+
+_STORED = ("int8", "int16")
+REDUCTIONS: dict[str, Reduction] = {
+    "MEAN": Reduction(_mean, _NUMBERS, _STORED),
+    "REDUCE_ALL": Reduction(lambda x, axes: x.all(axis=axes), ("bool",)),
+    "REDUCE_ANY": Reduction(lambda x, axes: x.any(axis=axes), ("bool",)),
+    "REDUCE_L1": Reduction(lambda x, axes: np.abs(x).sum(axis=axes, dtype=x.dtype), _NUMBERS),
+    "REDUCE_L2": Reduction(lambda x, axes: np.sqrt((x * x).sum(axis=axes)), ("float32",)),
+    "REDUCE_LOG_SUM": Reduction(lambda x, axes: np.log(x.sum(axis=axes)), ("float32",)),
+    "REDUCE_LOG_SUM_EXP": Reduction(_log_of_exponentials, ("float32",)),
+    "REDUCE_MAX": Reduction(_largest, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
+    "REDUCE_MIN": Reduction(_least, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
+    "REDUCE_PROD": Reduction(lambda x, axes: x.prod(axis=axes, dtype=x.dtype), _NUMBERS),
+    "REDUCE_SUM_SQUARE": Reduction(lambda x, axes: (x * x).sum(axis=axes, dtype=x.dtype), _NUMBERS),
+    "SUM": Reduction(lambda x, axes: x.sum(axis=axes, dtype=x.dtype), _NUMBERS, _STORED),
+}
+"""Kind to its rule."""
+SAME_SCALE = ("REDUCE_MAX", "REDUCE_MIN")
+
+
+def count(shape: Shape, axes: Axes) -> int:
+    """Elements that are reduced to one."""
+    return int(np.prod([shape[axis] for axis in axes], dtype=np.int64))
 
 
 def _shape(op: Op) -> list[Shape]:
-    a, source = op.attributes, op.input(0).shape
-    kept = [1 if axis in a.axes else extent for axis, extent in enumerate(source)]
+    a, source = op.attributes, op.input(0)
+    if op.kind in SAME_SCALE and source.quantization is not None:
+        scales = [(t.scale, t.zero_point) for t in (source, op.output)]
+        if scales[0] != scales[1]:
+            raise ModelError("its input and output have different scales; TFLM rejects it too")
+    if a.axes is None:
+        wide = op.kind == "MEAN" and source.dtype != np.float32
+        if wide or op.kind == "REDUCE_LOG_SUM_EXP" or source.quantization is not None:
+            raise ModelError(f"the axes of {op.kind} must be constant")
+        return [op.output.shape]
     if a.keep_dims:
-        return [tuple(kept)]
-    return [tuple(extent for axis, extent in enumerate(source) if axis not in a.axes)]
+        return [tuple(1 if axis in a.axes else n for axis, n in enumerate(source.shape))]
+    return [tuple(n for axis, n in enumerate(source.shape) if axis not in a.axes)]
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    x, a, out = given(values, 0), op.attributes, op.output
-    if x.dtype == np.float32:
+    x, axes = given(values, 0), op.attributes.axes
+    if axes is None:
+        axes = tuple(sorted({int(axis) % x.ndim for axis in given(values, 1).reshape(-1)}))
+    if op.input(0).quantization is not None and op.kind not in SAME_SCALE:
+        result = _quantized(op, x, axes)
+    else:
+        wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         with ieee():
-            mean = x.mean(axis=a.axes, dtype=np.float32)
-        return [np.asarray(mean, np.float32).reshape(out.shape)]
-    total = x.sum(axis=a.axes, dtype=np.int64)
-    count = int(np.prod([x.shape[axis] for axis in a.axes]))
-    return [np.asarray(_quantized(op, total, count)).astype(out.dtype).reshape(out.shape)]
+            result = np.asarray(REDUCTIONS[op.kind].compute(wide, axes)).astype(x.dtype)
+    return [result.reshape(op.output.shape)]
 
 
-def mean_factor(op: Op, count: int) -> tuple[int, int]:
-    """Multiplier and shift for the sum of ``count`` values less their zero points.
+def mean_factor(op: Op, elements: int) -> tuple[int, int]:
+    """Multiplier and shift for the sum of ``elements`` values less their zero points.
 
-    Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor; TFLM and
-    LiteRT use it for equal quantization on both sides too (older ones divided there).
+    Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor of MEAN; TFLM
+    and LiteRT use it for equal quantization on both sides too (older ones divided there).
     """
     multiplier, shift = quantize_multiplier(op.input(0).scale / op.output.scale)
-    extra = min(count.bit_length() - 1, 32, 31 + shift)
-    return (multiplier << extra) // count, shift - extra
+    if op.kind == "SUM":
+        return multiplier, shift
+    extra = min(elements.bit_length() - 1, 32, 31 + shift)
+    return (multiplier << extra) // elements, shift - extra
 
 
-def _quantized(op: Op, total: Array, count: int) -> Array:
-    value = total - op.input(0).zero_point * count
-    scaled = multiply_by_quantized_multiplier(value, *mean_factor(op, count))
+def _quantized(op: Op, x: Array, axes: Axes) -> Array:
+    elements = count(x.shape, axes)
+    total = x.sum(axis=axes, dtype=np.int64) - op.input(0).zero_point * elements
+    scaled = multiply_by_quantized_multiplier(total, *mean_factor(op, elements))
     info = np.iinfo(op.output.dtype)
-    return np.clip(scaled + op.output.zero_point, info.min, info.max)
+    return np.clip(scaled + op.output.zero_point, info.min, info.max).astype(x.dtype)
 
 
-def _max_shape(op: Op) -> list[Shape]:
-    source, out = op.input(0), op.output
-    if source.dtype not in (np.int8, np.int16, np.float32):
-        raise ModelError(f"{op.kind} of {source.dtype}; only int8, int16 and float32 are supported")
-    if source.dtype != np.float32:
-        scales = [(t.scale, t.zero_point) for t in (source, out)]
-        if scales[0] != scales[1]:
-            raise ModelError("its input and output have different scales; TFLM rejects it too")
-    return _shape(op)
+def _types(op: Op) -> None:
+    rule, source = REDUCTIONS[op.kind], op.input(0)
+    if op.output.dtype != source.dtype:
+        raise ModelError(
+            f"tensor {op.output.name} is {op.output.dtype} and {source.name} is {source.dtype}; "
+            "one type is needed, convert the model again"
+        )
+    quantized = source.quantization is not None and source.dtype != np.float32
+    check_type(source, *(rule.quantized if quantized else rule.types))
 
 
-def _max_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    x = given(values, 0)
-    if x.dtype == np.float32:
-        x = np.fmax(x, np.finfo(np.float32).min)  # as in TFLM, a NaN is never the largest
-    return [np.asarray(x.max(axis=op.attributes.axes), x.dtype).reshape(op.output.shape)]
-
-
-_TYPES = of_one_type("int8", "int16", "float32")
-OPS["REDUCE_MAX"] = OpDefinition(_max_shape, _max_reference, types=_TYPES)
-OPS["MEAN"] = OpDefinition(_shape, _reference, types=_TYPES)
+for _kind in REDUCTIONS:
+    OPS[_kind] = OpDefinition(_shape, _reference, types=_types)

@@ -12,6 +12,7 @@ import covp.frontend.onnx.converters.moves
 import covp.frontend.onnx.converters.pointwise
 import covp.frontend.onnx.converters.products
 import covp.frontend.onnx.converters.recurrent
+import covp.frontend.onnx.converters.reductions
 import covp.frontend.onnx.converters.shapes  # noqa: F401
 from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
 

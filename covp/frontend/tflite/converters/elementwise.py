@@ -12,13 +12,17 @@ from covp.frontend.tflite.converters.common import (
     CONVERTERS,
     Converter,
     activation_of,
+    checked_axis,
     constant_axes,
+    constant_integers,
     no_attributes,
     options_of,
     register,
 )
 from covp.graph.attributes import Elementwise, LeakyRelu, Mean, Softmax
 from covp.graph.graph import Op
+from covp.graph.ops.arg_max import ArgMax
+from covp.graph.ops.cumulative import Cumulative
 
 
 def _elementwise(kind: type[Any]) -> Converter:
@@ -30,10 +34,24 @@ def _elementwise(kind: type[Any]) -> Converter:
     return convert
 
 
-@register("MEAN", "REDUCE_MAX")
+@register("MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 def _mean(op: Op, table: Any) -> Mean:
     keep = table is not None and bool(options_of(tflite.ReducerOptions, table).KeepDims())
     return Mean(constant_axes(op, 1, len(op.input(0).shape)), keep)
+
+
+@register("ARG_MAX", "ARG_MIN")
+def _arg_max(op: Op, table: Any) -> ArgMax:
+    axis = constant_integers(op, 1, "the axis")
+    return ArgMax(checked_axis(axis[0], len(op.input(0).shape)))
+
+
+@register("CUMSUM")
+def _cumsum(op: Op, table: Any) -> Cumulative:
+    axis = constant_integers(op, 1, "the axis")
+    options = options_of(tflite.CumsumOptions, table)
+    flags = bool(options.Exclusive()), bool(options.Reverse())
+    return Cumulative(checked_axis(axis[0], len(op.input(0).shape)), *flags)
 
 
 @register("SOFTMAX")
