@@ -17,9 +17,9 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _MOST_SUMS = 16
 _DSP = (
-    {"pixels": 2, "channels": 2, "unroll": 4, "weights": 8},
-    {"pixels": 1, "channels": 4, "unroll": 4, "weights": 8},
-    {"pixels": 1, "channels": 1, "unroll": 4, "weights": 8},
+    {"pixels": 4, "channels": 1, "unroll": 8, "weights": 8},
+    {"pixels": 1, "channels": 4, "unroll": 8, "weights": 8},
+    {"pixels": 1, "channels": 1, "unroll": 8, "weights": 8},
 )
 _OTHERS = (
     {"pixels": 4, "channels": 4, "unroll": 4},
