@@ -9,7 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.testing import ConvCase, layers
+from covp.graph.attributes import LeakyRelu
+from covp.graph.ops import definition
+from covp.testing import ConvCase, ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase, layers
+from covp.testing.quantizations import affine
 
 from .test_convolution import _sums
 from .tflm import quantized_multiplier, scaled
@@ -114,3 +117,73 @@ def test_depthwise_sums_that_leave_32_bits(run_layer: Any, platform: str) -> Non
     op, (x,) = layer.op(), layer.inputs()
     assert np.array_equal(run_layer(platform, op, x)[0], expected(op, x))
     assert run_layer.code.schedule == "wide"
+
+
+def reference(op: Any, *values: Any) -> Any:
+    """The reference executor's result, which `tests/graph/test_int16.py` holds against LiteRT."""
+    return definition(op.kind).reference(op, values)[0]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@bounded
+@given(
+    layer=layers.elementwise(
+        broadcast=True, dtype="int16", content=st.sampled_from(["random", "extreme"])
+    )
+)
+def test_elementwise(run_layer: Any, platform: str, layer: ElementwiseCase) -> None:
+    op, values = layer.op(), layer.inputs()
+    assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@bounded
+@given(layer=layers.pools(dtype="int16", content=st.sampled_from(["random", "extreme"])))
+def test_pools(run_layer: Any, platform: str, layer: PoolCase) -> None:
+    op, values = layer.op(), layer.inputs()
+    assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@bounded
+@given(layer=layers.softmaxes(dtype="int16", scale=st.floats(0.01, 900)))
+def test_softmax(run_layer: Any, platform: str, layer: SoftmaxCase) -> None:
+    op, values = layer.op(), layer.inputs()
+    assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))
+
+
+EVERY = np.arange(-32768, 32768, 5).astype(np.int16)
+"""Over the whole range; tests/graph has all of them."""
+FUNCTIONS = [
+    *(OperatorCase(kind, EVERY.shape, None, "int16", scale, 0, None, 2.0**-15)
+      for kind in ("LOGISTIC", "TANH") for scale in (2.0**-12, 2.0**-11, 3e-4, 1e-6, 2.5)),
+    *(OperatorCase(kind, EVERY.shape, None, "int16", 0.001, 0, None, scale)
+      for kind in ("RELU", "RELU6") for scale in (0.001, 0.0003, 0.07)),
+    *(OperatorCase("LEAKY_RELU", EVERY.shape, LeakyRelu(slope), "int16", 0.001, zero, None, scale)
+      for slope, zero, scale in ((0.3, 0, 0.001), (-0.9, 77, 0.0003), (2.5, -4000, 0.0007))),
+    *(OperatorCase("QUANTIZE", EVERY.shape, None, "int16", 0.01, zero, dtype, scale, out)
+      for zero, dtype, scale, out in (
+          (0, "int16", 0.013, 0), (5, "int8", 0.9, -7), (0, "int8", 2.56, 0), (0, "int32", 1e-6, 0),
+          (-300, "int32", 0.3, 11))),
+    OperatorCase("DEQUANTIZE", EVERY.shape, None, "int16", 0.01, 3, "float32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("layer", FUNCTIONS, ids=lambda layer: f"{layer.kind}-{layer.scale}")
+def test_functions(run_layer: Any, platform: str, layer: OperatorCase) -> None:
+    op = layer.op()
+    assert np.array_equal(run_layer(platform, op, EVERY)[0], reference(op, EVERY))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    ("source", "target", "scale"), [("int8", "int16", 1e-3), ("int8", "int32", 1e-6),
+    ("int32", "int8", 900.0), ("int32", "int16", 7.0), ("float32", "int16", 0.001)],
+)  # fmt: skip
+def test_conversions(run_layer: Any, platform: str, source: str, target: str, scale: float) -> None:
+    layer = OperatorCase("QUANTIZE", (7, 33), None, source, 0.1, 0, target, scale)
+    op, values = layer.op(), layer.inputs()
+    if source == "int32":
+        op.input(0).quantization = affine(0.1)
+    assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))

@@ -1,6 +1,7 @@
 """The kernels, one file a family."""
 
 from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
+    activation_int16,
     along_axis,
     attention,
     batch_matmul,
@@ -10,6 +11,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     depthwise,
     depthwise_int16,
     elementwise,
+    elementwise_int16,
     float_activation,
     float_convolution,
     float_lstm,
@@ -30,6 +32,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     resize,
     rotary_embedding,
     softmax,
+    softmax_int16,
     svdf,
     tiled_attention,
     unary_table,

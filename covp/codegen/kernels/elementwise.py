@@ -62,7 +62,7 @@ def emit_sum(request: KernelRequest) -> LayerCode:
     constants = linear_sum(request.op)
     if schedule.tile == "tables" or constants is None:
         return _emit_table_sum(request, schedule)
-    return _emit(
+    return emit_elements(
         request,
         [linear_function(request.core, constants)],
         [linear_includes(request.core, constants)],
@@ -88,7 +88,7 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
         c_array(f"terms{i}", term.astype(np.int32), f"input {i} at the common scale")
         for i, term in enumerate(terms)
     ]
-    return _emit(
+    return emit_elements(
         request, [*tables, requantizer.function(), combine], [requantizer.includes], schedule
     )
 
@@ -106,7 +106,9 @@ def emit_product(request: KernelRequest) -> LayerCode:
         f"    return (int8_t)requantize(product, {_columns(requantizer)});\n}}\n"
     )
     schedule = request.choose(plain_schedules)
-    return _emit(request, [requantizer.function(), combine], [requantizer.includes], schedule)
+    return emit_elements(
+        request, [requantizer.function(), combine], [requantizer.includes], schedule
+    )
 
 
 @kernel("ADD", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
@@ -121,7 +123,7 @@ def emit_integers(request: KernelRequest) -> LayerCode:
         f"static inline {kind} combine({kind} x, {kind} y)\n{{\n"
         f"    return ({kind})(({wide})x {_SIGNS[op.kind]} ({wide})y);\n}}\n"
     )
-    return _emit(request, [combine], [], request.choose(plain_schedules))
+    return emit_elements(request, [combine], [], request.choose(plain_schedules))
 
 
 @kernel("ADD", "float32", schedules=plain_schedules)
@@ -136,7 +138,7 @@ def emit_plain(request: KernelRequest) -> LayerCode:
         f"{float_clamp('result', op.attributes.activation)}"
         "    return result;\n}\n"
     )
-    return _emit(request, [combine], [], schedule)
+    return emit_elements(request, [combine], [], schedule)
 
 
 def float_clamp(name: str, activation: str) -> str:
@@ -179,7 +181,7 @@ def _nest(op: Op) -> LoopNest:
     )
 
 
-def _emit(
+def emit_elements(
     request: KernelRequest, definitions: list[str], includes: list[str], schedule: Schedule
 ) -> LayerCode:
     """Loops that call ``combine`` for every element of the output."""

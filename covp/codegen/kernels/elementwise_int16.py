@@ -22,18 +22,15 @@ def emit_sum16(request: KernelRequest) -> LayerCode:
     definitions, terms, bound = [], [], 0
     for position, (name, factor) in enumerate((("x", first), ("y", second))):
         zero = op.input(position).zero_point
-        most = max(abs(-32768 - zero), abs(32767 - zero))
+        most = max(32768 + zero, 32767 - zero) << left_shift(op)
         stored = f"({name} - ({zero}))" if zero else name
         bits = exact_scale(factor, left_shift(op))
         if bits is not None:
             terms.append(f"{stored} * {1 << (left_shift(op) - bits)}")
         else:
-            scaling = scale_function(
-                request.core, f"scale_{name}", factor, most << left_shift(op)
-            )
-            definitions.append(scaling)
+            definitions.append(scale_function(request.core, f"scale_{name}", factor, most - 1))
             terms.append(f"scale_{name}({stored} * {1 << left_shift(op)})")
-        bound += _largest(most << left_shift(op), factor)
+        bound += _largest(most, factor)
     definitions.append(scale_function(request.core, "scale_sum", result, bound))
     sign = "-" if op.kind == "SUB" else "+"
     return _emit(request, definitions, f"scale_sum({terms[0]} {sign} {terms[1]})")

@@ -1,7 +1,8 @@
-"""int8 AVERAGE_POOL_2D and MAX_POOL_2D: several channels of a window together.
+"""int8 and int16 AVERAGE_POOL_2D and MAX_POOL_2D: several channels of a window together.
 
-An average rounds half away from zero. The division by the number of pixels is a multiplication by
-a reciprocal, checked for every sum when the code is generated: for n pixels and a sum s
+An average rounds half away from zero. int16 code divides. For int8 the division by the number of
+pixels is a multiplication by a reciprocal, checked for every sum when the code is generated: for n
+pixels and a sum s
 
     t = s + n / 2 + 128 * n                     (1 less where n is even and s negative)
     average = (t * ceil(2**24 / n) >> 24) - 128
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.window import Window
@@ -36,17 +37,18 @@ def pool_schedules(request: KernelRequest) -> list[Schedule]:
     return valid_schedules([space], default, lambda s: channels % s["channels"] == 0)
 
 
-@kernel("MAX_POOL_2D", "int8", schedules=pool_schedules)
+@kernel("MAX_POOL_2D", "int8", "int16", schedules=pool_schedules)
 def emit_max_pool(request: KernelRequest) -> LayerCode:
     """The largest element of a window; padding does not count."""
 
     def tap(n: int) -> str:
         return f"s{n} = from[{n}] > s{n} ? from[{n}] : s{n};"
 
-    return _emit(request, "-128", tap, None, [], [])
+    lowest = str(np.iinfo(request.op.output.dtype).min)
+    return _emit(request, lowest, tap, None, [], [])
 
 
-@kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules)
+@kernel("AVERAGE_POOL_2D", "int8", "int16", schedules=pool_schedules)
 def emit_average_pool(request: KernelRequest) -> LayerCode:
     """The average of a window; padding does not count, nor in the divisor."""
     window = _window(request)
@@ -55,7 +57,8 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
     def tap(n: int) -> str:
         return f"s{n} += from[{n}];"
 
-    exact = all(has_reciprocal(count) for count in range(1, area + 1))
+    bytes_only = request.op.output.dtype == np.int8
+    exact = bytes_only and all(has_reciprocal(count) for count in range(1, area + 1))
     # cores with the long multiply have a divider too
     if not exact or (not window.whole and request.core.has("mull")):
         count = [f"const int32_t count = {_count(window)};"]
@@ -147,27 +150,28 @@ def _emit(
     numbers = range(together)
     out = op.output
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
-    # neither an average nor a maximum leaves the range of its bytes
-    clamped = limits != (-128, 127)
+    # neither an average nor a maximum leaves the range of its elements
+    info, element = np.iinfo(out.dtype), c_type(out.dtype)
+    clamped = limits != (info.min, info.max)
     writes = []
     for n in numbers:
         if result is not None:
             writes.append(f"s{n} = {result(n)};")
         if clamped:
             writes.append(clamp(request.core, f"s{n}", *limits))
-        writes.append(f"output[c + {n}] = (int8_t)s{n};")
+        writes.append(f"output[c + {n}] = ({element})s{n};")
     pixel = [
         *before,
         f"for (int32_t c = 0; c < {channels}; c += {together}) {{",
         f"    int32_t {', '.join(f's{n} = {start}' for n in numbers)};",
-        indent(window.walk("int8_t", "c", [tap(n) for n in numbers])),
+        indent(window.walk(element, "c", [tap(n) for n in numbers])),
         indent(writes),
         "}",
     ]
     includes = [clamp_includes(request.core, *limits)] if clamped else []
     return Operands.of(op).layer(
         request,
-        window.loops(pixel, "int8_t"),
+        window.loops(pixel, element),
         definitions,
         includes,
         schedule=str(schedule),

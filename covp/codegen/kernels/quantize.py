@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_float, c_type
+from covp.codegen.kernels.clamp import clamp_includes
 from covp.codegen.kernels.loop_nest import LoopNest
 from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.scaling import finish, scale_function
 from covp.codegen.kernels.unary_table import table_of
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
+from covp.graph.quantization import quantize_multiplier
 
 
 @kernel("QUANTIZE", "float32")
@@ -40,6 +45,28 @@ def emit_requantize(request: KernelRequest) -> LayerCode:
     return _emit(request, "table[(uint8_t)@]", table)
 
 
+@kernel("QUANTIZE", "int16", "int32")
+def emit_wide_requantize(request: KernelRequest) -> LayerCode:
+    """From one quantization to another: scaled with TFLM's two roundings, clamped."""
+    source, out = request.op.input(0), request.op.output
+    info, result = np.iinfo(out.dtype), c_type(out.dtype)
+    # of int32 TFLM's difference wraps
+    centred = f"(int32_t)((uint32_t)x - {source.zero_point}u)" if source.zero_point else "x"
+    factor = quantize_multiplier(source.scale / out.scale)
+    bound = 1 << (16 if source.dtype == np.int16 else 31)
+    scaling = scale_function(request.core, "scale", factor, bound)
+    limits = int(info.min), int(info.max)
+    if out.dtype == np.int32:
+        zero = out.zero_point % (1 << 32)
+        body = f"    return (int32_t)((uint32_t)scale({centred}) + {zero}u);\n"
+        includes = ""
+    else:
+        body = finish(request.core, f"scale({centred})", out.zero_point, limits, result)
+        includes = clamp_includes(request.core, *limits)
+    function = f"static inline {result} quantize(int32_t x)\n{{\n{body}}}\n"
+    return _emit(request, "quantize(@)", scaling + function, [includes])
+
+
 @kernel("DEQUANTIZE", "int8", "uint8", "int16")
 def emit_dequantize(request: KernelRequest) -> LayerCode:
     """One product; it is exact before its rounding, in single precision too.
@@ -54,7 +81,9 @@ def emit_dequantize(request: KernelRequest) -> LayerCode:
     return _emit(request, value, "")
 
 
-def _emit(request: KernelRequest, value: str, definition: str) -> LayerCode:
+def _emit(
+    request: KernelRequest, value: str, definition: str, includes: Sequence[str] = ()
+) -> LayerCode:
     op: Op = request.op
     nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
 
@@ -65,5 +94,5 @@ def _emit(request: KernelRequest, value: str, definition: str) -> LayerCode:
     same = op.input(0).dtype.itemsize == op.output.dtype.itemsize
     in_place = [op.input(0)] if same else []
     return Operands.of(op).layer(
-        request, nest.loops(step, nest.unroll()), [definition], [], in_place
+        request, nest.loops(step, nest.unroll()), [definition], includes, in_place
     )

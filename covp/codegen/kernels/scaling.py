@@ -15,12 +15,12 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
         core: decides how the high multiplication is written.
         name: of the function.
         factor: multiplier and shift, as `covp.graph.quantization.quantize_multiplier` gives them.
-        bound: no argument is larger than this in magnitude.
+        bound: no argument is larger than this, nor less than minus this and one.
     """
     multiplier, shift = factor
     left, right = max(shift, 0), max(-shift, 0)
     lines = [f"x = (int32_t)((uint32_t)x << {left});"] if left else []
-    if core.has("mull") and bound << left <= _HIGHEST:
+    if core.has("mull") and (bound + 1) << left <= _HIGHEST:
         # one SMMULR on Arm with DSP; MULH and MUL on RISC-V
         lines += [
             f"int64_t product = (int64_t)(x * 2) * {multiplier};",

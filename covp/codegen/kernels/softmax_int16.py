@@ -32,12 +32,11 @@ for (int32_t row = 0; row < $rows; row++, input += $depth, output += $depth) {
         output[i] = (int16_t)power;
         sum += (uint32_t)power;
     }
-    int32_t bits = 16;
-    while (sum >> bits)
+    int32_t bits = 15;
+    while (bits < 32 && sum >> bits)
         bits++;
-    uint32_t half = 1u << (bits - 16);
-    int32_t fraction = (int32_t)(((sum << 1) + half) >> (bits - 15)) - 98304;
-    int32_t reciprocal = lookup(reciprocals, fraction);
+    sum = bits > 17 ? (sum + (1u << (bits - 18))) >> (bits - 17) : sum << (17 - bits);
+    int32_t reciprocal = lookup(reciprocals, (int32_t)sum - 98304);
     for (int32_t i = 0; i < $depth; i++) {
         int32_t result = (output[i] * reciprocal + (1 << (bits - 2))) >> (bits - 1);
         output[i] = (int16_t)(result > 32767 ? 32767 : result);

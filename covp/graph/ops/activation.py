@@ -14,7 +14,7 @@ from covp.errors import ModelError
 from covp.graph.fixed_point import input_radius, logistic, tanh
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
-from covp.graph.ops.int16 import check_int16
+from covp.graph.ops.int16 import check_int16, sigmoid_factor
 from covp.graph.ops.int16 import logistic as logistic16
 from covp.graph.ops.int16 import tanh as tanh16
 from covp.graph.quantization import (
@@ -59,25 +59,34 @@ def _leaky(op: Op, centred: Array) -> Array:
 
     A negative slope's product is that of the positive one, negated: ties round the other way.
     """
-    source, out = np.float32(op.input(0).scale), np.float32(op.output.scale)
-    slope = np.float32(source * np.float32(op.attributes.alpha))
-    positive = multiply_by_quantized_multiplier(centred, *quantize_multiplier(float(source / out)))
-    factor = quantize_multiplier(abs(float(slope / out)))
-    scaled = multiply_by_quantized_multiplier(centred, *factor)
-    negative = -scaled if slope < 0 else scaled
+    first, second = leaky_factors(op)
+    positive = multiply_by_quantized_multiplier(centred, *first)
+    scaled = multiply_by_quantized_multiplier(centred, *second)
+    negative = -scaled if op.attributes.alpha < 0 else scaled
     result = np.where(centred >= 0, positive, negative) + op.output.zero_point
     info = np.iinfo(op.output.dtype)
     return np.asarray(np.clip(result, info.min, info.max).astype(op.output.dtype))
 
 
-def _clamped(op: Op, centred: Array) -> Array:
-    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized).
+def leaky_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Multiplier and shift of LEAKY_RELU at and above the zero point, and of the slope's magnitude.
 
-    The factor is computed in single precision.
+    In single precision: micro/kernels/leaky_relu_common.cc.
     """
+    source, out = np.float32(op.input(0).scale), np.float32(op.output.scale)
+    slope = np.float32(source * np.float32(op.attributes.alpha))
+    return quantize_multiplier(float(source / out)), quantize_multiplier(abs(float(slope / out)))
+
+
+def rectifier_factor(op: Op) -> tuple[int, int]:
+    """Multiplier and shift of RELU and RELU6, in single precision: activations_common.cc."""
+    return quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(op.output.scale)))
+
+
+def _clamped(op: Op, centred: Array) -> Array:
+    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
     out = op.output
-    factor = quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(out.scale)))
-    scaled = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
+    scaled = multiply_by_quantized_multiplier(centred, *rectifier_factor(op)) + out.zero_point
     limits = activation_range(op.kind.lower(), out.scale, out.zero_point, out.dtype)
     return np.clip(scaled, *limits).astype(out.dtype)
 
@@ -116,6 +125,8 @@ def _shape(op: Op) -> list[Shape]:
         raise ModelError(f"{op.kind} of {dtype}; only int8, int16 and float32 are supported")
     if op.kind in ("LOGISTIC", "TANH"):
         check_int16(op.input(0), op.output)
+        if dtype == np.int16:
+            sigmoid_factor(op)
     return [op.input(0).shape]
 
 

@@ -51,6 +51,9 @@ def sigmoid_factor(op: Op) -> tuple[int, int]:
     """Multiplier and right shift that bring an input of LOGISTIC or TANH to 1 / (3 * 4096).
 
     TFLM scales by 3 alone where the scale is a power of two that the table has.
+
+    Raises:
+        ModelError: the scale is larger than TFLM's 16-bit multiplier allows.
     """
     scale = op.input(0).scale
     fraction, exponent = math.frexp(scale)
@@ -61,6 +64,11 @@ def sigmoid_factor(op: Op) -> tuple[int, int]:
     multiplier, right = scale * 4096.0 * 3.0, 0
     while multiplier <= MAX / 2.0 and right <= 30:
         multiplier, right = multiplier * 2.0, right + 1
+    if multiplier >= MAX + 1:
+        raise ModelError(
+            f"its input has scale {scale:g}; {(MAX + 1) / 4096 / 3:.3g} is the most that TFLM's "
+            f"{op.kind} of int16 takes"
+        )
     return int(multiplier), right
 
 

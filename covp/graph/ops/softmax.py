@@ -69,18 +69,19 @@ def _shape(op: Op) -> list[Shape]:
 def check_depth(op: Op) -> None:
     """Raise ModelError for a scalar, and where TFLM's sum of exponentials would leave int32.
 
-    Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows.
+    Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows;
+    of int16 it is 2**15.
     """
     source = op.input(0)
     if source.dtype == np.int16:
         int16.check_int16(source, op.output)
     if not source.shape:
         raise ModelError("SOFTMAX of a scalar: it needs an axis")
-    most = (1 << SUM_BITS) - 1
-    if source.dtype == np.int8 and source.shape[-1] > most:
+    most = {"int8": (1 << SUM_BITS) - 1, "int16": 1 << 16}.get(source.dtype.name, source.size)
+    if source.shape[-1] > most:
         raise ModelError(
-            f"SOFTMAX of int8 over {source.shape[-1]} values, {most} are the most: TFLM's sum of "
-            "their exponentials overflows; use a float32 SOFTMAX"
+            f"SOFTMAX of {source.dtype} over {source.shape[-1]} values, {most} are the most: "
+            "TFLM's sum of their exponentials overflows; use a float32 SOFTMAX"
         )
 
 
