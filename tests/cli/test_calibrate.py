@@ -14,6 +14,7 @@ from tests.docs.test_json import check, described
 from tests.rtl.conftest import need_rtl
 
 
+@pytest.mark.slow  # a minute; tests/calibration has the law, tests/docs/test_json.py the command
 def test_a_core_from_a_generic_start(call, tmp_path):
     need_rtl("cv32e40p")
     path = tmp_path / "mine.yaml"

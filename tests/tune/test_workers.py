@@ -47,7 +47,12 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -
     environment = {**os.environ, "COVP_TUNE_JOBS": "2", "XDG_CACHE_HOME": str(tmp_path)}
     arguments = ["tune", "kws", "-p", "riscv32", "--search", "exhaustive"]
     process = subprocess.Popen(
-        [*COVP, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*COVP, *arguments],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # under nohup it would be ignored
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     try:
         deadline = time.monotonic() + 60
