@@ -48,6 +48,11 @@ def c_integer(value: int) -> str:
     return f"{value}u" if 0 < value < 2**32 else f"{value}{'LL' if value < 2**63 else 'ULL'}"
 
 
+def c_comment(text: str) -> str:
+    """A comment; names from a model may hold what would begin or end one."""
+    return f"/* {text.replace('*/', '* /').replace('/*', '/ *')} */"
+
+
 def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     """A static constant array with its initializer, 4-byte aligned, row-major.
 
@@ -66,7 +71,7 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     values = values or ["0"]  # C has no empty arrays
     lines = [", ".join(values[i : i + 24]) for i in range(0, len(values), 24)]
     body = ",\n    ".join(lines)
-    note = f"/* {comment} */\n" if comment else ""
+    note = f"{c_comment(comment)}\n" if comment else ""
     return (
         f"{note}static const {c_type(flat.dtype)} {name}[{max(flat.size, 1)}]"
         f" __attribute__((aligned(4))) = {{\n    {body}\n}};\n"

@@ -16,6 +16,7 @@ from covp.accelerator.call import (
     Step,
 )
 from covp.accelerator.partition import Placement
+from covp.codegen.c_text import c_comment
 from covp.codegen.call_expressions import CallExpressions
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import (
@@ -158,7 +159,7 @@ class _CallCode:
 
     def _headline(self) -> str:
         shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
-        return f"/* {self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target} */"
+        return c_comment(f"{self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target}")
 
     def _requantize(self, step: Requantize) -> list[str]:
         """A loop over the channels with their constants in registers, over the pixels inside."""

@@ -13,6 +13,7 @@ from covp.arguments import shown
 from covp.c_names import c_name
 from covp.codegen.aliases import aliases
 from covp.codegen.arena import ArenaPlan
+from covp.codegen.c_text import c_comment
 from covp.codegen.calls import StartupCode, emit_calls
 from covp.codegen.layer import KernelRequest, LayerCode, emit_layer, prototype
 from covp.codegen.offload import (
@@ -238,7 +239,7 @@ def _run_source(
     )
     calls = [f"    {_startup_function(name)}();"] if startup.body else []
     for layer in layers:
-        calls.append(f"    /* {layer.op.name} on {layer.target} */")
+        calls.append("    " + c_comment(f"{layer.op.name} on {layer.target}"))
         pointers = ", ".join(
             f"(void *)({name}_arena + {memory.offset(argument)})"
             for argument in layer.arguments.values()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from covp.codegen.c_text import c_type
+from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.schedule import Schedule
 from covp.cores import Core
 from covp.errors import ModelError, UsageError
@@ -92,7 +92,7 @@ class KernelRequest:
         op = self.op
         shapes = ", ".join("x".join(map(str, t.shape)) for t in op.inputs[:1] if t is not None)
         result = "x".join(map(str, op.output.shape))
-        return f"/* {op.name}: {op.kind} {shapes} -> {result} */"
+        return c_comment(f"{op.name}: {op.kind} {shapes} -> {result}")
 
     def choose(self, schedules: Schedules) -> Schedule:
         """The requested schedule, else the kernel's own choice.

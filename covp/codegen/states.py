@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.codegen.arena import ArenaPlan
-from covp.codegen.c_text import c_array
+from covp.codegen.c_text import c_array, c_comment
 from covp.graph.graph import State
 from covp.program import ProgramState
 
@@ -60,7 +60,7 @@ class StateCode:
         ]
         listed = "\n".join(lines)
         return (
-            f"/* States, kept in the arena from one inference to the next:\n{listed} */\n"
+            c_comment(f"States, kept in the arena from one inference to the next:\n{listed}") + "\n"
             f"#define {upper}_STATE_BYTES {nbytes}\n\n"
             "/* Gives the states their initial values: before the first inference, and to begin "
             f"anew. */\nvoid {self.reset_function}(void);\n\n"

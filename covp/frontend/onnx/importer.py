@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from covp.errors import ModelError
+from covp.frontend.onnx.values import check_size
 from covp.graph.attributes import Transpose
 from covp.graph.graph import Arithmetic, Graph, Op, Quantization, Tensor
 from covp.graph.ops import definition
 
-MOST_BYTES = 2**31
+_HELPERS = frozenset({"CAST", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
+# a converter puts these around the operator that the node is named for
+MOST_BYTES = 2**29
 """Of a tensor: larger ones fit no core."""
 
 
@@ -31,6 +33,7 @@ class Importer:
         self.label = "graph"
         self.index = 0
         self._names: set[str] = set()
+        self._op_names: set[str] = set()
 
     def add(
         self,
@@ -88,14 +91,15 @@ class Importer:
             )
             for dtype in dtypes
         ]
-        name = self.unique(f"{kind.lower()}_{self.index}")
+        name = _unused(
+            f"{self.label}_{kind.lower()}" if kind in _HELPERS else self.label, self._op_names
+        )
         op = Op(kind, name, list(inputs), outputs, attributes, self.index, arithmetic)
         known = definition(kind)
         known.types(op)
         for tensor, found in zip(outputs, known.infer_shapes(op), strict=True):
             tensor.shape = tuple(int(extent) for extent in found)
-            if tensor.nbytes >= MOST_BYTES:
-                raise ModelError(f"a tensor of shape {tensor.shape} is larger than a core's memory")
+            check_size(tensor.shape, tensor.dtype, MOST_BYTES, "a tensor")
         if all(t is None or t.data is not None for t in inputs):
             values = [None if t is None else t.data for t in inputs]
             results = known.reference(op, values)
@@ -129,12 +133,8 @@ class Importer:
         )
 
     def unique(self, name: str) -> str:
-        """The name, or one made from it that no tensor and no operator has yet."""
-        found, number = name, 1
-        while found in self._names:
-            found, number = f"{name}_{number}", number + 1
-        self._names.add(found)
-        return found
+        """The name, or one made from it that no tensor has yet."""
+        return _unused(name, self._names)
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Call a tensor by its name in the model, if no other has it."""
@@ -155,9 +155,8 @@ class Importer:
         for label, tensor in outputs:
             result = tensor
             if tensor.data is not None or id(tensor) in taken:
-                op = Op(
-                    "IDENTITY", self.unique(f"identity_{label}"), [tensor], [], None, self.index
-                )
+                called = _unused(f"{label}_identity", self._op_names)
+                op = Op("IDENTITY", called, [tensor], [], None, self.index)
                 result = Tensor(
                     self.unique(f"{label}_output"), tensor.shape, tensor.dtype, tensor.quantization
                 )
@@ -166,3 +165,11 @@ class Importer:
             taken.add(id(result))
             results.append(result)
         return Graph(name, inputs, results, self.ops)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    found, number = name, 1
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    taken.add(found)
+    return found

@@ -7,47 +7,37 @@ expanded into the function body that the ONNX standard gives for them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-import onnx.external_data_helper
-import onnx.inliner
-import onnx.numpy_helper
-from numpy.typing import NDArray
 
-from covp.arguments import read_file
 from covp.errors import ModelError, near_misses
+from covp.frontend.onnx.control_flow import convert_if, convert_loop
 from covp.frontend.onnx.converters import CONVERTERS
+from covp.frontend.onnx.file import identifier, read_proto
 from covp.frontend.onnx.function_bodies import body_of
-from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.importer import MOST_BYTES, Importer
 from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.prepare import MOST_NODES, prepared
+from covp.frontend.onnx.values import (
+    array_of,
+    attribute_of,
+    check_size,
+    dtype_of,
+    stated_extents,
+    stated_shapes,
+)
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.user_operators import find_user_operator
 
-OLDEST = 7
-"""The oldest opset whose operators are understood; newer ones are those of the installed onnx."""
 _LONGEST = 500  # characters of an error
-_DTYPES = {
-    name: np.dtype(name)
-    for name in (
-        "float32",
-        "int8",
-        "uint8",
-        "int16",
-        "uint16",
-        "int32",
-        "uint32",
-        "int64",
-        "uint64",
-        "bool",
-    )
-}
 _OWN = ("", "ai.onnx")
-Scope = dict[str, Tensor]
+# what wrong numbers in a model make of converters and shape rules
+_WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
 Shapes = Mapping[str, Sequence[int]]
 
 
@@ -63,18 +53,7 @@ def load_onnx(path: str | Path, shapes: Shapes | None = None) -> Graph:
             file, the node or the tensor, and what would fix it.
     """
     path = Path(path)
-    try:
-        model = onnx.ModelProto.FromString(_read(path))
-        onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
-    except ModelError:
-        raise
-    except OSError as error:
-        raise ModelError(f"{path}: its external data cannot be read: {error}") from None
-    except Exception as error:  # protobuf and onnx raise what they like on damaged files
-        raise ModelError(
-            f"{path}: damaged or no ONNX model ({type(error).__name__}); export the model again"
-        ) from None
-    return read_onnx(model, _identifier(path.stem), str(path), shapes)
+    return read_onnx(read_proto(path), identifier(path.stem), str(path), shapes)
 
 
 def read_onnx(
@@ -82,153 +61,219 @@ def read_onnx(
 ) -> Graph:
     """As `load_onnx` for a model in memory; errors begin with ``where``."""
     try:
-        return _Reader(model, shapes or {}).graph(name)
+        return _Reader(prepared(model), shapes or {}).graph(name)
     except ModelError as error:
         text = " ".join(str(error).split())
-        raise ModelError(f"{where}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}") from None
+        text = "".join(letter if letter.isprintable() else "?" for letter in text)
+        cut = f"{text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}"
+        raise ModelError(f"{where}: {cut}") from error.__cause__
+    except RecursionError:
+        raise ModelError(f"{where}: its graphs are nested too deeply") from None
 
 
-def _read(path: Path) -> bytes:
-    if path.is_dir():
-        raise ModelError(f"{path}: is a directory; name a .onnx file in it")
-    try:
-        data = read_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    if not data:
-        raise ModelError(f"{path}: the file is empty; export the model again")
-    return data
+@dataclass(frozen=True)
+class _Scope:
+    """Where nodes are converted: the model's graph, a branch, a loop's body, a function's body.
 
+    Attributes:
+        tensors: by name.
+        stated: shapes that the model states, by name.
+        opsets: by domain.
+        label: of the node whose body this is; empty for the model's own graph.
+        named: whether the nodes have names of their own in reports, after the label.
+    """
 
-def _identifier(stem: str) -> str:
-    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
-    return f"model_{name}" if name[0].isdigit() else name
+    tensors: dict[str, Tensor]
+    stated: Mapping[str, tuple[int, ...]]
+    opsets: Mapping[str, int]
+    label: str = ""
+    named: bool = True
+
+    def of(self, proto: onnx.NodeProto, position: int) -> str:
+        """What reports call a node."""
+        if not self.named:
+            return self.label
+        own = proto.name or f"{proto.op_type}_{position}"
+        return f"{self.label}/{own}" if self.label else own
 
 
 class _Reader:
     """One model."""
 
     def __init__(self, model: onnx.ModelProto, shapes: Shapes) -> None:
-        self.model = _inlined(model)
+        self.model = model
         self.shapes = shapes
-        self.opsets = {entry.domain: entry.version for entry in self.model.opset_import}
-        self.opsets.setdefault("", self.opsets.get("ai.onnx", 1))
         self.importer = Importer()
-        self.stated = _stated_shapes(self.model.graph)
-        self._check_opset()
+        self.converted = 0
+        opsets = {entry.domain: entry.version for entry in model.opset_import}
+        opsets.setdefault("", opsets.get("ai.onnx", 1))
+        self.scope = _Scope({}, stated_shapes(model.graph), opsets)
+        self._check_shapes()
 
     def graph(self, name: str) -> Graph:
-        proto = self.model.graph
-        scope: Scope = {}
-        for tensor in proto.initializer:
-            scope[tensor.name] = self.importer.constant(_array(tensor), tensor.name)
-        if proto.sparse_initializer:
-            raise ModelError("has sparse initializers, which are not supported; make them dense")
-        inputs = [self._input(value) for value in proto.input if value.name not in scope]
-        scope |= {tensor.name: tensor for tensor in inputs}
-        self.convert(proto.node, scope)
-        if not inputs and not proto.node:
+        proto, scope = self.model.graph, self.scope
+        self._add_constants(proto, scope)
+        inputs = []
+        for value in proto.input:
+            if value.name not in scope.tensors:
+                inputs.append(self._input(value))
+                scope.tensors[value.name] = inputs[-1]
+        self._convert(proto.node, scope)
+        if not proto.node:
             raise ModelError("has no operator; nothing is left to run")
         outputs = [(value.name, self._known(scope, value.name)) for value in proto.output]
         if not outputs:
             raise ModelError("has no output")
         return self.importer.graph(name, inputs, outputs)
 
-    def convert(self, nodes: Iterable[onnx.NodeProto], scope: Scope, label: str = "") -> None:
-        """Convert nodes in order; their outputs become known in ``scope``.
+    def _add_constants(self, proto: onnx.GraphProto, scope: _Scope) -> None:
+        if proto.sparse_initializer:
+            raise ModelError("has sparse initializers, which are not supported; make them dense")
+        for tensor in proto.initializer:
+            constant = self.importer.constant(array_of(tensor), tensor.name)
+            scope.tensors[tensor.name] = constant
 
-        Args:
-            nodes: of a graph or of a function's body.
-            scope: tensors by name.
-            label: of the node whose body this is; empty for the model's own graph.
-        """
-        for index, proto in enumerate(nodes):
-            if not label:
-                self.importer.index = index
-            self.importer.label = label or proto.name or f"{proto.op_type}_{index}"
+    def _convert(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:
+        """Convert nodes in order; their outputs become known in the scope."""
+        for position, proto in enumerate(nodes):
+            self.converted += 1
+            if self.converted > MOST_NODES:
+                raise ModelError(f"has more than {MOST_NODES} nodes once its loops are unrolled")
+            if not scope.label:
+                self.importer.index = position
+            self.importer.label = scope.of(proto, position)
             try:
-                self._node(proto, scope, self.importer.label)
-            except ModelError as error:
-                if label:
+                self._node(proto, scope)
+            except (ModelError, *_WRONG) as error:
+                if not scope.named:
                     raise
-                raise ModelError(f"node {self.importer.label} ({proto.op_type}): {error}") from None
+                text = str(error)
+                if not isinstance(error, ModelError):
+                    text = f"its inputs or attributes are wrong: {type(error).__name__}: {error}"
+                name = proto.name or f"{proto.op_type}_{position}"
+                raise ModelError(f"node {name} ({proto.op_type}): {text}") from error
 
-    def _node(self, proto: onnx.NodeProto, scope: Scope, label: str) -> None:
+    def _node(self, proto: onnx.NodeProto, scope: _Scope) -> None:
         domain = "" if proto.domain in _OWN else proto.domain
         node = Node(
             proto.op_type,
-            label,
+            self.importer.label,
             self.importer.index,
-            self.opsets.get(domain, 1),
+            scope.opsets.get(domain, 1),
             [self._known(scope, name) if name else None for name in proto.input],
             list(proto.output),
-            {a.name: _attribute(a) for a in proto.attribute},
+            {a.name: attribute_of(a) for a in proto.attribute},
             domain,
-            [self.stated.get(name) for name in proto.output],
+            [scope.stated.get(name) for name in proto.output],
         )
-        convert = CONVERTERS.get((domain, node.kind))
+        self._bind(node, self._converted(proto, node, scope), scope)
+
+    def _converted(
+        self, proto: onnx.NodeProto, node: Node, scope: _Scope
+    ) -> Sequence[Tensor | None]:
+        """The outputs of a node."""
+        flow = {"If": convert_if, "Loop": convert_loop}.get(node.kind if not node.domain else "")
+        if flow is not None:
+            return flow(node, self.importer, partial(self._subgraph, scope, self.importer.label))
+        convert = CONVERTERS.get((node.domain, node.kind))
         if convert is not None:
             found = convert(node, self.importer)
-            self._bind(node, [found] if isinstance(found, Tensor) else list(found), scope)
-            return
-        if self._user_operator(node, scope):
-            return
-        body = body_of(proto, node, self.opsets)
+            return [found] if isinstance(found, Tensor) else found
+        own = self._user_operator(node)
+        if own is not None:
+            return [own]
+        body = body_of(proto, node, scope.opsets)
         if body is None:
-            known = [kind for place, kind in CONVERTERS if place == domain]
+            known = [kind for place, kind in CONVERTERS if place == node.domain]
             raise ModelError(
-                f"operator {f'{domain}::' if domain else ''}{node.kind} of opset {node.opset} is "
-                f"not supported; {near_misses(node.kind, known)} "
+                f"operator {f'{node.domain}::' * bool(node.domain)}{node.kind} of opset "
+                f"{node.opset} is not supported; {near_misses(node.kind, known)} "
                 "(covp.frontend.onnx.converters.register teaches the reader others)"
             )
-        inner = {name: t for name, t in zip(body.input, node.inputs, strict=False) if t is not None}
-        self.convert(body.node, inner, label)
-        self._bind(node, [inner.get(name) for name in body.output], scope)
+        return self._body(body, node, scope)
 
-    def _bind(self, node: Node, found: Sequence[Tensor | None], scope: Scope) -> None:
+    def _body(self, body: onnx.FunctionProto, node: Node, scope: _Scope) -> Sequence[Tensor | None]:
+        """What a function's body computes from the node's inputs."""
+        given = zip(body.input, node.inputs, strict=False)
+        stated = zip(body.output, node.stated, strict=False)
+        inner = _Scope(
+            {name: tensor for name, tensor in given if tensor is not None},
+            {name: shape for name, shape in stated if shape is not None},
+            {**scope.opsets, **{e.domain: e.version for e in body.opset_import}},
+            self.importer.label,
+            named=False,
+        )
+        self._convert(body.node, inner)
+        return [inner.tensors.get(name) for name in body.output]
+
+    def _subgraph(
+        self,
+        scope: _Scope,
+        label: str,
+        proto: onnx.GraphProto,
+        inputs: Sequence[Tensor | None],
+    ) -> list[Tensor]:
+        """The outputs of a branch or a loop's body, which sees what is around it."""
+        stated = {**scope.stated, **stated_shapes(proto)}
+        inner = replace(scope, tensors=dict(scope.tensors), stated=stated, label=label)
+        self._add_constants(proto, inner)
+        for value, tensor in zip(proto.input, inputs, strict=True):
+            if tensor is not None:
+                inner.tensors[value.name] = tensor
+        self._convert(proto.node, inner)
+        return [self._known(inner, value.name) for value in proto.output]
+
+    def _bind(self, node: Node, found: Sequence[Tensor | None], scope: _Scope) -> None:
+        if len(found) < sum(map(bool, node.outputs)):
+            raise ModelError(f"has {len(node.outputs)} outputs; {len(found)} are known")
         for name, tensor in zip(node.outputs, found, strict=False):
             if not name:
                 continue
             if tensor is None:
                 raise ModelError(f"output {name} is not supported")
+            if name in scope.tensors and not scope.label:
+                raise ModelError(f"writes {name}, which is there already")
             if tensor.data is None and any(tensor is out for out in self._latest()):
                 self.importer.rename(tensor, name)
-            scope[name] = tensor
+            scope.tensors[name] = tensor
 
     def _latest(self) -> list[Tensor]:
         return self.importer.ops[-1].outputs if self.importer.ops else []
 
-    def _user_operator(self, node: Node, scope: Scope) -> bool:
+    def _user_operator(self, node: Node) -> Tensor | None:
         operator = find_user_operator(node.kind)
         if operator is None:
-            return False
+            return None
         attributes = dict(node.attributes)
         first = node.input(0)
         draft = Op(node.kind, node.name, list(node.inputs), [first], None, node.index)
         made = operator.convert(draft, attributes) if operator.convert else None
-        result = self.importer.add(
+        return self.importer.add(
             operator.kind, *node.inputs, attributes=made, quantization=first.quantization
         )
-        self._bind(node, [result], scope)
-        return True
 
-    def _known(self, scope: Scope, name: str) -> Tensor:
-        if name not in scope:
-            raise ModelError(f"reads {name} before it is computed; the graph is not in order")
-        return scope[name]
+    def _known(self, scope: _Scope, name: str) -> Tensor:
+        if name in scope.tensors:
+            return scope.tensors[name]
+        if any(name in node.output for node in self.model.graph.node):
+            raise ModelError(
+                f"{name} is needed before it is computed; the nodes are in a circle or not in order"
+            )
+        raise ModelError(f"{name} is needed and nothing computes it")
 
     def _input(self, value: onnx.ValueInfoProto) -> Tensor:
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
-            raise ModelError(f"input {value.name} is no tensor but {kind}; it is not supported")
+            what = str(kind).removesuffix("_type")
+            raise ModelError(f"input {value.name} is a {what}; only tensors are supported")
         tensor = value.type.tensor_type
+        dtype = dtype_of(tensor.elem_type, f"input {value.name}")
         shape = self._shape(value.name, tensor)
-        return Tensor(self.importer.unique(value.name), shape, _dtype(tensor.elem_type, value.name))
+        check_size(shape, dtype, MOST_BYTES, f"input {value.name}")
+        return Tensor(self.importer.unique(value.name), shape, dtype)
 
     def _shape(self, name: str, tensor: Any) -> tuple[int, ...]:
-        stated = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        stated = stated_extents(tensor.shape)
         given = self.shapes.get(name)
         if given is None:
             if None in stated or not tensor.HasField("shape"):
@@ -242,70 +287,12 @@ class _Reader:
             wanted is None or wanted == n for wanted, n in zip(stated, given, strict=True)
         )
         if tensor.HasField("shape") and not fits:
-            raise ModelError(f"input {name} of shape {stated} cannot be given the shape {given}")
+            shown = ",".join("?" if n is None else str(n) for n in stated)
+            raise ModelError(f"input {name} of shape ({shown}) cannot be given the shape {given}")
         return tuple(int(n) for n in given)
 
-    def _check_opset(self) -> None:
-        version, newest = self.opsets[""], onnx.defs.onnx_opset_version()
-        if not OLDEST <= version <= newest:
-            hint = (
-                "install a newer onnx package"
-                if version > newest
-                else "convert it with onnx.version_converter"
-            )
-            raise ModelError(f"opset {version} is not among {OLDEST} to {newest}; {hint}")
-        unknown = sorted(self.shapes.keys() - {value.name for value in self.model.graph.input})
-        if unknown:
-            names = [value.name for value in self.model.graph.input]
-            raise ModelError(f"there is no input {unknown[0]}; {near_misses(unknown[0], names)}")
-
-
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    if not model.functions:
-        return model
-    try:
-        return onnx.inliner.inline_local_functions(model)
-    except Exception as error:
-        raise ModelError(f"its local functions cannot be inlined: {error}") from None
-
-
-def _stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """Static shapes that the model states of its own values, by name."""
-    shapes = {}
-    for value in (*graph.value_info, *graph.output):
-        tensor = value.type.tensor_type
-        extents = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-        if tensor.HasField("shape") and None not in extents:
-            shapes[value.name] = tuple(int(extent or 0) for extent in extents)
-    return shapes
-
-
-def _array(tensor: onnx.TensorProto) -> NDArray[Any]:
-    _dtype(tensor.data_type, tensor.name)
-    try:
-        return np.asarray(onnx.numpy_helper.to_array(tensor))
-    except Exception as error:
-        raise ModelError(f"constant {tensor.name} is damaged: {error}") from None
-
-
-def _dtype(number: int, name: str) -> np.dtype[Any]:
-    try:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
-    except Exception:
-        raise ModelError(f"tensor {name} is of unknown type {number}") from None
-    if dtype.name not in _DTYPES:
-        raise ModelError(
-            f"tensor {name} is {dtype.name}, which is not supported; known: {', '.join(_DTYPES)}"
-        )
-    return _DTYPES[dtype.name]
-
-
-def _attribute(proto: onnx.AttributeProto) -> Any:
-    if proto.type == onnx.AttributeProto.TENSOR:
-        return _array(proto.t)
-    value = onnx.helper.get_attribute_value(proto)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if proto.type == onnx.AttributeProto.STRINGS:
-        return [text.decode("utf-8", "replace") for text in value]
-    return list(value) if isinstance(value, Sequence) else value
+    def _check_shapes(self) -> None:
+        constants = {tensor.name for tensor in self.model.graph.initializer}
+        names = [v.name for v in self.model.graph.input if v.name not in constants]
+        for unknown in sorted(self.shapes.keys() - set(names)):
+            raise ModelError(f"there is no input {unknown}; {near_misses(unknown, names)}")

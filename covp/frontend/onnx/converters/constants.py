@@ -6,8 +6,9 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.frontend.onnx.converters.registry import register
-from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.importer import MOST_BYTES, Importer
 from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.values import check_size
 from covp.graph.graph import Tensor
 
 
@@ -27,6 +28,7 @@ def _constant(node: Node, importer: Importer) -> Tensor:
 def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
     shape = node.integers(0, "the shape")
     value = np.asarray(node.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
+    check_size(shape, value.dtype, MOST_BYTES, "a constant")
     return importer.constant(np.full(shape, value))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from covp.errors import ModelError
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
@@ -61,6 +62,8 @@ def _product(
         return importer.add("BATCH_MATMUL", x, y, attributes=BatchMatMul(swap_x, swap_y))
     if swap_x:
         x = importer.transpose(x, (1, 0))
+    if x.shape[-1] != y.shape[1 if swap_y else 0]:
+        raise ModelError(f"shapes {x.shape} and {y.shape} do not fit a matrix product")
     weights = y if swap_y else importer.constant(np.ascontiguousarray(y.data.T), y.name)
     attributes = FullyConnected(keep_num_dims=True)
     return importer.add("FULLY_CONNECTED", x, weights, bias, attributes=attributes)
