@@ -166,10 +166,31 @@ def _fully_connected(op: Op) -> QuantizedConv2D:
     )
 
 
+def _with_axes(op: Op) -> QuantizedConv2D:
+    """CONV_ND and TRANSPOSE_CONV of images: the geometry stays with their attributes."""
+    weights = _weights(op)
+    if weights.ndim != 4:
+        raise ModelError(f"{op.name}: {op.kind} of int8 with {weights.ndim - 2} axes; only 2")
+    a = op.attributes
+    return _problem(
+        op,
+        op.input(0).shape,
+        op.output.shape,
+        (weights.shape[1], weights.shape[2]),
+        a.stride,
+        a.dilation,
+        Padding(),
+        weights,
+        a.activation,
+    )
+
+
 _RESOLVERS = {
     "CONV_2D": _conv2d,
+    "CONV_ND": _with_axes,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _fully_connected,
+    "TRANSPOSE_CONV": _with_axes,
 }
 
 

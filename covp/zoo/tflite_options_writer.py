@@ -77,6 +77,21 @@ def _bias_type(op: Op) -> Fields:
     return {"QuantizedBiasType": tflite.TensorType.INT32}
 
 
+def _transpose_conv(op: Op) -> Fields:
+    """Of an operator in a file's form, see `covp.zoo.tflite_form`."""
+    a, weights = op.attributes, op.input(1).shape
+    same = same_padding(a.size, (weights[1], weights[2]), a.stride)
+    if a.before == (same.top, same.left) and op.input(2).shape[1:3] == tuple(
+        -(-extent // step) for extent, step in zip(a.size, a.stride, strict=True)
+    ):
+        padding = tflite.Padding.SAME
+    elif a.before == (0, 0):
+        padding = tflite.Padding.VALID
+    else:
+        raise ValueError(f"{op.name}: TFLite cannot cut {a.before} off")
+    return {"Padding": padding} | _strides(op) | _activation(op)
+
+
 def _pool(op: Op) -> Fields:
     height, width = op.attributes.filter
     size = {"FilterHeight": height, "FilterWidth": width}
@@ -176,6 +191,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "SQUEEZE": ("SqueezeOptions", _nothing),
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
     "SUB": ("SubOptions", _sum),
+    "TRANSPOSE_CONV": ("TransposeConvOptions", _transpose_conv),
     "TILE": ("TileOptions", _nothing),
     "SVDF": ("SVDFOptions", lambda op: {"Rank": op.attributes.rank} | _activation(op)),
     "SUM": _REDUCER,

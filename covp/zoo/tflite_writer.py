@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS
 from covp.graph.user_operators import find_user_operator
+from covp.zoo.tflite_form import tflite_form
 from covp.zoo.tflite_options_writer import builtin_options
 from covp.zoo.tflite_variables import FileGraphs, in_file
 
@@ -39,7 +40,7 @@ def write_tflite(graph: Graph) -> bytes:
         ValueError: a padding is neither what SAME nor what VALID gives, or an operator or dtype
             has no place in the format.
     """
-    return _Writer(in_file(graph)).data()
+    return _Writer(in_file(tflite_form(graph))).data()
 
 
 class _Writer:

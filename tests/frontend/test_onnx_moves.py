@@ -13,6 +13,8 @@ from covp.testing.onnx_backend import Backend
 OPERATORS = (
     *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Pad", "Reshape", "Slice"),
     *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    *("Conv", "ConvTranspose", "AveragePool", "MaxPool", "LpPool", "MaxUnpool"),
+    *("GlobalAveragePool", "GlobalMaxPool"),
 )
 PLATFORMS = ("riscv32", "mps2-an386")
 SMALL = 50_000

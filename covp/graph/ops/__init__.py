@@ -16,6 +16,7 @@ import covp.graph.ops.layout
 import covp.graph.ops.matmul
 import covp.graph.ops.placed
 import covp.graph.ops.pooling
+import covp.graph.ops.pooling_nd
 import covp.graph.ops.quantize
 import covp.graph.ops.rearrange
 import covp.graph.ops.recurrent
@@ -25,7 +26,8 @@ import covp.graph.ops.sequence_lstm
 import covp.graph.ops.softmax
 import covp.graph.ops.svdf
 import covp.graph.ops.tiled_attention
-import covp.graph.ops.unary  # noqa: F401
+import covp.graph.ops.unary
+import covp.graph.ops.windows  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition
 
 __all__ = ["OPS", "OpDefinition", "definition"]

@@ -10,10 +10,12 @@ import covp.frontend.onnx.converters.constants
 import covp.frontend.onnx.converters.gather
 import covp.frontend.onnx.converters.moves
 import covp.frontend.onnx.converters.pointwise
+import covp.frontend.onnx.converters.pools
 import covp.frontend.onnx.converters.products
 import covp.frontend.onnx.converters.recurrent
 import covp.frontend.onnx.converters.reductions
-import covp.frontend.onnx.converters.shapes  # noqa: F401
+import covp.frontend.onnx.converters.shapes
+import covp.frontend.onnx.converters.windows  # noqa: F401
 from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
 
 __all__ = ["CONVERTERS", "Converter", "register"]

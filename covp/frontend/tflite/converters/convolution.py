@@ -10,6 +10,7 @@ import tflite
 from covp.errors import ModelError
 from covp.frontend.tflite.converters.common import (
     activation_of,
+    constant_integers,
     dilated,
     image_size,
     options_of,
@@ -20,6 +21,7 @@ from covp.frontend.tflite.converters.common import (
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pool2D
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.ops.windows import ConvND, TransposeConv
 
 
 def _narrow_sums(op: Op, bias_type: int) -> None:
@@ -32,14 +34,37 @@ def _narrow_sums(op: Op, bias_type: int) -> None:
 
 
 @register("CONV_2D")
-def _conv2d(op: Op, table: Any) -> Conv2D:
+def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
+    """With fewer input channels in the filters than in the image: a CONV_ND with groups."""
     options = options_of(tflite.Conv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
     window = dilated(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     _narrow_sums(op, options.QuantizedBiasType())
-    return Conv2D(stride, padding, dilation, activation_of(options.FusedActivationFunction()))
+    activation = activation_of(options.FusedActivationFunction())
+    channels, depth = op.input(0).shape[3], op.input(1).shape[3]
+    if channels == depth or depth == 0 or channels % depth:
+        return Conv2D(stride, padding, dilation, activation)
+    op.kind = "CONV_ND"
+    pads = (padding.top, padding.bottom), (padding.left, padding.right)
+    return ConvND(stride, pads, dilation, channels // depth, activation)
+
+
+@register("TRANSPOSE_CONV")
+def _transpose_conv(op: Op, table: Any) -> TransposeConv:
+    """TFLite's inputs are the output's shape, weights, image and bias."""
+    options = options_of(tflite.TransposeConvOptions, table)
+    stride = positive((options.StrideH(), options.StrideW()), "stride")
+    shape = constant_integers(op, 0, "the output's shape")
+    op.inputs = [op.input(2), op.input(1), op.inputs[3] if len(op.inputs) > 3 else None]
+    if len(shape) != 4 or len(op.output.shape) != 4:
+        raise ModelError(f"its output has shape {shape}; NHWC is needed")
+    size = shape[1], shape[2]
+    padding = padding_of(options.Padding(), size, image_size(op.input(1)), stride)
+    activation = activation_of(options.FusedActivationFunction())
+    before = padding.top, padding.left
+    return TransposeConv(stride, before, size, (1, 1), activation=activation)
 
 
 @register("DEPTHWISE_CONV_2D")
