@@ -9,10 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.graph.attributes import LeakyRelu
+from covp.graph.attributes import LeakyRelu, Mean
 from covp.graph.ops import definition
-from covp.testing import ConvCase, ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase, layers
+from covp.graph.ops.matmul import BatchMatMul
+from covp.testing import (
+    ConvCase,
+    ElementwiseCase,
+    OperatorCase,
+    PoolCase,
+    SoftmaxCase,
+    layers,
+    tensors,
+)
 from covp.testing.quantizations import affine
+from covp.zoo.builder import single_op_graph
 
 from .test_convolution import _sums
 from .tflm import quantized_multiplier, scaled
@@ -174,6 +184,26 @@ FUNCTIONS = [
 def test_functions(run_layer: Any, platform: str, layer: OperatorCase) -> None:
     op = layer.op()
     assert np.array_equal(run_layer(platform, op, EVERY)[0], reference(op, EVERY))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("kind", ["MEAN", "SUM", "REDUCE_MAX"])
+@pytest.mark.parametrize("axes", [(1,), (0, 1), (2,)])
+def test_reductions(run_layer: Any, platform: str, kind: str, axes: tuple[int, ...]) -> None:
+    scale = None if kind == "REDUCE_MAX" else 0.17
+    layer = OperatorCase(kind, (3, 7, 9), Mean(axes, False), "int16", 0.1, 0, None, scale)
+    op, (x,) = layer.op(), layer.inputs()
+    assert np.array_equal(run_layer(platform, op, x)[0], reference(op, x))
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("content", ["random", "lowest"])
+def test_batch_matmul(run_layer: Any, platform: str, content: Any) -> None:
+    x, y = (tensors.int16(n, s, 0.01) for n, s in (("x", (2, 5, 33)), ("y", (33, 6))))
+    graph = single_op_graph("BATCH_MATMUL", x, y, attributes=BatchMatMul(), scale=20.0)
+    values = tensors.filled(x, 1, content), tensors.filled(y, 2, content)
+    found = run_layer(platform, graph.ops[0], *values)[0]
+    assert np.array_equal(found, reference(graph.ops[0], *values))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.graph.attributes import LeakyRelu
-from covp.testing import ConvCase, ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase, layers
+from covp.graph.attributes import LeakyRelu, Mean
+from covp.graph.ops.matmul import BatchMatMul
+from covp.testing import (
+    ConvCase,
+    ElementwiseCase,
+    OperatorCase,
+    PoolCase,
+    SoftmaxCase,
+    layers,
+    tensors,
+)
+from covp.zoo.builder import single_op_graph
 
 bounded = settings(
     max_examples=25,
@@ -83,3 +94,23 @@ def test_rectifiers(holds: Any, kind: str, scales: tuple[float, float]) -> None:
     attributes = LeakyRelu(0.3) if kind == "LEAKY_RELU" else None
     layer = OperatorCase(kind, (1, 4096), attributes, "int16", scales[0], 0, None, scales[1])
     holds(layer.graph(), 1)
+
+
+@pytest.mark.parametrize("scale", [None, 0.0005, 0.02])
+def test_mean(holds: Any, scale: float | None) -> None:
+    """SUM of int16 is not scaled by LiteRT, which TFLM does."""
+    layer = OperatorCase("MEAN", (2, 5, 7, 9), Mean((1, 2), True), "int16", 0.001, 0, None, scale)
+    holds(layer.graph(), 3)
+
+
+@pytest.mark.parametrize("transposed", [BatchMatMul(), BatchMatMul(True, True)])
+def test_batch_matmul(holds: Any, transposed: BatchMatMul) -> None:
+    shapes = ((2, 5, 11), (11, 5)) if not transposed.adj_x else ((2, 11, 5), (5, 11))
+    x, y = (tensors.int16(n, s, 0.01) for n, s in zip("xy", shapes, strict=True))
+    holds(single_op_graph("BATCH_MATMUL", x, y, attributes=transposed, scale=9.0), 3)
+
+
+@bounded
+@given(layers.moves(dtype="int16"))
+def test_moves(holds: Any, layer: OperatorCase) -> None:
+    holds(replace(layer, zero_point=0).graph(), layer.seed)

@@ -12,6 +12,7 @@ from covp.codegen.c_text import indent
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.kernels.requantize_int16 import ReducedRequantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.matmul import matmul_factor
@@ -101,6 +102,27 @@ def emit_int8_matmul(request: KernelRequest) -> LayerCode:
     return _emit(request, tile, [requantizer.function()], [requantizer.includes])
 
 
+@kernel("BATCH_MATMUL", "int16")
+def emit_int16_matmul(request: KernelRequest) -> LayerCode:
+    """Sums of 64 bits: two products of int16 may leave 32."""
+    op = request.op
+    product = MatrixProduct.of(op)
+    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
+    bound = product.depth << 30
+    requantizer = ReducedRequantizer(request.core, multiplier, shift, 0, -32768, 32767, bound)
+    constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
+    tile = _Tile(
+        product,
+        "int16_t",
+        "int64_t",
+        "0",
+        store=f"(int16_t)requantize({'' if requantizer.wide else '(int32_t)'}{{}}, {constants})",
+        factor="int32_t",
+        product_text="(int64_t){} * {}",
+    )
+    return _emit(request, tile, [requantizer.function()], [requantizer.includes])
+
+
 @dataclass(frozen=True)
 class _Tile:
     """How a block of sums is computed.
@@ -110,6 +132,8 @@ class _Tile:
         start: C constant at which sums begin.
         load, store: C expressions of a factor from an element, of the output from a sum.
         zeros: subtracted from the elements of both inputs.
+        factor: C type of factors; the sums' where it is empty.
+        product_text: C expression of the product of two factors.
     """
 
     product: MatrixProduct
@@ -119,6 +143,8 @@ class _Tile:
     load: str = "{}"
     store: str = "{}"
     zeros: tuple[int, int] = (0, 0)
+    factor: str = ""
+    product_text: str = "{} * {}"
 
     def function(self, rows: int, columns: int) -> str:
         """C text of ``tileRxC(x, y, to)``."""
@@ -131,7 +157,8 @@ class _Tile:
         ]
         for c in range(columns):
             body.append(indent([self._factor("y", c, p.y[1])]))
-            body += [f"    s{r}{c} += x{r} * y{c};" for r in range(rows)]
+            products = [self.product_text.format(f"x{r}", f"y{c}") for r in range(rows)]
+            body += [f"    s{r}{c} += {product};" for r, product in enumerate(products)]
         body += [f"    x += {p.x[1]};", f"    y += {p.y[0]};", "}"]
         body += [f"to[{r * p.columns + c}] = {self.store.format(f's{r}{c}')};" for r, c in sums]
         return (
@@ -143,7 +170,7 @@ class _Tile:
         zero = self.zeros[name == "y"]
         value = f"{name}[{number * stride}]" + (f" - ({zero})" if zero else "")
         value = self.load.format(f"({value})" if zero else value)
-        return f"{self.total} {name}{number} = {value};"
+        return f"{self.factor or self.total} {name}{number} = {value};"
 
 
 _ROWS, _COLUMNS = 2, 4  # sums, pointers and factors that fit 13 registers

@@ -10,7 +10,12 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
-from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from covp.graph.ops.int16 import check_int16
+from covp.graph.quantization import (
+    multiply_by_quantized_multiplier,
+    multiply_by_reduced_multiplier,
+    quantize_multiplier,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ def product_multiplier(first: float, second: float, result: float) -> tuple[int,
 
 
 def matmul_factor(op: Op) -> tuple[int, int]:
-    """`product_multiplier` of an int8 BATCH_MATMUL."""
+    """`product_multiplier` of an int8 or int16 BATCH_MATMUL."""
     return product_multiplier(op.input(0).scale, op.input(1).scale, op.output.scale)
 
 
@@ -56,6 +61,7 @@ def _shape(op: Op) -> list[Shape]:
         raise ModelError(f"shapes {first} and {second} are not two matrices")
     rows, depth = _matrix(first, a.adj_x)
     other, columns = _matrix(second, a.adj_y)
+    check_int16(op.input(0), op.input(1), op.output)
     if depth != other:
         raise ModelError(f"shapes {first} and {second} do not fit a matrix product")
     try:
@@ -77,6 +83,10 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if out.quantization is None:
         with ieee():  # plain integers wrap
             return [np.asarray(np.matmul(x, y), out.dtype)]
+    if out.dtype == np.int16:
+        sums = np.matmul(x.astype(np.int64), y.astype(np.int64))
+        scaled = multiply_by_reduced_multiplier(sums, *matmul_factor(op))
+        return [np.clip(scaled, -32768, 32767).astype(np.int16)]
     # exact in double: at most 2**16 a product, far fewer than 2**37 products
     centred = [
         values.astype(np.float64) - op.input(position).zero_point
@@ -92,5 +102,5 @@ def _macs(op: Op) -> int:
 
 
 OPS["BATCH_MATMUL"] = OpDefinition(
-    _shape, _reference, _macs, of_one_type("int8", "float32", "int32", data=None)
+    _shape, _reference, _macs, of_one_type("int8", "int16", "float32", "int32", data=None)
 )
