@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from covp import zoo
 from covp.errors import UsageError
 from covp.frontend import Shapes, read_model
 from covp.graph.graph import Graph
+from covp.passes.bind_states import bind_states
+from covp.passes.streaming import as_streaming
 from covp.zoo.catalog import CATALOG
 
 
@@ -85,14 +88,28 @@ def load_model(spec: str | Path, shapes: Shapes | None = None) -> Graph:
     return find_model(spec).load(shapes)
 
 
-def as_graph(model: Graph | str | Path, shapes: Shapes | None = None) -> Graph:
-    """A graph as it is; else `load_model`.
+def as_graph(
+    model: Graph | str | Path,
+    shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
+) -> Graph:
+    """A graph as it is; else `load_model`; then as one with states where that is wanted.
+
+    Args:
+        model: a graph, a zoo name or the path of a model file.
+        shapes: as for `load_model`.
+        states: as for `covp.passes.bind_states.bind_states`.
+        streaming: new rows of each inference, as for `covp.passes.streaming.as_streaming`; True is
+            one row, False leaves the network on whole windows.
 
     Raises:
-        UsageError: shapes are given for a graph, whose shapes are known.
+        UsageError: shapes are given for a graph, whose shapes are known; states do not fit.
+        ModelError: the network cannot run on a stream.
     """
-    if not isinstance(model, Graph):
-        return load_model(model, shapes)
-    if shapes:
+    if shapes and isinstance(model, Graph):
         raise UsageError(f"shapes: those of the graph {model.name} are known; leave them out")
-    return model
+    graph = model if isinstance(model, Graph) else load_model(model, shapes)
+    if states:
+        graph = bind_states(graph, states)
+    return as_streaming(graph, int(streaming)) if streaming else graph

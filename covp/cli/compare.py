@@ -29,6 +29,8 @@ from covp.tune.records import Objective
 @options.toolchain
 @options.operators
 @options.shapes
+@options.states
+@options.streaming
 @options.seed
 @options.check
 @options.optimize
@@ -44,6 +46,8 @@ def compare(
     device: str,
     toolchain: str,
     shapes: dict[str, tuple[int, ...]],
+    states: dict[str, str],
+    streaming: int,
     seed: int,
     check: str | None,
     optimize: Objective,
@@ -75,6 +79,8 @@ def compare(
             check=check,
             allow_slower=allow_slower,
             shapes=shapes,
+            states=states,
+            streaming=streaming,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
     if not accelerators:
@@ -98,6 +104,8 @@ def compare(
                     check=check,
                     allow_slower=allow_slower,
                     shapes=shapes,
+                    states=states,
+                    streaming=streaming,
                     starts=partial(_advance, advance, model),
                 )
             )

@@ -25,6 +25,8 @@ from covp.tune.records import Objective
 @options.toolchain
 @options.operators
 @options.shapes
+@options.states
+@options.streaming
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
 @options.optimize
@@ -39,6 +41,8 @@ def export(
     allow_slower: bool,
     toolchain: str,
     shapes: dict[str, tuple[int, ...]],
+    states: dict[str, str],
+    streaming: int,
     output: Path,
     seed: int,
     optimize: Objective,
@@ -61,6 +65,8 @@ def export(
         if tuned
         else None,
         shapes=shapes,
+        states=states,
+        streaming=streaming,
     )
     warn(made.program.warnings)
     sample = Sample.random(made.graph, seed)

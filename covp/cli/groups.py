@@ -19,7 +19,7 @@ class GroupedCommand(click.Command):
 
     HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
         "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
-        "Model and inputs": ("shapes", "operators", "inputs", "seed"),
+        "Model and inputs": ("shapes", "states", "streaming", "operators", "inputs", "seed"),
         "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
         "Checks": ("check", "require_offload"),
         "Report": ("profile", "causes", "traffic", "explain", "as_json"),

@@ -82,6 +82,41 @@ shapes = click.option(
     metavar="NAME=N,...",
     help="The shape of an input that an ONNX file leaves open; once for each.",
 )
+
+
+def _pairs(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    """Each is INPUT=OUTPUT."""
+    found: dict[str, str] = {}
+    for value in given:
+        before, _, after = value.partition("=")
+        if not (before and after):
+            wrong = f"{value!r:.80} is not of the form INPUT=OUTPUT."
+            raise click.BadParameter(wrong, context, option)
+        if before in found:
+            raise click.BadParameter(f"the state {before} is given twice.", context, option)
+        found[before] = after
+    return found
+
+
+states = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    callback=_pairs,
+    metavar="INPUT=OUTPUT",
+    help="The output is the input of the next inference; the network keeps it. Once for each.",
+)
+streaming = click.option(
+    "--streaming",
+    is_flag=False,
+    flag_value=1,
+    default=0,
+    type=click.IntRange(0),
+    metavar="[N]",
+    help="Take N new rows of a stream (default: 1) instead of a whole window, compute what is new.",
+)
 _accelerators = partial(
     click.option,
     "-a",

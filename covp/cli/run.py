@@ -39,6 +39,8 @@ from covp.tune.records import Objective
 @options.toolchain
 @options.operators
 @options.shapes
+@options.states
+@options.streaming
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
 @options.check
@@ -85,6 +87,8 @@ def run(
     device: str,
     toolchain: str,
     shapes: dict[str, tuple[int, ...]],
+    states: dict[str, str],
+    streaming: int,
     inputs: tuple[str, ...],
     seed: int,
     check: str | None,
@@ -117,6 +121,8 @@ def run(
         else None,
         require_offload=require_offload,
         shapes=shapes,
+        states=states,
+        streaming=streaming,
     )
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)

@@ -9,6 +9,7 @@ from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import print_table
 from covp.cli.verdict import verdict_lines
 from covp.evaluation import Evaluation
+from covp.graph.ops import macs
 
 Row = list[object]
 
@@ -49,6 +50,12 @@ def _print_headline(result: Evaluation) -> None:
         + (f"  {note}" if note else "")
     )
     click.echo(f"{result.build.schedules}")
+    if (streaming := result.build.graph.streaming) is not None:
+        click.echo(
+            f"streaming: {streaming.hop} of {streaming.window} rows are new in each inference, "
+            f"{macs(result.build.graph):,} of {macs(streaming.plain):,} MACs are computed; outputs "
+            f"are those of a whole window from inference {streaming.warm_up} on"
+        )
 
 
 def _print_layers(result: Evaluation, profile: bool) -> None:

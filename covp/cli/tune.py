@@ -20,7 +20,7 @@ from covp.cli.tune_report import (
     spent,
 )
 from covp.graph.graph import Graph
-from covp.models import load_model
+from covp.models import as_graph
 from covp.platform_file import Platform, load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Cost, Objective, trial_file
@@ -36,6 +36,8 @@ from covp.tune.tuner import tune as search
 @options.toolchain
 @options.operators
 @options.shapes
+@options.states
+@options.streaming
 @click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
 @click.option("--seconds", type=options.Seconds(), help="Time for all layers together.")
 @click.option(
@@ -62,6 +64,8 @@ def tune(
     device: str,
     toolchain: str,
     shapes: dict[str, tuple[int, ...]],
+    states: dict[str, str],
+    streaming: int,
     trials: int | None,
     seconds: float | None,
     strategy: Strategy,
@@ -78,7 +82,7 @@ def tune(
     Every candidate must match the reference. Trials are stored as they finish: an interrupted
     search continues where it stopped.
     """
-    graph, board = load_model(model, shapes), load_platform(platform)
+    graph, board = as_graph(model, shapes, states, streaming), load_platform(platform)
     wanted = Options(
         trials=None if strategy == "exhaustive" and trials is None else trials or 64,
         seconds=seconds,

@@ -30,6 +30,10 @@ def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed:
         words += ["--input", str(path)]
     for name, extents in (given.get("shapes") or {}).items():
         words += ["--shape", f"{name}={','.join(map(str, extents))}"]
+    for before, after in (given.get("states") or {}).items():
+        words += ["--state", f"{before}={after}"]
+    if given.get("streaming"):
+        words.append(f"--streaming={given['streaming']}")
     words += ["--seed", str(seed)]
     for name, default in _DEFAULTS.items():
         if given.get(name, default) != default:

@@ -49,6 +49,8 @@ def compile(
     schedules: ScheduleChoice | None = None,
     passes: Sequence[Callable[[Graph], Graph]] = (),
     shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
 ) -> Program:
     """`covp.compile` without the tuner's records.
 
@@ -61,7 +63,7 @@ def compile(
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
-        shapes: of inputs by name, for those that an ONNX file leaves open.
+        shapes, states, streaming: as for `covp.models.as_graph`.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -71,7 +73,7 @@ def compile(
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
     # before the model: their files may register its operators
     backends = find_backends(accelerators)
-    graph = as_graph(model, shapes)
+    graph = as_graph(model, shapes, states, streaming)
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -141,6 +141,8 @@ def compile(
     toolchain: str = "zig",
     passes: Sequence[Pass] = (),
     shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
 ) -> Program:
     """Compile a model ahead of time for a platform, as the command line does.
 
@@ -164,6 +166,10 @@ def compile(
             with. The reference stays that of the model as it was read.
         shapes: of inputs by name, for those that an ONNX file leaves open, e.g.
             ``{"image": (1, 3, 32, 32)}``.
+        states: inputs with the output that each is in the next inference, by name, such as
+            ``{"h0": "hn"}``; the program keeps them, see `GraphModule.reset`.
+        streaming: for a network that runs on overlapping windows of a stream: new rows of each
+            inference (True: 1). The program takes these alone and computes what is new.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -178,6 +184,8 @@ def compile(
         passes=passes,
         allow_slower=allow_slower,
         shapes=shapes,
+        states=states,
+        streaming=streaming,
     )
     return made.program
 
@@ -194,12 +202,14 @@ def build(
     require_offload: Sequence[str] = (),
     passes: Sequence[Pass] = (),
     shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
 ) -> Build:
     """Compile a model.
 
     Args:
-        model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes: as
-            for `covp.compile`.
+        model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes,
+            states, streaming: as for `covp.compile`.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
             accelerator. That the accelerators do all of them is held when the program runs.
@@ -222,6 +232,8 @@ def build(
         schedules=choice,
         passes=passes,
         shapes=shapes,
+        states=states,
+        streaming=streaming,
     )
     for kind in require_offload:
         _demand_offload(program, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,8 @@ def compare(
     allow_slower: bool = False,
     starts: Callable[[str], None] = lambda what: None,
     shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
 
@@ -101,7 +103,8 @@ def compare(
     error here: nothing is saved then.
 
     Args:
-        model, platform, accelerators, schedules, allow_slower, shapes: as for `covp.compile`.
+        model, platform, accelerators, schedules, allow_slower, shapes, states, streaming: as for
+            `covp.compile`.
         toolchain, device: as for `Session`.
         seed: of the inputs.
         check: as for `run`.
@@ -122,6 +125,8 @@ def compare(
         allow_unused=True,
         allow_slower=allow_slower,
         shapes=shapes,
+        states=states,
+        streaming=streaming,
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)

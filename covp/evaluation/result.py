@@ -17,6 +17,8 @@ from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
+from covp.graph.graph import Graph
+from covp.graph.ops import macs
 from covp.html_table import html_table
 from covp.platform_file import Platform
 from covp.program import Program, ProgramState, ProgramTensor
@@ -147,6 +149,7 @@ class Evaluation:
                 "stack_bytes": self.memory.stack_bytes,
                 "state_bytes": self.memory.state_bytes,
             },
+            "streaming": _streaming(self.build.graph),
             "states": [_state(state) for state in self.program.states],
             "layers": [_layer(entry) for entry in profile.layers],
             "between": {
@@ -233,6 +236,20 @@ def _traffic(traffic: Traffic | None) -> dict[str, Any]:
         for master, memories in traffic.items()
     }
     return {"bytes": total, "bytes_by_master": by_master}
+
+
+def _streaming(graph: Graph) -> dict[str, Any] | None:
+    streaming = graph.streaming
+    if streaming is None:
+        return None
+    return {
+        "axis": streaming.axis,
+        "hop": streaming.hop,
+        "window": streaming.window,
+        "warm_up": streaming.warm_up,
+        "macs": macs(graph),
+        "window_macs": macs(streaming.plain),
+    }
 
 
 def _state(state: ProgramState) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Streaming
 from covp.graph.random_inputs import probing_inputs, random_inputs
-from covp.graph.reference import run_all, states_after
+from covp.graph.reference import ReferenceExecutor, run_all, run_reference, states_after
 
 Array = NDArray[Any]
 
@@ -68,10 +69,15 @@ class Sample:
         return Sample(self.inputs, name=self.name, seed=self.seed, states=self.states)
 
     def and_probes(self, graph: Graph) -> list[Sample]:
-        """This sample, and the `probing_inputs` of its seed; with states a second inference."""
+        """This sample, and the `probing_inputs` of its seed.
+
+        With states a second inference, too; of a graph on a stream the one that completes a window,
+        with the outputs of the plain network.
+        """
         probes = probing_inputs(graph.inputs, self.seed)
         samples = [Sample.of(graph, arrays, n, self.seed) for n, arrays in probes.items()]
-        return [self, *self._next(graph), *samples]
+        stream = [] if graph.streaming is None else [_of_stream(graph, graph.streaming, self.seed)]
+        return [self, *self._next(graph), *stream, *samples]
 
     def _next(self, graph: Graph) -> list[Sample]:
         """The same inputs again, after this inference; nothing without states."""
@@ -80,3 +86,26 @@ class Sample:
         values = self.tensors or run_all(graph, self.inputs, self.states)
         after, name = states_after(graph, values), f"{self.name}, again"
         return [Sample.of(graph, self.inputs, name, self.seed, after)]
+
+
+def _of_stream(graph: Graph, streaming: Streaming, seed: int) -> Sample:
+    """The inference with which a window of random rows is complete."""
+    source, axis, hop = streaming.plain.inputs[0], streaming.axis, streaming.hop
+    count = streaming.warm_up * hop
+    shape = (*source.shape[:axis], count, *source.shape[axis + 1 :])
+    (rows,) = random_inputs([replace(source, shape=shape)], seed)
+    executor = ReferenceExecutor(graph)
+    *earlier, latest = np.split(rows, streaming.warm_up, axis)
+    for part in earlier:
+        executor.run(part)
+    window = np.take(rows, range(count - streaming.window, count), axis)
+    sample = Sample.of(graph, [latest], "end of a window", seed, executor.states)
+    whole = run_reference(streaming.plain, [window])
+    pairs = zip(whole, sample.outputs, strict=True)
+    return replace(sample, outputs=tuple(_newest(array, new.shape) for array, new in pairs))
+
+
+def _newest(array: Array, shape: tuple[int, ...]) -> Array:
+    """The last rows of an array, as many as the shape has."""
+    parts = zip(array.shape, shape, strict=True)
+    return np.ascontiguousarray(array[tuple(slice(n - new, None) for n, new in parts)])

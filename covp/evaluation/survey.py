@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,8 @@ def survey(
     check: str | None = None,
     allow_slower: bool = False,
     shapes: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
+    streaming: bool | int = False,
 ) -> Iterator[Trial]:
     """Run a model on each of several platforms, on the same random inputs.
 
@@ -77,7 +79,8 @@ def survey(
     error here.
 
     Args:
-        model, accelerators, allow_slower, shapes: as for `covp.compile`.
+        model, accelerators, allow_slower, shapes, states, streaming: as for
+            `covp.compile`.
         platforms: platforms, names or the paths of YAML files.
         toolchain, device: as for `Session`.
         schedules: gives each platform's schedules, as for `covp.compile`.
@@ -91,7 +94,7 @@ def survey(
         CovpError: what no other platform would change, such as a model that cannot be read.
     """
     boards = [load_platform(platform) for platform in platforms]
-    graph = as_graph(model, shapes)
+    graph = as_graph(model, shapes, states, streaming)
     level = checked_level(check, device)
     sample = Sample.random(graph, seed)
     samples = sample.and_probes(graph) if level == "layers" else [sample]

@@ -134,6 +134,31 @@ class State:
     initial: NDArray[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Streaming:
+    """How a graph that takes new rows only was made of one that takes whole windows.
+
+    Attributes:
+        plain: takes windows.
+        axis: of time in its input.
+        hop: new rows of each inference.
+    """
+
+    plain: Graph
+    axis: int
+    hop: int
+
+    @property
+    def window(self) -> int:
+        """Rows of a window."""
+        return self.plain.inputs[0].shape[self.axis]
+
+    @property
+    def warm_up(self) -> int:
+        """The first inference, from 1, whose outputs are those of a whole window."""
+        return -(-self.window // self.hop)
+
+
 @dataclass(eq=False)
 class Graph:
     """A network: operators in execution order.
@@ -147,6 +172,7 @@ class Graph:
         expanded_bytes: by which the constants grew when int8 weights under float activations (a
             dynamic-range model) became float32.
         states: kept in memory between inferences.
+        streaming: of a graph that `covp.passes.streaming.as_streaming` made.
     """
 
     name: str
@@ -156,6 +182,7 @@ class Graph:
     source: str = "memory"
     expanded_bytes: int = 0
     states: list[State] = field(default_factory=list)
+    streaming: Streaming | None = None
 
     @property
     def results(self) -> list[Tensor]:

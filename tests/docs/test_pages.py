@@ -75,6 +75,19 @@ def test_the_code_and_the_model_of_timing(capsys: pytest.CaptureFixture[str]) ->
     assert yaml.safe_load(model) == yaml.safe_load(file.read_text())
 
 
+def test_states_and_streams(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("streaming.md", "python")
+    exec(code, {})
+    assert "[[1. 1. 1. 1.]] [[2. 2. 2. 2.]]" in capsys.readouterr().out
+    (lines,) = blocks("streaming.md", "sh")
+    first, _, _ = [run(line, capsys) for line in lines.splitlines()]
+    assert "1 of 30 rows are new" in first and "of a whole window from inference 30 on" in first
+    assert "sww_reset(void)" in (tmp_path / "wake_word/model/sww.h").read_text()
+
+
 def test_the_code_of_testing() -> None:
     names: dict[str, Any] = {}
     ran = []

@@ -40,8 +40,9 @@ class Recipe:
             for i in range(count)
         }
         before = [self.builder.state(name, value) for name, value in self.initial.items()]
-        constant = self.builder.constant(rng.integers(-9, 10, SHAPE).astype(np.float32))
-        self.constants = {constant.name: constant.data}
+        data = rng.integers(-9, 10, SHAPE).astype(np.float32)
+        constant = self.builder.constant(data)
+        self.constants: dict[str, Array] = {constant.name: data}
         pool: list[Tensor] = [self.input, *before, constant]
         for _ in range(draw(st.integers(1, 6))):
             pool.append(self._operator(draw, pool))
@@ -71,9 +72,10 @@ class Recipe:
 
     def expected(self, inputs: list[Array]) -> list[Array]:
         """The outputs of inferences one after the other."""
-        states, found = dict(self.initial), []
+        states: dict[str, Array] = dict(self.initial)
+        found: list[Array] = []
         for x in inputs:
-            values = {**self.constants, self.input.name: x}
+            values: dict[str, Array] = {**self.constants, self.input.name: x}
             values |= {self.names[name]: value for name, value in states.items()}
             for kind, names, out in self.steps:
                 a = values[names[0]]

@@ -28,6 +28,6 @@ import covp.graph.ops.svdf
 import covp.graph.ops.tiled_attention
 import covp.graph.ops.unary
 import covp.graph.ops.windows  # noqa: F401
-from covp.graph.ops.definition import OPS, OpDefinition, definition
+from covp.graph.ops.definition import OPS, OpDefinition, definition, macs
 
-__all__ = ["OPS", "OpDefinition", "definition"]
+__all__ = ["OPS", "OpDefinition", "definition", "macs"]

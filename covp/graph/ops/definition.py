@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError, near_misses
-from covp.graph.graph import Op, Tensor
+from covp.graph.graph import Graph, Op, Tensor
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -98,6 +98,11 @@ def definition(kind: str) -> OpDefinition:
         return OPS[kind]
     except KeyError:
         raise ModelError(f"unknown operator {kind}; {near_misses(kind, OPS)}") from None
+
+
+def macs(graph: Graph) -> int:
+    """Multiply-accumulates of an inference."""
+    return sum(definition(op.kind).macs(op) for op in graph.ops)
 
 
 def ieee() -> np.errstate:

@@ -1,0 +1,182 @@
+"""How each kind of operator is computed from new rows. A rule gives None: from the whole window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from covp.graph.graph import Op
+from covp.graph.ops.pointwise import POINTWISE
+from covp.passes.streaming.rows import Plan, Reach, Refused, Rows, common, each, slide
+
+Rule = Callable[[Op, Sequence[Rows | None], int], Plan | None]
+"""From an operator, the rows of its inputs (None without time) and the hop."""
+
+_IMAGE = (1, 2)
+"""The axes that windows slide along."""
+
+
+def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """How an operator computes its new rows; None: it needs its inputs whole.
+
+    Args:
+        op: of the plain network.
+        rows: of its inputs, of which one at least has time.
+        hop: new rows of the network's input.
+
+    Raises:
+        Refused: it cannot be part of a stream.
+    """
+    rule = _RULES.get(op.kind)
+    if rule is None:
+        raise Refused(f"no rule says how {op.name} ({op.kind}) computes new rows alone")
+    return rule(op, rows, hop)
+
+
+def _elementwise(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """Row i from row i of each input, with numpy's broadcasting."""
+    rank = len(op.output.shape)
+    axes = set()
+    for tensor, own in zip(op.inputs, rows, strict=True):
+        if tensor is not None and own is not None:
+            axes.add(own.axis + rank - len(tensor.shape))
+    if len(axes) != 1:
+        return None
+    axis = axes.pop()
+    for tensor, own in zip(op.inputs, rows, strict=True):
+        if tensor is not None and own is None:
+            position = axis - (rank - len(tensor.shape))
+            if position >= 0 and tensor.shape[position] != 1:
+                return None  # another value for each row of the window
+    out = common(op, rows, axis)
+    return Plan(each(rows), out, op.attributes) if out else None
+
+
+def _along_last(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """Operators that work on each vector along the last axis."""
+    own = rows[0]
+    if own is None or own.axis == len(op.input(0).shape) - 1:
+        return None
+    return Plan(each(rows), own, op.attributes)
+
+
+def _window(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """Convolutions and pools, without padding in time."""
+    own, a = rows[0], op.attributes
+    if own is None or own.axis not in _IMAGE:
+        return None
+    way = own.axis - 1
+    padding = (a.padding.top, a.padding.bottom) if way == 0 else (a.padding.left, a.padding.right)
+    if any(padding):
+        raise Refused(
+            f"{op.name} ({op.kind}) pads time with {padding[0]} + {padding[1]} rows at the ends of "
+            "each window; train it with padding='valid'"
+        )
+    if op.kind.endswith("POOL_2D"):
+        length = a.filter[way]
+    else:
+        length = (op.input(1).shape[1 + way] - 1) * a.dilation[way] + 1
+    need, _, out = slide(op, own, Reach(0, length, a.stride[way]), own.axis, hop)
+    return Plan((need, *(0 for _ in rows[1:])), out, a)
+
+
+def _fully_connected(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    own, shape = rows[0], op.input(0).shape
+    if own is None or own.axis == len(shape) - 1 or op.input(1).shape[1] != shape[-1]:
+        return None
+    if op.attributes.keep_num_dims:
+        return Plan(each(rows), own, op.attributes)
+    if math.prod(shape[:-1]) != own.extent:
+        return None
+    return Plan(each(rows), replace(own, axis=0), op.attributes)
+
+
+def _reshape(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """Where time stays an axis: as many elements before it, and as many rows."""
+    own, shape, out = rows[0], op.input(0).shape, op.output.shape
+    if own is None:
+        return None
+    before = math.prod(shape[: own.axis])
+    for axis, extent in enumerate(out):
+        if extent == own.extent and math.prod(out[:axis]) == before:
+            return Plan(each(rows), replace(own, axis=axis), op.attributes)
+    return None
+
+
+def _transpose(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    own = rows[0]
+    if own is None:
+        return None
+    axis = op.attributes.permutation.index(own.axis)
+    return Plan(each(rows), replace(own, axis=axis), op.attributes)
+
+
+def _concatenation(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    axes = {own.axis if own else -1 for own in rows}
+    if len(axes) > 1 or op.attributes.axis in axes:
+        return None
+    out = common(op, rows, axes.pop())
+    return Plan(each(rows), out, op.attributes) if out else None
+
+
+def _split(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    own = rows[1]
+    return Plan(each(rows), own, op.attributes) if own and own.axis != op.attributes.axis else None
+
+
+def _reduction(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    own, a = rows[0], op.attributes
+    if own is None or own.axis in a.axes:
+        return None
+    lost = 0 if a.keep_dims else sum(axis < own.axis for axis in a.axes)
+    return Plan(each(rows), replace(own, axis=own.axis - lost), a)
+
+
+def _pad(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    own = rows[0]
+    if own is None:
+        return None
+    padding = op.attributes.paddings[own.axis]
+    if any(padding):
+        raise Refused(
+            f"{op.name} ({op.kind}) pads time with {padding[0]} + {padding[1]} rows at the ends of "
+            "each window; train the network without padding in time"
+        )
+    return Plan(each(rows), own, op.attributes)
+
+
+def _slice(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
+    """A slice in time is a window of one row, which may lag behind."""
+    own, a = rows[0], op.attributes
+    if own is None:
+        return None
+    taken = range(*slice(*a.slices[own.axis]).indices(own.extent))
+    if taken.step < 0:
+        return None
+    axis = -1 if own.axis in a.shrink else own.axis - sum(s < own.axis for s in a.shrink)
+    need, unread, out = slide(op, own, Reach(taken.start, 1, taken.step), axis, hop)
+    slices = list(a.slices)
+    slices[own.axis] = (0, need - unread, taken.step)
+    return Plan((need, *(0 for _ in rows[1:])), out, replace(a, slices=tuple(slices)))
+
+
+_ELEMENTWISE = (
+    *POINTWISE,
+    *("ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"),
+    *("QUANTIZE", "DEQUANTIZE", "IDENTITY"),
+)
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _window),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _window),
+    **dict.fromkeys(("MEAN", "REDUCE_MAX"), _reduction),
+    **dict.fromkeys(("PAD", "PADV2"), _pad),
+    "CONCATENATION": _concatenation,
+    "FULLY_CONNECTED": _fully_connected,
+    "RESHAPE": _reshape,
+    "SOFTMAX": _along_last,
+    "SPLIT": _split,
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _slice),
+    "TRANSPOSE": _transpose,
+}
