@@ -150,6 +150,16 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         lambda op: {"Axis": op.attributes.axis, "BatchDims": op.attributes.batches},
     ),
     "GATHER_ND": ("GatherNdOptions", _nothing),
+    "L2_NORMALIZATION": ("L2NormOptions", _nothing),
+    "LOCAL_RESPONSE_NORMALIZATION": (
+        "LocalResponseNormalizationOptions",
+        lambda op: {
+            "Radius": op.attributes.before,
+            "Bias": op.attributes.bias,
+            "Alpha": op.attributes.alpha,
+            "Beta": op.attributes.beta,
+        },
+    ),
     "LEAKY_RELU": ("LeakyReluOptions", lambda op: {"Alpha": op.attributes.alpha}),
     "MAX_POOL_2D": ("Pool2DOptions", _pool),
     "MIRROR_PAD": ("MirrorPadOptions", lambda op: {"Mode": op.attributes.mode == "symmetric"}),

@@ -22,6 +22,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     layer_norm_int8,
     layout,
     mean,
+    normalization,
     placed,
     pointwise,
     pooling,

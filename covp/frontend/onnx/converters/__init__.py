@@ -9,6 +9,7 @@ import covp.frontend.onnx.converters.attention
 import covp.frontend.onnx.converters.constants
 import covp.frontend.onnx.converters.gather
 import covp.frontend.onnx.converters.moves
+import covp.frontend.onnx.converters.normalizations
 import covp.frontend.onnx.converters.pointwise
 import covp.frontend.onnx.converters.pools
 import covp.frontend.onnx.converters.products

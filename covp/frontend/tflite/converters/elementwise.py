@@ -23,6 +23,7 @@ from covp.graph.attributes import Elementwise, LeakyRelu, Mean, Softmax
 from covp.graph.graph import Op
 from covp.graph.ops.arg_max import ArgMax
 from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.normalization import LocalResponse
 
 
 def _elementwise(kind: type[Any]) -> Converter:
@@ -62,6 +63,20 @@ def _softmax(op: Op, table: Any) -> Softmax:
     return Softmax(beta)
 
 
+@register("L2_NORMALIZATION")
+def _l2_normalization(op: Op, table: Any) -> None:
+    options = options_of(tflite.L2NormOptions, table)
+    if activation_of(options.FusedActivationFunction()) != "none":
+        raise ModelError("a fused activation is not supported; use a RELU operator")
+
+
+@register("LOCAL_RESPONSE_NORMALIZATION")
+def _local_response(op: Op, table: Any) -> LocalResponse:
+    options = options_of(tflite.LocalResponseNormalizationOptions, table)
+    numbers = options.Bias(), options.Alpha(), options.Beta()
+    return LocalResponse(options.Radius(), options.Radius(), *map(float, numbers))
+
+
 @register("LEAKY_RELU")
 def _leaky_relu(op: Op, table: Any) -> LeakyRelu:
     alpha = float(options_of(tflite.LeakyReluOptions, table).Alpha())
@@ -73,4 +88,6 @@ def _leaky_relu(op: Op, table: Any) -> LeakyRelu:
 CONVERTERS["ADD"] = _elementwise(tflite.AddOptions)
 CONVERTERS["MUL"] = _elementwise(tflite.MulOptions)
 CONVERTERS["SUB"] = _elementwise(tflite.SubOptions)
-register("DEQUANTIZE", "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "TANH")(no_attributes)
+register("DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "QUANTIZE", "RELU", "RELU6", "TANH")(
+    no_attributes
+)

@@ -1,0 +1,153 @@
+"""float32 normalizations of rows: by mean and deviation, by a norm, by neighbours, by exponentials.
+
+Sources: the ONNX operator specifications; reference_ops::L2Normalization, LogSoftmax and
+LocalResponseNormalization. Computed in double precision and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.graph import Op
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+
+L2_LEAST = 1e-6
+"""L2_NORMALIZATION divides by no smaller norm."""
+
+
+@dataclass(frozen=True)
+class LayerNormalization:
+    """LAYER_NORMALIZATION and RMS_NORMALIZATION of everything from an axis (not negative) on."""
+
+    axis: int
+    epsilon: float = 1e-5
+
+
+@dataclass(frozen=True)
+class LpNormalization:
+    """LP_NORMALIZATION along the last axis; p is 1 or 2."""
+
+    p: int = 2
+
+
+@dataclass(frozen=True)
+class LocalResponse:
+    """LOCAL_RESPONSE_NORMALIZATION: x / (bias + alpha * squares of the neighbours) ** beta.
+
+    Attributes:
+        before, after: channels on each side that count.
+        bias, alpha, beta: as in the formula.
+    """
+
+    before: int
+    after: int
+    bias: float
+    alpha: float
+    beta: float
+
+
+def _rows(op: Op, x: Array) -> Array:
+    """(rows, values of a row) in double precision."""
+    axis = op.attributes.axis
+    rows = int(np.prod(x.shape[:axis], dtype=np.int64))
+    return x.astype(np.float64).reshape(rows, -1)
+
+
+def _layer(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """Output, and the mean and the inverse deviation of each row where they are wanted."""
+    rows = _rows(op, given(values, 0))
+    mean = rows.mean(axis=1, keepdims=True)
+    inverse = 1 / np.sqrt(((rows - mean) ** 2).mean(axis=1, keepdims=True) + op.attributes.epsilon)
+    result = (rows - mean) * inverse
+    scale, bias = (values[i] if i < len(values) else None for i in (1, 2))
+    if scale is not None:
+        result = result * scale.reshape(1, -1)
+    if bias is not None:
+        result = result + bias.reshape(1, -1)
+    return [result, mean, inverse][: len(op.outputs)]
+
+
+def _rms(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    rows = _rows(op, given(values, 0))
+    result = rows / np.sqrt((rows * rows).mean(axis=1, keepdims=True) + op.attributes.epsilon)
+    return [result * given(values, 1).reshape(1, -1)]
+
+
+def _l2(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0).astype(np.float64)
+    return [x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), L2_LEAST)]
+
+
+def _lp(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0).astype(np.float64)
+    sums = (np.abs(x) ** op.attributes.p).sum(axis=-1, keepdims=True)
+    norm = sums if op.attributes.p == 1 else np.sqrt(sums)
+    return [np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm))]
+
+
+def _local_response(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    a, x = op.attributes, given(values, 0).astype(np.float64)
+    squares = np.zeros_like(x)
+    for channel in range(x.shape[-1]):
+        near = x[..., max(0, channel - a.before) : channel + a.after + 1]
+        squares[..., channel] = (near * near).sum(axis=-1)
+    return [x / (a.bias + a.alpha * squares) ** a.beta]
+
+
+def _log_softmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0).astype(np.float64)
+    distance = x - x.max(axis=-1, keepdims=True)
+    return [distance - np.log(np.exp(distance).sum(axis=-1, keepdims=True))]
+
+
+def _hardmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    x = given(values, 0)
+    return [np.arange(x.shape[-1]) == x.argmax(axis=-1)[..., None]]
+
+
+def _shape(op: Op) -> list[Shape]:
+    if not op.input(0).shape:
+        raise ModelError(f"{op.kind} of a scalar: it needs an axis")
+    return [op.input(0).shape]
+
+
+def _layer_shape(op: Op) -> list[Shape]:
+    """Of the output, and of the rows' figures."""
+    axis, shape = op.attributes.axis, _shape(op)[0]
+    row = shape[axis:]
+    for tensor in op.inputs[1:]:
+        if tensor is not None and tensor.shape != row:
+            raise ModelError(f"tensor {tensor.name} has shape {tensor.shape}; a row has {row}")
+    kept = (*shape[:axis], *(1 for _ in row))
+    return [shape, kept, kept][: len(op.outputs)]
+
+
+def _in_single(
+    compute: Callable[[Op, Sequence[Array | None]], list[Array]],
+) -> Callable[[Op, Sequence[Array | None]], list[Array]]:
+    def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+        with ieee():
+            results = compute(op, values)
+        return [
+            result.astype(tensor.dtype).reshape(tensor.shape)
+            for result, tensor in zip(results, op.outputs, strict=True)
+        ]
+
+    return reference
+
+
+_FLOAT = of_one_type("float32", data=None)
+for _kind, _compute, _infer in (
+    ("HARDMAX", _hardmax, _shape),
+    ("L2_NORMALIZATION", _l2, _shape),
+    ("LAYER_NORMALIZATION", _layer, _layer_shape),
+    ("LOCAL_RESPONSE_NORMALIZATION", _local_response, _shape),
+    ("LOG_SOFTMAX", _log_softmax, _shape),
+    ("LP_NORMALIZATION", _lp, _shape),
+    ("RMS_NORMALIZATION", _rms, _layer_shape),
+):
+    OPS[_kind] = OpDefinition(_infer, _in_single(_compute), types=_FLOAT)

@@ -1,0 +1,121 @@
+"""Elementwise operators, reductions and normalizations of ONNX on cores.
+
+The official tests of one node, and what they leave out against onnxruntime.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from covp.testing.onnx_backend import Backend
+
+_LISTED = """
+Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BatchNormalization BitShift BitwiseAnd
+BitwiseNot BitwiseOr BitwiseXor Ceil Celu Clip Cos Cosh CumProd CumSum Div Elu Equal Erf Exp Floor
+Gelu Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Hardmax InstanceNormalization
+IsInf IsNaN LRN LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization Max
+Mean MeanVarianceNormalization Min Mish Mod Mul Neg Or PRelu Pow RMSNormalization Reciprocal
+ReduceL1 ReduceL2 ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare
+Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt Sub Sum Swish Tan Tanh
+ThresholdedRelu Where Xor
+"""
+OPERATORS = _LISTED.split()
+TYPES = {np.dtype(name) for name in (
+    "float32", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool",
+)}  # fmt: skip
+
+
+@cache
+def official() -> dict[str, list[Any]]:
+    """Operator to its tests of one node with tensors of known types."""
+    from onnx.backend.test.loader import load_model_tests
+
+    found: dict[str, list[Any]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package computes what it expects while it loads
+        tests = load_model_tests(kind="node")
+    for test in tests:
+        graph = test.model.graph
+        values = [value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)]
+        known = all(v and onnx.helper.tensor_dtype_to_np_dtype(v) in TYPES for v in values)
+        readable = test.model.opset_import[0].version >= 7
+        if len(graph.node) == 1 and known and readable:
+            found.setdefault(graph.node[0].op_type, []).append(test)
+    return found
+
+
+def passes(test: Any, platform: str) -> None:
+    prepared = Backend.prepare(test.model, platform)
+    for inputs, outputs in test.data_sets:
+        for got, wanted in zip(prepared.run(inputs), outputs, strict=True):
+            wanted = np.asarray(wanted)
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+            np.testing.assert_allclose(got, wanted, rtol=test.rtol, atol=test.atol)
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_one_official_test(kind: str) -> None:
+    number = OPERATORS.index(kind)
+    tests = official()[kind]
+    passes(tests[number % len(tests)], ("riscv32", "mps2-an386")[number % 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["riscv32", "mps2-an386"])
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_all_official_tests(kind: str, platform: str) -> None:
+    for test in official()[kind]:
+        passes(test, platform)
+
+
+def floats(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def positive(*shape: int) -> Any:
+    return np.abs(floats(*shape)) + np.float32(0.5)
+
+
+CASES: dict[str, tuple[str, list[Any], tuple[int, ...], dict[str, Any]]] = {
+    "batch": ("BatchNormalization", [floats(2, 3, 4, 5), floats(3), floats(3), floats(3),
+              positive(3)], (1, 2, 3, 4), {"opset": 15, "epsilon": 1e-3}),
+    "clip of old": ("Clip", [floats(3, 4)], (), {"opset": 10, "min": -0.5, "max": 0.25}),
+    "groups of old": ("GroupNormalization", [floats(2, 6, 3), floats(2), floats(2)], (1, 2),
+                      {"opset": 20, "num_groups": 2}),
+    "layer": ("LayerNormalization", [floats(2, 3, 4), floats(1, 4), floats(4)], (1, 2),
+              {"opset": 17, "axis": -2}),
+    "layer's figures": ("LayerNormalization", [floats(2, 3, 4), floats(4)], (1,),
+                        {"opset": 17, "outputs": 3}),
+    "maximum of three": ("Max", [floats(3, 4), floats(4), floats(1)], (2,), {"opset": 13}),
+    "mean of three": ("Mean", [floats(3, 4), floats(4), floats(1)], (), {"opset": 13}),
+    "neighbours": ("LRN", [floats(1, 7, 2, 2)], (), {"opset": 13, "size": 5, "bias": 2.0}),
+    "no axes": ("ReduceSum", [floats(3, 4), np.zeros(0, np.int64)], (1,),
+                {"opset": 18, "noop_with_empty_axes": 1}),
+    "powers of integers": ("Pow", [np.arange(-4, 5, dtype=np.int32), np.array([3], np.int32)],
+                           (1,), {"opset": 15}),
+    "rows of old": ("Softmax", [floats(2, 3, 4)], (), {"opset": 11, "axis": 1}),
+    "slopes": ("PRelu", [floats(2, 3, 4, 5), floats(3, 1, 1)], (1,), {"opset": 16}),
+    "softmax of channels": ("Softmax", [floats(2, 3, 4, 5)], (), {"opset": 13, "axis": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_onnxruntime_computes(
+    one_node: Callable[..., onnx.ModelProto], on_cores: Any, case: str
+) -> None:
+    kind, values, constants, more = CASES[case]
+    model = one_node(kind, values, constants=constants, **more)
+    model.ir_version = 9
+    inputs = [value for i, value in enumerate(values) if i not in constants]
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    wanted = session.run(None, dict(zip(names, inputs, strict=True)))
+    on_cores(model, inputs, wanted)
