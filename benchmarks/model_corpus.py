@@ -89,7 +89,8 @@ def _on_core(
         module = session.load(covp.compile(graph, platform))
         for number, (sample, outputs) in enumerate(zip(samples, wanted, strict=True)):
             found = module.run(*sample)
-            word, detail = _compare([found], [outputs])
+            several = [found] if isinstance(found, np.ndarray) else list(found)
+            word, detail = _compare([several], [outputs])
             if word != "exact":
                 return f"inference {number} on {platform}: {detail}"
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,23 +129,23 @@ class _Subgraph:
         """The operators with the graph's inputs, outputs and states."""
         graph = Graph(
             name,
-            self._tensors(self.table.InputsAsNumpy()),
-            self._tensors(self.table.OutputsAsNumpy()),
+            [self.tensors[i] for i in self._indices(self.table.InputsAsNumpy())],
+            [self._present(i) for i in self._indices(self.table.OutputsAsNumpy())],
             self._ops,
             expanded_bytes=self._expanded_bytes,
         )
         graph.states = list(self.variables.states())
         return graph
 
-    def _tensors(self, values: Any) -> list[Tensor]:
-        return [self.tensors[i] for i in indices(values, len(self.tensors))]
+    def _indices(self, values: Any) -> Iterator[int]:
+        return indices(values, len(self.tensors))
 
     def _op(self, index: int) -> Op | None:
         """The operator; None for those that only name variables."""
         raw = self.table.Operators(index)
         kind = self.file.kind(raw)
         inputs = [int(raw.Inputs(i)) for i in self.file.range(raw.InputsLength())]
-        outputs = list(indices(raw.OutputsAsNumpy(), len(self.tensors)))
+        outputs = list(self._indices(raw.OutputsAsNumpy()))
         if any(not -1 <= position < len(self.tensors) for position in inputs):
             raise IndexError(inputs)
         try:
