@@ -15,6 +15,9 @@ import argparse
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +78,11 @@ def judge(path: Path, platform: str | None, inferences: int) -> tuple[str, str]:
     except CovpError as error:
         return "refused", str(error).removeprefix(f"{path}: ")
     try:
-        theirs = _litert(path, samples)
+        # in a process of its own: some files end it
+        with ProcessPoolExecutor(1, get_context("fork")) as child:
+            theirs = child.submit(_litert, path, samples).result()
+    except BrokenProcessPool:
+        return "alone", "LiteRT crashes"
     except (RuntimeError, ValueError) as error:
         return "alone", f"LiteRT: {str(error).splitlines()[0][:100]}"
     return _compare(ours, theirs)

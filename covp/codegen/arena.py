@@ -119,9 +119,13 @@ class ArenaPlan:
 
     def _is_in_place(self, layer: LayerCode, source: Buffer, output: Buffer) -> bool:
         """Whether a layer may write its output over all that it reads from a buffer."""
-        allowed = {id(tensor) for tensor in layer.in_place}
-        reads = {id(argument) for argument in self._reads(layer, source)}
-        return reads <= allowed and self._buffers[id(layer.op.output)] is output
+        pairs = [(tensor, layer.op.output) for tensor in layer.in_place]
+        allowed = {
+            id(tensor)
+            for tensor, written in (*pairs, *layer.changed)
+            if self._buffers.get(id(written)) is output
+        }
+        return {id(argument) for argument in self._reads(layer, source)} <= allowed
 
     def _replace(self, old: Buffer, new: Buffer) -> None:
         """Let everything that is in one buffer be in another."""

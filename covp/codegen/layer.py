@@ -38,6 +38,7 @@ class LayerCode:
         in_place: the inputs whose memory the output may reuse.
         schedule: the choice the kernel made, short, for reports.
         target: "cpu" or the accelerator's name.
+        changed: pairs of an input and an output that may have the same memory.
     """
 
     op: Op
@@ -47,6 +48,7 @@ class LayerCode:
     in_place: tuple[Tensor, ...] = ()
     schedule: str = ""
     target: str = "cpu"
+    changed: tuple[tuple[Tensor, Tensor], ...] = ()
 
 
 def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:

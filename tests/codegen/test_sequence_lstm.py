@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import covp
 from covp.codegen.kernels.gate_functions import gate_functions
 from covp.errors import ModelError
 from covp.frontend.tflite import read_tflite
@@ -135,6 +136,23 @@ def test_kernel_equals_reference(run_layer: Any, platform: str, form: str) -> No
         for ours, theirs in zip(found, wanted, strict=True):
             assert len(np.unique(theirs)) > 5
             np.testing.assert_allclose(ours, theirs, atol=1e-5 if form == "float32" else 0)
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+def test_states_change_where_they_are(platform: str) -> None:
+    """A program over several inferences, without copies of its states."""
+    rng = np.random.default_rng(4)
+    graph = network("int8", 7)
+    program = covp.compile(graph, platform)
+    assert program.keep_function == ""
+    reference = ReferenceExecutor(graph)
+    with Session(platform) as session:
+        module = session.load(program)
+        for _ in range(3):
+            x = values(graph, rng)
+            np.testing.assert_array_equal(module.run(x), reference.run(x)[0])
+        for name, found in module.states().items():
+            np.testing.assert_array_equal(found, reference.states[name])
 
 
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])

@@ -175,7 +175,7 @@ def test_tflms_circular_buffer() -> None:
 def test_an_input_of_another_type_than_its_variable_is_refused() -> None:
     graph = accumulator()
     graph.states[0].after.shape = (3,)
-    with pytest.raises(ModelError, match="one shape and type is needed|should have shape"):
+    with pytest.raises(ModelError, match=r"one shape and type is needed|should have shape"):
         read_tflite(write_tflite(graph))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_float
-from covp.codegen.kernels.lstm_loop import dimensions, lstm_layer
+from covp.codegen.kernels.lstm_loop import Step, dimensions, lstm_layer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.ops.sequence_lstm import BIASES, INPUT_WEIGHTS, RECURRENT_WEIGHTS
 
@@ -42,7 +42,7 @@ def emit_float_lstm(request: KernelRequest) -> LayerCode:
         "kept[j] = next;",
         "out[j] = sigmoid(out_gate) * tanhf(next);",
     ]
-    return lstm_layer(request, "float", "float", step, constants, ["#include <math.h>"])
+    return lstm_layer(request, Step("float", "float", step), constants, ["#include <math.h>"])
 
 
 def _products(vector: str, count: int) -> list[str]:

@@ -46,6 +46,7 @@ class Operands:
         includes: Sequence[str] = (),
         in_place: Sequence[Tensor] = (),
         schedule: str = "",
+        changed: Sequence[tuple[Tensor, Tensor]] = (),
     ) -> LayerCode:
         """The layer with its whole file.
 
@@ -56,6 +57,7 @@ class Operands:
             includes: C text before the constants: headers, macros.
             in_place: inputs whose memory the output may reuse; constants are left out.
             schedule: for reports.
+            changed: pairs of an input and an output that may have the same memory.
         """
         parts = [
             request.headline,
@@ -68,4 +70,12 @@ class Operands:
         ]
         source = "\n".join(part for part in parts if part)
         reusable = tuple(t for t in in_place if t.data is None)
-        return LayerCode(request.op, request.function, source, self.arguments, reusable, schedule)
+        return LayerCode(
+            request.op,
+            request.function,
+            source,
+            self.arguments,
+            reusable,
+            schedule,
+            changed=tuple(changed),
+        )

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import c_array
 from covp.codegen.kernels.gate_functions import gate_functions
-from covp.codegen.kernels.lstm_loop import dimensions, lstm_layer
+from covp.codegen.kernels.gate_products import GateProducts
+from covp.codegen.kernels.lstm_loop import Step, dimensions, lstm_layer
 from covp.codegen.kernels.rescale import high_multiply, rescale, rescale_wide
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.cores import Core
@@ -36,25 +37,41 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
     # sums of int8 products wrap as on TFLM's cores
     beyond = "int64_t" if numbers.dtype == np.int16 else "uint32_t"
     total = beyond if wide else "int32_t"
-    weights = [np.concatenate([gate.weights, gate.recurrent], axis=1) for gate in numbers.gates]
+    products = GateProducts.of(request.core, {"x": depth, "h": cells}, not wide)
+    matrices = [
+        [gate.weights for gate in numbers.gates],
+        [gate.recurrent for gate in numbers.gates],
+    ]
+    weights = [products.packed(np.stack(gates, axis=-1)) for gates in matrices]
     biases = [g.bias for g in numbers.gates] + [g.recurrent_bias for g in numbers.gates]
     constants = [
-        c_array("weights", np.stack(weights, axis=-1), "by cell, input, gate"),
+        c_array("weights", np.concatenate(weights, axis=1), "by cell, vector, gate"),
         c_array("biases", _wrapped(np.stack(biases, axis=-1), total), "by cell, gate"),
         _SATURATE,
         *_rescalers(request.core, numbers, wide),
         gate_functions(numbers),
     ]
-    step = [
-        f"const int8_t *w = weights + j * {4 * (depth + cells)};",
+    cell = [
+        f"const int8_t *w = weights + j * {products.stride()};",
         f"const {total} *bias = biases + j * 8;",
-        *_sums(total, "", 0, "x", depth),
+        *products.start(),
+        *_sums(total, "", 0),
+        *products.lines([f"sum_{name}" for name in _GATES], "x"),
         *(f"int32_t {name} = saturate(own_{name}(sum_{name}));" for name in _GATES),
-        *_sums(total, "_back", 4, "h", cells),
+        *_sums(total, "_back", 4),
+        *products.lines([f"sum_back_{name}" for name in _GATES], "h"),
         *(f"{name} = saturate({name} + {_back(numbers, name)});" for name in _GATES),
         *_update(numbers),
     ]
-    return lstm_layer(request, f"{numbers.dtype.name}_t", "int16_t", step, constants)
+    step = Step(
+        f"{numbers.dtype.name}_t",
+        "int16_t",
+        cell,
+        products.prepare(),
+        products.scratch,
+        products.name,
+    )
+    return lstm_layer(request, step, constants, products.includes)
 
 
 def _bound(numbers: QuantizedLstm) -> int:
@@ -71,17 +88,10 @@ def _wrapped(values: Array, total: str) -> Array:
     return values.astype(total.removesuffix("_t"))
 
 
-def _sums(total: str, suffix: str, first: int, vector: str, count: int) -> list[str]:
-    """The products of the four gates with one vector."""
-    names = [f"sum{suffix}_{name}" for name in _GATES]
-    start = ", ".join(f"{name} = bias[{first + i}]" for i, name in enumerate(names))
-    add = [f"{name} += value * w[{i}];" for i, name in enumerate(names)]
-    return [
-        f"{total} {start};",
-        f"for (int32_t k = 0; k < {count}; k++, w += 4) {{",
-        indent([f"int32_t value = {vector}[k];", *add]),
-        "}",
-    ]
+def _sums(total: str, suffix: str, first: int) -> list[str]:
+    """The sums of the four gates at their start."""
+    start = ", ".join(f"sum{suffix}_{name} = bias[{first + i}]" for i, name in enumerate(_GATES))
+    return [f"{total} {start};"]
 
 
 def _back(numbers: QuantizedLstm, name: str) -> str:

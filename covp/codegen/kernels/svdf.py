@@ -143,7 +143,8 @@ def _layer(
         "output": op.output,
         "state_after": op.outputs[1],
     }
-    return Operands(arguments, "").layer(request, body, [*constants, *functions])
+    changed = [(op.input(STATE), op.outputs[1])]
+    return Operands(arguments, "").layer(request, body, [*constants, *functions], changed=changed)
 
 
 def _is_offset(op: Op) -> bool:

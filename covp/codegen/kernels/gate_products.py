@@ -1,0 +1,123 @@
+"""The products of an LSTM's four gates with the input and the hidden state, of int8 or int16.
+
+Each value is read once for all gates. Where the core adds two products of halves at once, both
+vectors are widened into a scratch buffer at the start of a time step, and weights lie in words of
+four by gate, in the order in which SXTB16 splits them; vectors are filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import indent
+from covp.codegen.intrinsics import DotProduct, dot_products
+from covp.cores import Core
+
+Array = NDArray[Any]
+_WORD = 4
+
+
+@dataclass(frozen=True)
+class GateProducts:
+    """How a core multiplies and adds.
+
+    Attributes:
+        lengths: of the input and of the hidden state of a step, by their C name.
+        pairs: the instruction for two products; None: one product at a time.
+    """
+
+    lengths: dict[str, int]
+    pairs: DotProduct | None
+
+    @staticmethod
+    def of(core: Core, lengths: dict[str, int], fits: bool) -> GateProducts:
+        """The best way of a core; ``fits``: all sums are proved to fit int32."""
+        found = [dot for dot in dot_products() if dot.lanes == 2 and dot.fits(core)]
+        return GateProducts(lengths, found[0] if found and fits else None)
+
+    @property
+    def includes(self) -> list[str]:
+        """C text that `lines` need."""
+        return [self.pairs.definitions] if self.pairs is not None else []
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return "one by one" if self.pairs is None else self.pairs.name
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of the buffer ``scratch``; 0: none."""
+        if self.pairs is None:
+            return 0
+        return 2 * sum(_filled(length) for length in self.lengths.values())
+
+    def prepare(self) -> list[str]:
+        """C statements at the start of a time step."""
+        if self.pairs is None:
+            return []
+        lines, start = ["int16_t *row = scratch;"], 0
+        for name, length in self.lengths.items():
+            lines += [
+                f"for (int32_t k = 0; k < {length}; k++)",
+                f"    row[{start} + k] = {name}[k];",
+                *(f"row[{start + k}] = 0;" for k in range(length, _filled(length))),
+            ]
+            start += _filled(length)
+        return lines
+
+    def packed(self, weights: Array) -> Array:
+        """(cells, values, gates) in the order that they are read, one row a cell."""
+        cells, count, gates = weights.shape
+        if self.pairs is None:
+            return weights.reshape(cells, -1)
+        filled = np.zeros((cells, _filled(count), gates), np.int8)
+        filled[:, :count] = weights
+        words = filled.reshape(cells, -1, _WORD, gates).transpose(0, 1, 3, 2)
+        return np.asarray(words[..., [0, 2, 1, 3]].reshape(cells, -1))
+
+    def stride(self) -> int:
+        """Bytes of the weights of a cell."""
+        lengths = self.lengths.values()
+        return 4 * sum(length if self.pairs is None else _filled(length) for length in lengths)
+
+    def lines(self, sums: list[str], vector: str) -> list[str]:
+        """C statements that add the products with a vector and move ``w``."""
+        length = self.lengths[vector]
+        if self.pairs is None:
+            return [
+                f"for (int32_t k = 0; k < {length}; k++, w += {len(sums)}) {{",
+                f"    int32_t value = {vector}[k];",
+                indent([f"{name} += value * w[{i}];" for i, name in enumerate(sums)]),
+                "}",
+            ]
+        names = list(self.lengths)
+        start = sum(_filled(self.lengths[name]) for name in names[: names.index(vector)]) // 2
+        return [
+            f"for (int32_t k = {start}; k < {start + _filled(length) // 2}; k += 2, w += 16) {{",
+            "    int32_t a = pairs[k], b = pairs[k + 1];",
+            "    const uint32_t *v = (const uint32_t *)w;",
+            *(indent(self._both(self.pairs, name, f"v[{i}]")) for i, name in enumerate(sums)),
+            "}",
+        ]
+
+    @staticmethod
+    def _both(pairs: DotProduct, name: str, word: str) -> list[str]:
+        """Four products with one word of weights."""
+        second = f"({word} >> 8) | ({word} << 24)"
+        return [
+            pairs.add(name, x="a", w=f"(int32_t){pairs.widen}({word})"),
+            pairs.add(name, x="b", w=f"(int32_t){pairs.widen}({second})"),
+        ]
+
+    def start(self) -> list[str]:
+        """C statements before the products of a cell."""
+        return [] if self.pairs is None else ["const int32_t *pairs = (const int32_t *)row;"]
+
+
+def _filled(count: int) -> int:
+    return -(-count // _WORD) * _WORD
