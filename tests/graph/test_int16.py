@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import LeakyRelu, Mean
+from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.ops.windows import TransposeConv
+from covp.graph.quantization import quantize_multiplier
+from covp.graph.reference import run_reference
 from covp.testing import (
     ConvCase,
     ElementwiseCase,
@@ -20,7 +26,10 @@ from covp.testing import (
     layers,
     tensors,
 )
+from covp.testing.quantizations import affine
+from covp.zoo import tflite_form
 from covp.zoo.builder import single_op_graph
+from covp.zoo.tflite_writer import write_tflite
 
 bounded = settings(
     max_examples=25,
@@ -114,3 +123,34 @@ def test_batch_matmul(holds: Any, transposed: BatchMatMul) -> None:
 @given(layers.moves(dtype="int16"))
 def test_moves(holds: Any, layer: OperatorCase) -> None:
     holds(replace(layer, zero_point=0).graph(), layer.seed)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_transpose_conv_of_run_time_shape_and_int16_bias(
+    monkeypatch: pytest.MonkeyPatch, constant: bool
+) -> None:
+    """TFLM's forms that LiteRT has not got: sums in integers, one by one."""
+    rng = np.random.default_rng(5)
+    weights = rng.integers(-127, 128, (3, 2, 2, 4)).astype(np.int8)
+    bias = rng.integers(-30000, 30000, 3).astype(np.int16)
+    x = rng.integers(-32768, 32768, (1, 2, 3, 4)).astype(np.int16)
+    source, output = tensors.int16("x", x.shape, 0.01), tensors.int16("y", (1, 4, 6, 3), 0.5)
+    w = tensors.int8("w", weights.shape, 0.02, 0, weights)
+    b = Tensor("b", bias.shape, bias.dtype, affine(0.0002), bias)
+    stated = np.array(output.shape, np.int32)
+    shape = tensors.plain("shape", (4,), np.int32, stated if constant else None)
+    attributes = TransposeConv((2, 2), (0, 0), (4, 6), (1, 1))
+    op = Op("TRANSPOSE_CONV", "layer", [shape, w, source, b], [output], attributes)
+    monkeypatch.setitem(tflite_form._FORMS, "TRANSPOSE_CONV", lambda op: op)
+    inputs = [source] if constant else [shape, source]
+    graph = read_tflite(write_tflite(Graph("m", inputs, [output], [op])))
+    found = run_reference(graph, [x] if constant else [stated, x])[0]
+    sums = np.zeros(output.shape, np.int64) + bias
+    for y, column, ky, kx in np.ndindex(2, 3, 2, 2):
+        sums[0, 2 * y + ky, 2 * column + kx] += (
+            weights[:, ky, kx].astype(np.int64) @ x[0, y, column]
+        )
+    multiplier, right = quantize_multiplier(float(np.float32(0.01)) * float(np.float32(0.02)) / 0.5)
+    upper = (multiplier + (1 << 15)) >> 16
+    wanted = (sums * upper + (1 << (14 - right))) >> (15 - right)
+    assert np.array_equal(found, np.clip(wanted, -32768, 32767))

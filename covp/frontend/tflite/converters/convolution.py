@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,19 @@ def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
 
 @register("TRANSPOSE_CONV")
 def _transpose_conv(op: Op, table: Any) -> TransposeConv:
-    """TFLite's inputs are the output's shape, weights, image and bias."""
+    """TFLite's inputs are the output's shape, weights, image and bias.
+
+    A shape that comes at run time can only be the one that the file states for the output. Where
+    a file has a bias of int16, its values count as int64: micro/kernels/transpose_conv.cc.
+    """
     options = options_of(tflite.TransposeConvOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
-    shape = constant_integers(op, 0, "the output's shape")
-    op.inputs = [op.input(2), op.input(1), op.inputs[3] if len(op.inputs) > 3 else None]
+    known = op.input(0).data is not None
+    shape = constant_integers(op, 0, "the output's shape") if known else list(op.output.shape)
+    bias = op.inputs[3] if len(op.inputs) > 3 else None
+    if bias is not None and bias.dtype == np.int16 and bias.data is not None:
+        bias = replace(bias, dtype=np.dtype(np.int64), data=bias.data.astype(np.int64))
+    op.inputs = [op.input(2), op.input(1), bias]
     if len(shape) != 4 or len(op.output.shape) != 4:
         raise ModelError(f"its output has shape {shape}; NHWC is needed")
     size = shape[1], shape[2]
