@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from covp.errors import ModelError
 from covp.frontend.onnx.values import check_size
 from covp.graph.attributes import Transpose
 from covp.graph.graph import Arithmetic, Graph, Op, Quantization, Tensor
@@ -126,6 +127,8 @@ class Importer:
     def transpose(self, source: Tensor, permutation: Sequence[int]) -> Tensor:
         """Output axis i is axis permutation[i] of the source; itself where nothing moves."""
         order = tuple(permutation)
+        if sorted(order) != list(range(len(source.shape))):
+            raise ModelError(f"permutation {order} does not fit the shape {source.shape}")
         if order == tuple(range(len(order))):
             return source
         return self.add(

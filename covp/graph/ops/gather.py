@@ -119,6 +119,8 @@ def _gather_shape(op: Op) -> list[Shape]:
     shared = a.batches
     if not shared <= a.axis < len(source) or source[:shared] != indices[:shared]:
         raise ModelError(f"indices {indices} do not fit axis {a.axis} of {source}")
+    if source[a.axis] == 0 and math.prod(indices):
+        raise ModelError(f"axis {a.axis} of {source} has no element to take")
     return [source[: a.axis] + indices[shared:] + source[a.axis + 1 :]]
 
 
