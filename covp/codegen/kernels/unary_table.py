@@ -23,6 +23,7 @@ def table_of(op: Op) -> NDArray[Any]:
 
 @kernel("LOGISTIC", "int8")
 @kernel("TANH", "int8")
+@kernel("GELU", "int8")
 @kernel("LEAKY_RELU", "int8")
 @kernel("RELU", "int8")
 @kernel("RELU6", "int8")
