@@ -3,9 +3,9 @@
     python examples/transformer_kws.py [--platform stm32l4r5] [--tokens 196] [--heads 4]
 
 A frame of 40 features becomes a token of 32 numbers plus its position; then come one block
-(attention over all tokens, normalization, an MLP with GELU, residual sums), the mean over the tokens
-and 12 classes. Every tensor is int8; its scale is taken from the float network on random frames.
-Attention is fused by covp, so that the scores of heads x tokens x tokens never exist whole.
+(attention over all tokens, normalization, an MLP with GELU, residual sums), the mean over the
+tokens and 12 classes. Every tensor is int8; its scale is taken from the float network on random
+frames. Attention is fused by covp, so that the scores of heads x tokens x tokens never exist whole.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class Quantizing:
             self.builder.constant(np.rint(bias / bias_scales).astype(np.int32), bias_scales),
         ]
         attributes = FullyConnected(keep_num_dims=True)
-        return self.add(
-            "FULLY_CONNECTED", [value, *constants], real @ weights.T + bias, attributes
-        )
+        return self.add("FULLY_CONNECTED", [value, *constants], real @ weights.T + bias, attributes)
 
     def norm(self, value: tuple[Tensor, Array]) -> tuple[Tensor, Array]:
         """Layer normalization of the last axis."""
@@ -96,9 +94,7 @@ def _affine(real: Array) -> tuple[float, int]:
     return scale, int(np.clip(round(-128 - low / scale), -128, 127))
 
 
-def attention(
-    net: Quantizing, value: tuple[Tensor, Array], heads: int
-) -> tuple[Tensor, Array]:
+def attention(net: Quantizing, value: tuple[Tensor, Array], heads: int) -> tuple[Tensor, Array]:
     """Projections, heads, scores, softmax, weighted values, joined heads."""
     samples, tokens, width = value[1].shape
     depth = width // heads

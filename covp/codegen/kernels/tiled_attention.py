@@ -37,7 +37,8 @@ def emit_attention(request: KernelRequest) -> LayerCode:
     steps = {"scores": attention.scores, "mix": attention.mix}
     requantizers = {name: _requantizer(request, steps[name], depths[name]) for name in steps}
     functions = [
-        *(_named(requantizers[name], name) for name in steps),
+        _named(requantizers["scores"], "scores", _MIDDLE if attention.scale is not None else ""),
+        _named(requantizers["mix"], "mix"),
         _code(attention),
         *softmax_functions(attention, products),
         *products.functions(),
@@ -80,33 +81,42 @@ def _requantizer(request: KernelRequest, op: Op, depth: int) -> Requantizer:
     return Requantizer(request.core, multiplier, shift, op.output.zero_point, -128, 127, bound)
 
 
-def _named(requantizer: Requantizer, name: str) -> str:
-    """C text of ``to_<name>(sum)``: the requantization of one of the two products."""
-    constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
+def _named(requantizer: Requantizer, name: str, more: str = "") -> str:
+    """C text of ``to_<name>(sum, factor)``: the requantization of one of the two products.
+
+    The factor comes from ``START_<name>``, an opaque variable: a compiler that knows it makes four
+    instructions of what is one with a register.
+    """
+    factor, *others = (str(int(column[0])) for column in requantizer.columns())
     text = requantizer.function()
     for helper in ("requantize", "high_multiply"):
         text = text.replace(f"{helper}(", f"{helper}_{name}(")
+    arguments = ", ".join(["sum", "factor", *others])
     return (
-        f"{text}\nstatic inline int32_t to_{name}(int32_t sum)\n{{\n"
-        f"    return requantize_{name}(sum, {constants});\n}}\n"
+        f'#define START_{name} int32_t factor = {factor}; __asm__("" : "+r"(factor)){more}\n'
+        f"{text}\nstatic inline int32_t to_{name}(int32_t sum, int32_t factor)\n{{\n"
+        f"    return requantize_{name}({arguments});\n}}\n"
     )
 
 
 def _code(attention: TiledAttention) -> str:
-    """C text of ``code(score)``: 127 - score, after the MUL if there is one."""
+    """C text of ``CODE(score)``: 127 - score, after the MUL if there is one.
+
+    Its table is read with positive and negative indices from `_MIDDLE`, a part of START_scores.
+    """
     scale = attention.scale
     if scale is None:
-        return (
-            "static inline uint8_t code(int32_t score)\n{\n    return (uint8_t)(127 - score);\n}\n"
-        )
-    factor = scale.input(1).data
-    every = np.arange(256, dtype=np.uint8).view(np.int8)
-    scaled = definition("MUL").reference(scale, [every, factor])[0]
+        return "#define CODE(score) (uint8_t)(127 - (score))\n"
+    every = np.arange(-128, 128).astype(np.int8)
+    scaled = definition("MUL").reference(scale, [every, scale.input(1).data])[0]
     table = (127 - scaled.reshape(-1).astype(np.int64)).astype(np.uint8)
     return (
-        c_array("codes", table, "127 less the scaled score, by the score's byte")
-        + "\nstatic inline uint8_t code(int32_t score)\n{\n    return codes[(uint8_t)score];\n}\n"
+        c_array("codes", table, "127 less the scaled score, from score -128 on")
+        + "#define CODE(score) middle[score]\n"
     )
+
+
+_MIDDLE = '; const uint8_t *middle = codes + 128; __asm__("" : "+r"(middle))'
 
 
 def _tile(products: Products, rows: int) -> str:

@@ -17,6 +17,12 @@ from covp.graph.ops.tiled_attention import AttentionShape, TiledAttention
 _TABLE_BYTES = 260  # 256 weights and their number
 
 
+def _in_order(sums: Sequence[str]) -> str:
+    """C text after which loads come later: ahead of their use they push sums out of registers."""
+    operands = ", ".join(f'"+r"({name})' for name in sums)
+    return f'__asm__ volatile("" : {operands} : : "memory");'
+
+
 def _up(extent: int, multiple: int) -> int:
     return -(-extent // multiple) * multiple
 
@@ -42,6 +48,7 @@ class Products(ABC):
 
     weight_type = "int16_t"
     includes = ""
+    least = ""
     score_arguments = ""
     mix_arguments = ""
 
@@ -159,12 +166,27 @@ def _declare(pairs: Sequence[tuple[int, int]], value: str = "0") -> str:
     return "int32_t " + ", ".join(f"s{r}{c} = {value.format(r=r)}" for r, c in pairs) + ";"
 
 
+# four bytes at once: SEL takes those of its second operand where USUB8 found them smaller
+_LEAST_OF_FOUR = """\
+    uint32_t four = 0xffffffffu;
+    for (int32_t i = 0; i < $words; i++) {
+        uint32_t next = ((const uint32_t *)codes)[i];
+        __usub8(next, four);
+        four = __sel(four, next);
+    }
+    for (int32_t i = 0; i < 4; i++, four >>= 8)
+        least = (four & 255u) < least ? four & 255u : least;
+    for (int32_t i = 4 * $words; i < $keys; i++)
+        least = codes[i] < least ? codes[i] : least;"""
+
+
 @dataclass(frozen=True)
 class _DspProducts(Products):
     """Pairs of int16: keys by blocks of four, then pairs along the depth; values by blocks of four
     elements, then pairs of keys."""
 
     includes = "#include <arm_acle.h>"
+    least = _LEAST_OF_FOUR
     score_arguments = "(const uint32_t *)queries, (const uint32_t *)keys, codes_of"
     mix_arguments = "(const uint32_t *)weights_of, (const uint32_t *)values"
 
@@ -205,6 +227,7 @@ class _DspProducts(Products):
         for c in range(4):
             adds.append(f"uint32_t y{c} = {factor}[{c}];")
             adds += [f"s{r}{c} = __smlad(x{r}, y{c}, s{r}{c});" for r in range(rows)]
+            adds.append(_in_order([f"s{r}{c}" for r in range(rows)]))
         unroll = next(n for n in (4, 2, 1) if words % n == 0)
         return [
             _declare(pairs),
@@ -218,12 +241,12 @@ class _DspProducts(Products):
         words = self.query_stride // 2
         body = ["const uint32_t *x = queries;", *self._pass(rows, words, "keys", words)]
         body += [
-            f"codes_of[{r * self.code_stride + c}] = code(to_scores(s{r}{c}));"
+            f"codes_of[{r * self.code_stride + c}] = CODE(to_scores(s{r}{c}, factor));"
             for r, c in _block(rows, 4)
         ]
         return (
             f"static __attribute__((noinline)) void scores{rows}(const uint32_t *queries,"
-            " const uint32_t *keys,\n    uint8_t *codes_of)\n{\n"
+            " const uint32_t *keys,\n    uint8_t *codes_of)\n{\n    START_scores;\n"
             f"    for (int32_t block = 0; block < {self.code_stride // 4}; block++) {{\n"
             f"{indent([*body, 'codes_of += 4;'], 2)}\n    }}\n}}\n"
         )
@@ -238,7 +261,7 @@ class _DspProducts(Products):
                 continue
             body = ["const uint32_t *x = weights_of;", *self._pass(rows, words, "values", words)]
             body += [
-                f"output[{r * row + c * step}] = (int8_t)to_mix(s{r}{c});"
+                f"output[{r * row + c * step}] = (int8_t)to_mix(s{r}{c}, factor);"
                 for r, c in _block(rows, columns)
             ]
             body += [f"(void)s{r}{c};" for r, c in _block(rows, 4) if c >= columns]
@@ -249,7 +272,7 @@ class _DspProducts(Products):
             ]
         return (
             f"static __attribute__((noinline)) void mix{rows}(const uint32_t *weights_of,"
-            " const uint32_t *values,\n    int8_t *output)\n{\n"
+            " const uint32_t *values,\n    int8_t *output)\n{\n    START_mix;\n"
             f"{indent(lines)}\n}}\n"
         )
 
@@ -288,6 +311,7 @@ class _PlainProducts(Products):
         for c in range(columns):
             adds.append(f"int32_t y{c} = y[{c * y[1]}];")
             adds += [f"s{r}{c} += x{r} * y{c};" for r in range(rows)]
+            adds.append(_in_order([f"s{r}{c}" for r in range(rows)]))
         return [
             _declare(_block(rows, columns), "z{r}"),
             f"const int8_t *y = {y[0]} + column * {y[1]};",
@@ -313,13 +337,13 @@ class _PlainProducts(Products):
         for columns, first, end in self._blocks(s.keys):
             body = self._pass(rows, columns, s.depth, x, ("k", key, depth))
             body += [
-                f"codes_of[column + {r * self.code_stride + c}] = code(to_scores(s{r}{c}));"
+                f"codes_of[column + {r * self.code_stride + c}] = CODE(to_scores(s{r}{c}, factor));"
                 for r, c in _block(rows, columns)
             ]
             lines += _columns(columns, first, end, body)
         return (
             f"static __attribute__((noinline)) void scores{rows}(const int16_t *queries,"
-            f" const int8_t *k,\n    uint8_t *codes_of)\n{{\n{indent(lines)}\n}}\n"
+            f" const int8_t *k,\n    uint8_t *codes_of)\n{{\n    START_scores;\n{indent(lines)}\n}}\n"
         )
 
     def mix(self, rows: int) -> str:
@@ -330,13 +354,13 @@ class _PlainProducts(Products):
         for columns, first, end in self._blocks(s.width):
             body = self._pass(rows, columns, s.keys, x, ("v", width, value))
             body += [
-                f"output[column * {step} + {r * row + c * step}] = (int8_t)to_mix(s{r}{c});"
+                f"output[column * {step} + {r * row + c * step}] = (int8_t)to_mix(s{r}{c}, factor);"
                 for r, c in _block(rows, columns)
             ]
             lines += _columns(columns, first, end, body)
         return (
             f"static __attribute__((noinline)) void mix{rows}(const int16_t *weights_of,"
-            f" const int8_t *v,\n    int8_t *output)\n{{\n{indent(lines)}\n}}\n"
+            f" const int8_t *v,\n    int8_t *output)\n{{\n    START_mix;\n{indent(lines)}\n}}\n"
         )
 
 

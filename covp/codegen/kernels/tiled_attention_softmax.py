@@ -39,7 +39,8 @@ def softmax_functions(attention: TiledAttention, products: Products) -> list[str
             flat=FLAT if keys > MOST_IN_A_SHIFT else "",
             # RoundingDivideByPOT's exponent without the leading zeros
             exponent=SUM_BITS + 31 - 8,
-            write=(_TABLED if tabled else _DIRECT).substitute(
+            least=Template(products.least or _LEAST).substitute(keys=keys, words=keys // 4),
+            write=Template(_TABLED if tabled else _DIRECT).substitute(
                 keys=keys, weight=products.weight_type
             ),
         ),
@@ -50,18 +51,19 @@ _SOFTEN = Template("""\
 static inline int32_t weight(int32_t power, int32_t scale, int32_t exponent)
 {
     int32_t high = high_multiply(scale, power);
-    int32_t result = (high >> exponent) + ((high >> (exponent - 1)) & 1);
+    int32_t result = ((high >> (exponent - 1)) + 1) >> 1;
     return result > 255 ? 255 : result;
 }
 
-static void soften(const uint8_t *codes, $weight *weights, uint8_t *table)
+static __attribute__((noinline)) void soften(const uint8_t *codes, $weight *weights, uint8_t *table)
 {
     uint32_t least = 255;
-    for (int32_t i = 0; i < $keys; i++)
-        least = codes[i] < least ? codes[i] : least;
+$least
     uint32_t sum = 0;
+    const int32_t *from = (const int32_t *)((uintptr_t)terms - 4u * least);
+#pragma GCC unroll 4
     for (int32_t i = 0; i < $keys; i++)
-        sum += (uint32_t)terms[codes[i] - least];
+        sum += (uint32_t)from[codes[i]];
     int32_t zeros = 0;
     while (!(sum & 0x80000000u)) {
         sum <<= 1;
@@ -73,19 +75,29 @@ static void soften(const uint8_t *codes, $weight *weights, uint8_t *table)
 $write
 }
 """)
-# table[256] is the number of weights of the row before that are not 0
-_TABLED = Template("""\
-    uint32_t count = 0, before = table[256];
-    for (int32_t next = 1; next; count += next != 0) {
-        next = count < 255 ? weight(powers[count], scale, exponent) : 0;
-        table[count] = (uint8_t)next;
-    }
-    for (uint32_t i = count; i < before; i++)
-        table[i] = 0;
-    table[256] = (uint8_t)count;
+_LEAST = """\
+#pragma GCC unroll 4
     for (int32_t i = 0; i < $keys; i++)
-        weights[i] = ($weight)table[codes[i] - least];""")
-_DIRECT = Template("""\
+        least = codes[i] < least ? codes[i] : least;"""
+# the two bytes after the table bound the weights of the row before that are not 0
+_TABLED = """\
+    uint8_t *last = table + 256;
+    for (uint32_t i = last[0] / 4u, end = last[1] / 4u; i <= end; i++)
+        ((uint32_t *)table)[i] = 0;
+    const int32_t *power = powers;
+    uint32_t at = least;
+    do {
+        int32_t next = weight(*power++, scale, exponent);
+        if (next == 0)
+            break;
+        table[at++] = (uint8_t)next;
+    } while (at < 256);
+    last[0] = (uint8_t)least;
+    last[1] = (uint8_t)(at - 1);
+#pragma GCC unroll 4
+    for (int32_t i = 0; i < $keys; i++)
+        weights[i] = ($weight)table[codes[i]];"""
+_DIRECT = """\
     (void)table;
     for (int32_t i = 0; i < $keys; i++)
-        weights[i] = ($weight)weight(powers[codes[i] - least], scale, exponent);""")
+        weights[i] = ($weight)weight(powers[codes[i] - least], scale, exponent);"""
