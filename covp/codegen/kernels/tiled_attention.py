@@ -1,7 +1,7 @@
 """ATTENTION_TILED: attention in tiles of query rows, the scores of one tile at a time in scratch.
 
 For each head the keys and values are brought into the form that the core multiplies best
-(`tiled_attention_products`); then, for each tile: scores, softmax, weighted values. The arithmetic
+(`Products`); then, for each tile: scores, softmax, weighted values. The arithmetic
 is that of BATCH_MATMUL, MUL, SOFTMAX, BATCH_MATMUL, row by row. Scores are kept as 127 - score, an
 unsigned byte, so that the distance from the row's maximum is a difference from the least byte.
 """
@@ -16,7 +16,9 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.loop_nest import LoopNest
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
-from covp.codegen.kernels.tiled_attention_products import Products, dsp_products, plain_products
+from covp.codegen.kernels.tiled_attention_dsp import dsp_products
+from covp.codegen.kernels.tiled_attention_plain import plain_products
+from covp.codegen.kernels.tiled_attention_products import Products
 from covp.codegen.kernels.tiled_attention_softmax import softmax_functions
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.graph.graph import Op, Tensor
