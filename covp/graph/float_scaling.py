@@ -57,3 +57,15 @@ def dequantized(stored: ArrayLike, scale: float, zero_point: int) -> NDArray[np.
     """DequantizeLinear: float32(stored - zero point) * scale."""
     centred = np.asarray(stored).astype(np.int64) - zero_point
     return np.asarray(centred.astype(np.float32) * np.float32(scale))
+
+
+def fused(values: ArrayLike, factor: np.float32, addend: ArrayLike) -> NDArray[np.float32]:
+    """values * factor + addend with one rounding, for small integers: the product is exact."""
+    product = np.asarray(values, np.float64) * np.float64(factor)
+    return np.asarray((product + np.asarray(addend, np.float64)).astype(np.float32))
+
+
+def saturated(levels: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """float32 levels, zero point included, half to even and saturated."""
+    info = np.iinfo(dtype)
+    return np.asarray(np.rint(np.clip(levels, info.min, info.max)).astype(dtype))

@@ -10,11 +10,13 @@ from covp.passes.constant_folding import fold_constants
 from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
 from covp.passes.expand_operators import expand_operators
+from covp.passes.flatten_order import reorder_flattened
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_attention import fuse_attention
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
 from covp.passes.separate_states import separate_states
+from covp.passes.transposes import remove_transposes
 from covp.passes.unused_channels import remove_unused_channels
 from covp.plugins import call_hook
 
@@ -24,6 +26,8 @@ PASSES: tuple[Pass, ...] = (
     expand_operators,
     fold_constants,
     remove_no_ops,
+    remove_transposes,
+    reorder_flattened,
     fuse_pads,
     fuse_activations,
     remove_dead_ops,

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from covp.graph.attributes import Transpose
 from covp.graph.graph import Graph, Op, Tensor
 
-ELEMENTWISE = frozenset({"ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"})
+ELEMENTWISE = frozenset(
+    {
+        *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "PRELU"),
+        *("RELU", "RELU6", "LEAKY_RELU", "ELU", "LOGISTIC", "TANH", "HARD_SWISH", "GELU"),
+        *("ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "ERF"),
+        *("QUANTIZE", "DEQUANTIZE", "LOOKUP_TABLE", "CAST"),
+    }
+)
 """Operators for which the order of the elements is irrelevant, if all inputs have the same."""
+_JOINING = "CONCATENATION"
+"""As those, but for its axis."""
 
 
 def remove_transposes(graph: Graph) -> None:
@@ -57,14 +70,20 @@ def _sink_one(graph: Graph) -> bool:
 
 def _common_transposes(graph: Graph, op: Op) -> list[Op]:
     """The transposes before an elementwise operator, if one after it could replace them all."""
-    if op.kind not in ELEMENTWISE or graph.is_result(op.output):
+    if op.kind not in ELEMENTWISE | {_JOINING} or graph.is_result(op.output):
         return []
-    inputs = [t for t in op.inputs if t is not None and not (t.constant and t.size == 1)]
+    rank = len(op.output.shape)
+    inputs = [t for t in op.inputs if t is not None and not _may_turn(t, rank)]
     found = {id(t): _transposed_by(graph, t) for t in inputs}
     sources = [source for source in found.values() if source is not None]
     orders = {source.attributes.permutation for source in sources}
-    alike = len(orders) == 1 and len({t.shape for t in inputs}) == 1
+    alike = len(orders) == 1 and {len(t.shape) for t in inputs} == {rank}
     return sources if alike and len(sources) == len(found) else []
+
+
+def _may_turn(tensor: Tensor, rank: int) -> bool:
+    """Whether it is a constant that can be transposed now."""
+    return tensor.constant and (tensor.size == 1 or len(tensor.shape) == rank)
 
 
 def _leaves_fewer(graph: Graph, op: Op, sources: list[Op]) -> bool:
@@ -88,6 +107,8 @@ def _sink(graph: Graph, op: Op, order: tuple[int, ...]) -> None:
     result = op.output
     for position, tensor in enumerate(op.inputs):
         source = _transposed_by(graph, tensor) if tensor is not None else None
+        if tensor is not None and tensor.data is not None and len(tensor.shape) == len(order):
+            op.inputs[position] = _turned(tensor, order)
         if source is not None:
             op.inputs[position] = source.input(0)
             if not graph.consumers(source.output) and not graph.is_result(source.output):
@@ -95,8 +116,17 @@ def _sink(graph: Graph, op: Op, order: tuple[int, ...]) -> None:
     shape = tuple(result.shape[order.index(axis)] for axis in range(len(order)))
     inner = Tensor(f"{result.name}_before_{op.name}", shape, result.dtype, result.quantization)
     op.outputs = [inner]
+    if op.kind == _JOINING:
+        op.attributes = replace(op.attributes, axis=order[op.attributes.axis])
     below = Op("TRANSPOSE", f"{op.name}_transpose", [inner], [result], Transpose(order), op.index)
     graph.ops.insert(graph.ops.index(op) + 1, below)
+
+
+def _turned(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A constant in the order before a transpose."""
+    assert tensor.data is not None
+    data = np.ascontiguousarray(tensor.data.transpose(np.argsort(order)))
+    return replace(tensor, name=f"{tensor.name}_turned", shape=data.shape, data=data)
 
 
 def _transposed_by(graph: Graph, tensor: Tensor) -> Op | None:

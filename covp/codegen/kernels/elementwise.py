@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, c_float, c_type
+from covp.codegen.kernels.half_even_pairs import pair_function, pair_includes, pair_step
 from covp.codegen.kernels.linear_sum import linear_function, linear_includes, linear_sum
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
@@ -36,6 +37,8 @@ _SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tab
 
 def sum_schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a sum, the default first."""
+    if request.op.arithmetic == "onnxruntime":
+        return plain_schedules(request)
     nest = _nest(request.op)
     linear = linear_sum(request.op) is not None
     default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
@@ -58,6 +61,8 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
 @kernel("SUB", "int8", schedules=sum_schedules)
 def emit_sum(request: KernelRequest) -> LayerCode:
     """The linear form where it is exact, else tables."""
+    if request.op.arithmetic == "onnxruntime":
+        return _emit_pairs(request)
     schedule = request.choose(sum_schedules)
     constants = linear_sum(request.op)
     if schedule.tile == "tables" or constants is None:
@@ -68,6 +73,14 @@ def emit_sum(request: KernelRequest) -> LayerCode:
         [linear_includes(request.core, constants)],
         schedule,
     )
+
+
+def _emit_pairs(request: KernelRequest) -> LayerCode:
+    """onnxruntime's arithmetic: one linear step with its exceptions."""
+    step, core = pair_step(request.op), request.core
+    schedule = request.choose(plain_schedules)
+    functions, includes = [pair_function(core, step)], [pair_includes(core, step)]
+    return emit_elements(request, functions, includes, schedule)
 
 
 def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
@@ -96,6 +109,8 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
 @kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
     """The product of the two bytes less their zero points, requantized."""
+    if request.op.arithmetic == "onnxruntime":
+        return _emit_pairs(request)
     op = request.op
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))

@@ -19,6 +19,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
+from covp.codegen.kernels.half_even_pooling import emit_half_even_average
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
@@ -52,6 +53,8 @@ def emit_max_pool(request: KernelRequest) -> LayerCode:
 def emit_average_pool(request: KernelRequest) -> LayerCode:
     """The average of a window; padding does not count, nor in the divisor."""
     window = _window(request)
+    if request.op.arithmetic == "onnxruntime":
+        return emit_half_even_average(request, window, request.choose(pool_schedules))
     area = window.size[0] * window.size[1]
 
     def tap(n: int) -> str:

@@ -19,23 +19,37 @@ from covp.graph.quantization import quantize_multiplier
 
 @kernel("QUANTIZE", "float32")
 def emit_quantize(request: KernelRequest) -> LayerCode:
-    """Round half away from zero, then clamp."""
+    """Round half away from zero (onnxruntime: to even), then clamp."""
     out = request.op.output
     info = np.iinfo(out.dtype)
     # beyond these the result is clamped anyway, and the conversion to int32 is defined
     far = float(4 * (int(info.max) - int(info.min)))
+    rounded = "(int32_t)(steps + (steps < 0.0f ? -0.5f : 0.5f))"
+    if request.op.arithmetic == "onnxruntime":
+        rounded = "half_to_even(steps)"
     function = (
+        f"{_HALF_TO_EVEN if 'half' in rounded else ''}"
         f"static inline {c_type(out.dtype)} quantize(float x)\n{{\n"
         f"    float steps = x / {c_float(out.scale)};\n"
         # this way round a NaN becomes the least value too
         f"    steps = steps > {c_float(-far)} ? steps : {c_float(-far)};\n"
         f"    steps = steps > {c_float(far)} ? {c_float(far)} : steps;\n"
-        "    int32_t stored = (int32_t)(steps + (steps < 0.0f ? -0.5f : 0.5f))"
-        f" + ({out.zero_point});\n"
+        f"    int32_t stored = {rounded} + ({out.zero_point});\n"
         f"    stored = stored < {info.min} ? {info.min} : stored;\n"
         f"    return ({c_type(out.dtype)})(stored > {info.max} ? {info.max} : stored);\n}}\n"
     )
     return _emit(request, "quantize(@)", function)
+
+
+# the sum has no place for fractions: its last bit is one step
+_HALF_TO_EVEN = """\
+static inline int32_t half_to_even(float steps)
+{
+    union { float value; int32_t bits; } sum = {steps + 12582912.0f};
+    return sum.bits - 0x4b400000;
+}
+
+"""
 
 
 @kernel("QUANTIZE", "int8", "uint8")

@@ -7,7 +7,7 @@ from one rounding only where the product lies within 2**-15 of half-way between 
     t = high_word((acc << j) * M) + offset          half a level and the window w in the offset
     output = clamp(t >> s)                          unless t mod 2**s < 2 * w
 
-There, in one of some ten thousand outputs, and in exact ties, `IEEE_ROUNDING` decides: the same
+There, in one of some ten thousand outputs, and in exact ties, ``level`` decides: the same
 roundings on the whole product. It is exact by construction and needs no proof by steps.
 """
 
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from covp.codegen.kernels.float24 import ROUNDING
 
 Array = NDArray[np.int64]
 _SPARE = 7
@@ -75,7 +77,7 @@ class Guarded:
             parameters, shift, offset = ", int32_t offset, int32_t shift", "shift", "offset"
         bits = f"{int(self.bits[0] - self.shift[0])} + {shift}"
         return (
-            f"{IEEE_ROUNDING}\n{_level(self.wide)}\n"
+            f"{ROUNDING}\n{_level(self.wide)}\n"
             f"static inline int32_t requantize(int32_t acc, int32_t multiplier{parameters})\n{{\n"
             f"    int32_t shifted = (int32_t)((uint32_t)acc << {self.preshift});\n"
             f"    int32_t t = {high_word} + {offset};\n"
@@ -131,7 +133,7 @@ def mantissa_and_exponent(factors: NDArray[np.float32]) -> tuple[Array, Array]:
 def integer_function(wide: bool, zero_point: int, clamp: str) -> str:
     """C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
     return (
-        f"{IEEE_ROUNDING}\n{_level(wide)}\n"
+        f"{ROUNDING}\n{_level(wide)}\n"
         "static inline int32_t requantize(int32_t acc, int32_t mantissa, int32_t exponent)\n{\n"
         f"    int32_t result = level(acc, mantissa, exponent) + {zero_point};\n"
         f"{clamp}    return result;\n}}\n"
@@ -150,20 +152,3 @@ def _level(wide: bool) -> str:
         "    int32_t result = magnitude > 65536 ? 65536 : (int32_t)magnitude;\n"
         "    return acc < 0 ? -result : result;\n}\n"
     )
-
-
-IEEE_ROUNDING = """\
-/* half to even */
-static inline uint64_t rounded(uint64_t value, int32_t bits)
-{
-    return (value + ((1ULL << (bits - 1)) - 1) + ((value >> bits) & 1)) >> bits;
-}
-
-static inline uint64_t to_24_bits(uint64_t value)
-{
-    int32_t excess = 0;
-    while (value >> excess >> 24)
-        excess++;
-    return excess ? rounded(value, excess) << excess : value;
-}
-"""

@@ -22,6 +22,7 @@ def table_of(op: Op) -> NDArray[Any]:
 
 
 @kernel("LOGISTIC", "int8")
+@kernel("LOOKUP_TABLE", "int8")
 @kernel("TANH", "int8")
 @kernel("GELU", "int8")
 @kernel("LEAKY_RELU", "int8")

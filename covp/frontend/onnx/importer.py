@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import DTypeLike, NDArray
 
 from covp.errors import ModelError
@@ -27,12 +28,16 @@ class Importer:
         ops: added so far, in order.
         label: prefix of names that have none in the model; the node being converted.
         index: of that node.
+        signed: the int8 tensors that stand for uint8 ones.
+        read: reads another model, such as a function whose results become a table.
     """
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
         self.label = "graph"
         self.index = 0
+        self.read: Callable[[onnx.ModelProto], Graph] | None = None
+        self.signed: dict[Tensor, Tensor] = {}
         self._names: set[str] = set()
         self._op_names: set[str] = set()
 
@@ -125,12 +130,13 @@ class Importer:
         return self.add("RESHAPE", source, shape=shape, quantization=source.quantization)
 
     def transpose(self, source: Tensor, permutation: Sequence[int]) -> Tensor:
-        """Output axis i is axis permutation[i] of the source; itself where nothing moves."""
+        """Output axis i is axis permutation[i] of the source; a reshape where nothing moves."""
         order = tuple(permutation)
         if sorted(order) != list(range(len(source.shape))):
             raise ModelError(f"permutation {order} does not fit the shape {source.shape}")
-        if order == tuple(range(len(order))):
-            return source
+        moved = [axis for axis in order if source.shape[axis] != 1]
+        if moved == sorted(moved):
+            return self.reshape(source, [source.shape[axis] for axis in order])
         return self.add(
             "TRANSPOSE", source, attributes=Transpose(order), quantization=source.quantization
         )

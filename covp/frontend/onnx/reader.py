@@ -20,6 +20,7 @@ from covp.frontend.onnx.control_flow import convert_if, convert_loop
 from covp.frontend.onnx.converters import CONVERTERS
 from covp.frontend.onnx.file import identifier, read_proto
 from covp.frontend.onnx.function_bodies import body_of
+from covp.frontend.onnx.fuse_qdq import with_integers
 from covp.frontend.onnx.importer import MOST_BYTES, Importer
 from covp.frontend.onnx.node import Node
 from covp.frontend.onnx.prepare import MOST_NODES, prepared
@@ -61,7 +62,7 @@ def read_onnx(
 ) -> Graph:
     """As `load_onnx` for a model in memory; errors begin with ``where``."""
     try:
-        return _Reader(prepared(model), shapes or {}).graph(name)
+        return _Reader(with_integers(prepared(model)), shapes or {}).graph(name)
     except ModelError as error:
         text = " ".join(str(error).split())
         text = "".join(letter if letter.isprintable() else "?" for letter in text)
@@ -104,6 +105,7 @@ class _Reader:
         self.model = model
         self.shapes = shapes
         self.importer = Importer()
+        self.importer.read = read_onnx
         self.converted = 0
         opsets = {entry.domain: entry.version for entry in model.opset_import}
         opsets.setdefault("", opsets.get("ai.onnx", 1))

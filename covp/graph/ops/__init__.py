@@ -13,6 +13,7 @@ import covp.graph.ops.gather
 import covp.graph.ops.identity
 import covp.graph.ops.layer_norm_int8
 import covp.graph.ops.layout
+import covp.graph.ops.lookup
 import covp.graph.ops.matmul
 import covp.graph.ops.normalization
 import covp.graph.ops.placed

@@ -8,6 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.ops import half_even
 from covp.graph.ops.definition import (
     OPS,
     PLAIN_INTEGERS,
@@ -53,6 +54,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
     if op.output.quantization is None or op.output.dtype.name not in _LEFT_SHIFTS:
         return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
+    if op.arithmetic == "onnxruntime":
+        return [half_even.elementwise(op, a, b)]
     out = op.output
     x = a.astype(np.int64) - op.input(0).zero_point
     y = b.astype(np.int64) - op.input(1).zero_point

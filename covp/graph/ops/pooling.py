@@ -8,6 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.ops import half_even
 from covp.graph.ops.convolution import _patches
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import activation_range, float_activation_range
@@ -47,6 +48,9 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
         with ieee():
             total = _windows(op, image, 0.0).sum(axis=(3, 4), dtype=np.float32)
             return _clamp(op, total / count)
+    if op.arithmetic == "onnxruntime":
+        windows = _windows(op, image.astype(np.int64), op.input(0).zero_point)
+        return [half_even.average_pool(op, windows, count)]
     total = _windows(op, image.astype(np.int64), 0).sum(axis=(3, 4))
     rounded = (np.abs(total) + count // 2) // count
     return _clamp(op, np.where(total > 0, rounded, -rounded))

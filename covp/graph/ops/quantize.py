@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.float_scaling import dequantized, quantized
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
@@ -30,8 +31,15 @@ def _converted(op: Op) -> None:
 
 
 def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """AffineQuantize for float (half away from zero), Requantize for integers."""
+    """AffineQuantize for float (half away from zero), Requantize for integers.
+
+    onnxruntime: half to even, and integers by way of float32.
+    """
     x, out = given(values, 0), op.output
+    if op.arithmetic == "onnxruntime":
+        if x.dtype != np.float32:
+            x = dequantized(x, op.input(0).scale, op.input(0).zero_point)
+        return [quantized(x, out.scale, out.zero_point, out.dtype)]
     if x.dtype == np.float32:
         with ieee():
             ratio = x / np.float32(out.scale)
@@ -50,6 +58,8 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """(stored - zero point) * scale, the product in double as reference_ops::Dequantize."""
     source = op.input(0)
+    if op.arithmetic == "onnxruntime":
+        return [dequantized(given(values, 0), source.scale, source.zero_point)]
     centred = given(values, 0).astype(np.int64) - source.zero_point
     with ieee():
         return [(centred * float(source.scale)).astype(np.float32)]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
@@ -135,10 +136,20 @@ def mean_factor(op: Op, elements: int) -> tuple[int, int]:
     return (multiplier << extra) // elements, shift - extra
 
 
+def half_even_mean_factor(op: Op, elements: int) -> np.float32:
+    """The factor of QLinearGlobalAveragePool (core/mlas/lib/qlgavgpool.cpp)."""
+    divisor = np.float32(op.output.scale) * np.float32(elements)
+    factor: np.float32 = np.float32(op.input(0).scale) / divisor
+    return factor
+
+
 def _quantized(op: Op, x: Array, axes: Axes) -> Array:
     elements = count(x.shape, axes)
     total = x.sum(axis=axes, dtype=np.int64) - op.input(0).zero_point * elements
-    scaled = multiply_by_quantized_multiplier(total, *mean_factor(op, elements))
+    if op.arithmetic == "onnxruntime":
+        scaled = rescaled(total, half_even_mean_factor(op, elements))
+    else:
+        scaled = multiply_by_quantized_multiplier(total, *mean_factor(op, elements))
     info = np.iinfo(op.output.dtype)
     return np.clip(scaled + op.output.zero_point, info.min, info.max).astype(x.dtype)
 

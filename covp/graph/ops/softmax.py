@@ -9,7 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
-from covp.graph.ops import int16
+from covp.graph.ops import half_even, int16
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import (
     quantize_multiplier,
@@ -48,6 +48,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
     if x.dtype == np.int16:
         return [int16.softmax(op, x)]
+    if op.arithmetic == "onnxruntime":
+        return [half_even.softmax(op, x)]
     wide = x.astype(np.int64)
     powers = exponentials(op)[wide.max(axis=-1, keepdims=True) - wide]
     total = rounding_divide_by_pot(powers, SUM_BITS).sum(axis=-1, keepdims=True)

@@ -13,10 +13,17 @@ import covp.frontend.onnx.converters.normalizations
 import covp.frontend.onnx.converters.pointwise
 import covp.frontend.onnx.converters.pools
 import covp.frontend.onnx.converters.products
+import covp.frontend.onnx.converters.quantized
+import covp.frontend.onnx.converters.quantized_elementwise
+import covp.frontend.onnx.converters.quantized_layers
 import covp.frontend.onnx.converters.recurrent
 import covp.frontend.onnx.converters.reductions
 import covp.frontend.onnx.converters.shapes
 import covp.frontend.onnx.converters.windows  # noqa: F401
+from covp.frontend.onnx.converters.quantized import on_int8
 from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
+from covp.frontend.onnx.fuse_qdq import MOVERS
 
 __all__ = ["CONVERTERS", "Converter", "register"]
+
+CONVERTERS.update({key: on_int8(CONVERTERS[key]) for key in list(CONVERTERS) if key[1] in MOVERS})

@@ -38,7 +38,9 @@ def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
     if node.kind != "LpPool" and not node.wants(1) and not counted:
         plain = _plain(image, g, size)
         if plain is not None:
-            return [channels_first(importer, importer.add(f"{kind}_2D", image, attributes=plain))]
+            scale = image.quantization
+            result = importer.add(f"{kind}_2D", image, attributes=plain, quantization=scale)
+            return [channels_first(importer, result)]
     column_major = bool(node.get("storage_order", 0))
     attributes = PoolND(
         *(g.kernel, g.stride, g.dilation, g.pads, size),
@@ -65,8 +67,9 @@ def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...
 
 
 def _plain(image: Tensor, g: Geometry, size: Sequence[int]) -> Pool2D | None:
-    """The pool of a float image with two axes, without dilation, as TFLite has it."""
-    if len(size) != 2 or image.dtype != np.float32 or max(g.dilation) > 1:
+    """The pool of a float or quantized image with two axes, without dilation, as TFLite has it."""
+    known = image.dtype == np.float32 or image.quantization is not None
+    if len(size) != 2 or not known or max(g.dilation) > 1:
         return None
     (top, bottom), (left, right) = g.pads
     if min(top, bottom, left, right) < 0 or max(top, bottom) >= g.kernel[0]:

@@ -1,0 +1,140 @@
+"""QLinearAdd and QLinearMul, pools, Softmax, Concat and functions of one value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.frontend.onnx.converters.quantized import ARITHMETIC, EVERY_BYTE, MICROSOFT, lookup
+from covp.frontend.onnx.converters.registry import register
+from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.quantized_values import Parameters, activation_of, given_out, stored
+from covp.frontend.onnx.quantized_windows import Windows, from_image, to_image
+from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
+from covp.graph.float_scaling import dequantized
+from covp.graph.graph import Tensor
+from covp.graph.ops.half_even import UnsignedElementwise, UnsignedPool2D
+
+
+@register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+def _binary(node: Node, importer: Importer) -> Tensor:
+    first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1")
+    to = Parameters(node, 6, 7, "the output")
+    activation, clamp = activation_of(node, to)
+    kind = UnsignedElementwise if to.unsigned else Elementwise
+    result = importer.add(
+        "ADD" if node.kind == "QLinearAdd" else "MUL",
+        stored(importer, node.input(0), first),
+        stored(importer, node.input(3), second),
+        attributes=kind(activation),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    if clamp is not None:
+        result = importer.add(
+            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
+        )
+    return given_out(importer, result, to)
+
+
+@register("QLinearAveragePool", domain=MICROSOFT)
+def _average(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    if node.get("channels_last", 0):
+        raise ModelError("channels_last is not supported; leave it to the runtime")
+    windows = Windows(node, source.shape[2:])
+    if windows.dilation != (1, 1):
+        raise ModelError("dilations of an average pool are not supported")
+    image, padding = to_image(importer, source), windows.padding
+    if node.get("count_include_pad", 0) and padding.any:
+        if node.get("ceil_mode", 0):
+            raise ModelError("count_include_pad with ceil_mode is not supported")
+        sides = ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0))
+        image = importer.add(
+            "PAD",
+            image,
+            attributes=Pad(sides, float(image.zero_point)),
+            quantization=image.quantization,
+        )
+        padding = type(padding)()
+    kind = UnsignedPool2D if to.unsigned else Pool2D
+    result = importer.add(
+        "AVERAGE_POOL_2D",
+        image,
+        attributes=kind(windows.filter, windows.stride, padding),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    return given_out(importer, from_image(importer, result, len(source.shape)), to)
+
+
+@register("QLinearGlobalAveragePool", domain=MICROSOFT)
+def _global_average(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    if node.get("channels_last", 0):
+        raise ModelError("channels_last is not supported; leave it to the runtime")
+    result = importer.add(
+        "MEAN",
+        to_image(importer, source),
+        importer.constant(np.array([1, 2], np.int32)),
+        attributes=Mean((1, 2), True),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    return given_out(importer, from_image(importer, result, len(source.shape)), to)
+
+
+@register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
+def _unary(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    x = dequantized(EVERY_BYTE, *of.one)
+    if node.kind == "QLinearSigmoid":
+        values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+    else:
+        values = np.where(x >= 0, x, x * np.float32(node.get("alpha", 0.01)))
+    return lookup(node, importer, of, to, values, node.kind.removeprefix("QLinear"))
+
+
+@register("QLinearSoftmax", domain=MICROSOFT)
+def _softmax(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    old = node.get("opset", 13) < 13
+    rank = len(source.shape)
+    axis = node.get("axis", 1 if old else -1) % rank
+    order = [i for i in range(rank) if i != axis] + [axis]
+    rows = importer.transpose(source, order)
+    if old:  # all axes from this one on together
+        order = list(range(rank))
+        lines = int(np.prod(source.shape[:axis]))
+        rows = importer.reshape(source, (lines, source.size // lines))
+    result = importer.add(
+        "SOFTMAX", rows, attributes=Softmax(), quantization=to.quantization, arithmetic=ARITHMETIC
+    )
+    if old:
+        result = importer.reshape(result, source.shape)
+    else:
+        result = importer.transpose(result, np.argsort(order).tolist())
+    return given_out(importer, result, to)
+
+
+@register("QLinearConcat", domain=MICROSOFT)
+def _concat(node: Node, importer: Importer) -> Tensor:
+    to = Parameters(node, 0, 1, "the output")
+    parts = []
+    for position in range(2, len(node.inputs), 3):
+        of = Parameters(node, position + 1, position + 2, f"input {position // 3}")
+        part = stored(importer, node.input(position), of)
+        if of.one != to.one:
+            part = importer.add(
+                "QUANTIZE", part, quantization=to.quantization, arithmetic=ARITHMETIC
+            )
+        parts.append(part)
+    axis = int(node.get("axis", 1)) % len(parts[0].shape)
+    result = importer.add(
+        "CONCATENATION", *parts, attributes=Concatenation(axis), quantization=to.quantization
+    )
+    return given_out(importer, result, to)

@@ -1,0 +1,148 @@
+"""QLinearConv, QLinearMatMul and QGemm: integer weights, int32 sums, one float32 factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import ModelError
+from covp.frontend.onnx.converters.quantized import ARITHMETIC, MICROSOFT
+from covp.frontend.onnx.converters.registry import register
+from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.quantized_values import Parameters, activation_of, given_out, stored
+from covp.frontend.onnx.quantized_windows import Windows, filters, from_image, to_image
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected
+from covp.graph.graph import Quantization, Tensor
+
+
+@register("QLinearConv")
+def _conv(node: Node, importer: Importer) -> Tensor:
+    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    weights = _centred(node, 3, by, axis=0)
+    source = stored(importer, node.input(0), of)
+    rank, groups = len(source.shape), node.get("group", 1)
+    if weights.ndim != rank or source.shape[1] != weights.shape[1] * groups:
+        raise ModelError(f"shapes {source.shape} and {weights.shape} with {groups} groups")
+    windows = Windows(node, source.shape[2:], weights.shape[2:])
+    image = to_image(importer, source)
+    if rank == 3:
+        weights = weights[:, :, None]
+    data = filters(weights, groups, image.shape[3])
+    depthwise = groups > 1 and weights.shape[1] == 1
+    activation, clamp = activation_of(node, to)
+    attributes: Any
+    if depthwise:
+        multiplier = weights.shape[0] // groups
+        attributes = DepthwiseConv2D(
+            windows.stride, windows.padding, windows.dilation, multiplier, activation
+        )
+    else:
+        attributes = Conv2D(windows.stride, windows.padding, windows.dilation, activation)
+    bias = node.optional(8)
+    result = importer.add(
+        "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D",
+        image,
+        _weights(node, importer, data, by, 3 if depthwise else 0),
+        None if bias is None else _bias(importer, bias, weights.shape[0]),
+        attributes=attributes,
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    if clamp is not None:
+        result = importer.add(
+            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
+        )
+    return given_out(importer, from_image(importer, result, rank), to)
+
+
+_OPERANDS = ((1, "the input"), (4, "the weights"), (6, "the output"))
+
+
+@register("QLinearMatMul")
+def _matmul(node: Node, importer: Importer) -> Tensor:
+    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    weights = np.swapaxes(_centred(node, 3, by, axis=-1), -1, -2)
+    if weights.ndim != 2:
+        raise ModelError(f"a second matrix of shape {node.input(3).shape}; 2 dimensions are needed")
+    return _product(node, importer, stored(importer, node.input(0), of), weights, None, by, to)
+
+
+@register("QGemm", domain=MICROSOFT)
+def _gemm(node: Node, importer: Importer) -> Tensor:
+    of, by = Parameters(node, 1, 2, "the input"), Parameters(node, 4, 5, "the weights")
+    to = Parameters(node, 7, 8, "the output")
+    swapped = bool(node.get("transB", 0))
+    weights = _centred(node, 3, by, axis=0 if swapped else 1)
+    source = stored(importer, node.input(0), of)
+    if node.get("transA", 0):
+        source = importer.transpose(source, (1, 0))
+    alpha = np.float32(node.get("alpha", 1.0))
+    if alpha != 1:  # the same bytes with the scale that the factor begins with
+        scaled = Quantization(of.scale * alpha, of.quantization.zero_point)
+        source = importer.add("RESHAPE", source, shape=source.shape, quantization=scaled)
+    rows = weights if swapped else weights.T
+    bias = node.optional(6)
+    return _product(node, importer, source, rows, bias, by, to)
+
+
+def _product(
+    node: Node,
+    importer: Importer,
+    source: Tensor,
+    rows: NDArray[np.int8],
+    bias: Tensor | None,
+    by: Parameters,
+    to: Parameters,
+) -> Tensor:
+    """FULLY_CONNECTED with weights (outputs, depth)."""
+    activation, clamp = activation_of(node, to)
+    result = importer.add(
+        "FULLY_CONNECTED",
+        source,
+        _weights(node, importer, np.ascontiguousarray(rows), by, 0),
+        None if bias is None else _bias(importer, bias, rows.shape[0]),
+        attributes=FullyConnected(activation, keep_num_dims=True),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    if clamp is not None:
+        result = importer.add(
+            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
+        )
+    return given_out(importer, result, to)
+
+
+def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int8]:
+    """The weights less their zero points, as int8."""
+    weights = node.constant(position, "the weights").astype(np.int64)
+    point = by.zero_point.astype(np.int64)
+    if point.size > 1:
+        shape = [1] * weights.ndim
+        shape[axis] = -1
+        if weights.shape[axis] != point.size:
+            raise ModelError(f"{point.size} scales for weights of shape {weights.shape}")
+        point = point.reshape(shape)
+    weights = weights - point
+    if weights.size and (weights.min() < -128 or weights.max() > 127):
+        raise ModelError("weights with a zero point that leaves int8; quantize them symmetrically")
+    return weights.astype(np.int8)
+
+
+def _weights(
+    node: Node, importer: Importer, data: NDArray[np.int8], by: Parameters, axis: int
+) -> Tensor:
+    zeros = np.zeros(by.scale.shape, np.int32)
+    scales = Quantization(by.scale, zeros, axis if by.scale.size > 1 else 0)
+    return importer.constant(data, f"{node.input(3).name}", scales)
+
+
+def _bias(importer: Importer, bias: Tensor, outputs: int) -> Tensor:
+    if bias.data is None or bias.dtype != np.int32:
+        raise ModelError(f"bias {bias.name} must be constant int32")
+    data = bias.data.reshape(-1)
+    if data.size not in (1, outputs):
+        raise ModelError(f"a bias of shape {bias.shape} for {outputs} outputs is not supported")
+    return importer.constant(np.resize(data, outputs), bias.name)

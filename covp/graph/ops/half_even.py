@@ -1,0 +1,133 @@
+"""References of quantized operators in onnxruntime's arithmetic, where that is more than a factor.
+
+Bytes are int8 everywhere. A network of uint8 has its zero points less 128; where onnxruntime adds
+the zero point before it rounds, ``UnsignedElementwise`` and the like say so, and the sums are
+those of uint8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covp.graph.attributes import Elementwise, Pool2D
+from covp.graph.float_scaling import fused, saturated
+from covp.graph.graph import Op
+from covp.graph.ops.definition import Array
+from covp.graph.quantization import activation_range
+
+UNSIGNED = 128
+"""What int8 tensors lack to the uint8 ones that they stand for."""
+
+
+@dataclass(frozen=True)
+class UnsignedElementwise(Elementwise):
+    """As its base, of a model whose tensors were uint8."""
+
+
+@dataclass(frozen=True)
+class UnsignedPool2D(Pool2D):
+    """As its base, of a model whose tensors were uint8."""
+
+
+def offset_of(op: Op) -> int:
+    """By how much the model's zero points are larger: 128 for one of uint8."""
+    return UNSIGNED if isinstance(op.attributes, UnsignedElementwise | UnsignedPool2D) else 0
+
+
+def _clamped(op: Op, levels: Array) -> Array:
+    """Rounded and saturated, then the clamp of a fused activation."""
+    out = op.output
+    stored = saturated(levels, out.dtype)
+    limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
+    return np.asarray(np.clip(stored, *limits).astype(out.dtype))
+
+
+def elementwise(op: Op, a: Array, b: Array) -> Array:
+    """ADD, SUB and MUL of int8: QLinearAdd and QLinearMul.
+
+    Sources: core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp (fused multiplications and additions),
+    core/mlas/lib/qlmul.cpp.
+    """
+    if op.kind == "MUL":
+        return _product(op, a, b)
+    offset = offset_of(op)
+    result = np.float32(op.output.scale)
+    first = np.float32(op.input(0).scale) / result
+    second = np.float32(op.input(1).scale) / result
+    if op.kind == "SUB":
+        second = -second
+    zeros = [tensor.zero_point + offset for tensor in (op.input(0), op.input(1), op.output)]
+    inner = fused(zeros[0], first, second * np.float32(zeros[1]))
+    fixed = np.float32(np.float32(zeros[2]) - inner)
+    total = fused(b.astype(np.int64) + offset, second, fixed)
+    total = fused(a.astype(np.int64) + offset, first, total)
+    return _clamped(op, _shifted(total, offset))
+
+
+def _product(op: Op, a: Array, b: Array) -> Array:
+    offset = offset_of(op)
+    scales = np.float32(op.input(0).scale) * np.float32(op.input(1).scale)
+    factor = np.float32(scales / np.float32(op.output.scale))
+    x = a.astype(np.int64) - op.input(0).zero_point
+    y = b.astype(np.int64) - op.input(1).zero_point
+    total = (x * y).astype(np.float32) * factor + np.float32(op.output.zero_point + offset)
+    return _clamped(op, _shifted(total, offset))
+
+
+def _shifted(levels: Array, offset: int) -> Array:
+    """Levels of uint8, rounded there, as those of int8."""
+    return np.rint(levels) - offset if offset else levels
+
+
+def average_pool(op: Op, windows: Array, count: Array) -> Array:
+    """AVERAGE_POOL_2D of int8: QLinearAveragePool, which adds up in float32, row by row.
+
+    Source: contrib_ops/cpu/quantization/qlinear_pool.cc.
+
+    Args:
+        op: the operator.
+        windows: int64 (batch, height, width, rows, columns, channels), zero points outside.
+        count: elements of each window, broadcast with the output.
+    """
+    offset, source, out = offset_of(op), op.input(0), op.output
+    values = (windows - source.zero_point).astype(np.float32) * np.float32(source.scale)
+    total = np.zeros((*windows.shape[:3], windows.shape[5]), np.float32)
+    for row, column in np.ndindex(*windows.shape[3:5]):
+        total = total + values[:, :, :, row, column]
+    levels = total / count.astype(np.float32) / np.float32(out.scale)
+    return _clamped(op, _shifted(levels + np.float32(out.zero_point + offset), offset))
+
+
+def softmax(op: Op, x: Array) -> Array:
+    """SOFTMAX of int8: QLinearSoftmax, with a float32 table of exponentials.
+
+    Source: contrib_ops/cpu/quantization/qlinear_softmax.cc.
+    """
+    powers = exponentials(op)
+    wide = x.astype(np.int64)
+    chosen = powers[wide.max(axis=-1, keepdims=True) - wide]
+    total = np.zeros((*x.shape[:-1], 1), np.float32)
+    for position in range(x.shape[-1]):
+        total = total + chosen[..., position : position + 1]
+    levels = np.rint(chosen * softmax_steps(op) / total)
+    info = np.iinfo(op.output.dtype)
+    stored = levels.astype(np.int64) + op.output.zero_point
+    return np.asarray(np.clip(stored, info.min, info.max).astype(op.output.dtype))
+
+
+def softmax_steps(op: Op) -> np.float32:
+    """The level of a share of one."""
+    share = np.float32(1) / np.float32(op.output.scale)
+    steps: np.float32 = np.floor(share)
+    return steps
+
+
+def exponentials(op: Op) -> Array:
+    """float32: exp of 0 ... 255 steps below the row's maximum, times a common factor."""
+    scale, depth = np.float32(op.input(0).scale), op.input(0).shape[-1]
+    largest = np.float32(np.finfo(np.float32).max / np.float32(depth))
+    shift = max(0.0, float(np.log(np.float64(largest))) - 5) / float(scale)
+    steps = np.arange(0, -256, -1, dtype=np.float64)
+    return np.asarray(np.exp((steps + shift) * float(scale)).astype(np.float32))
