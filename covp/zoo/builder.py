@@ -204,6 +204,7 @@ _OPERANDS: dict[str, Callable[[GraphBuilder, Op], list[Tensor | None]]] = {
         _padding_value(b, op),
     ],
     "RESHAPE": lambda b, op: [op.inputs[0], b._integers(op.output.shape)],
+    "RESIZE_BILINEAR": lambda b, op: [op.inputs[0], b._integers(op.attributes.size)],
     "RESIZE_NEAREST_NEIGHBOR": lambda b, op: [op.inputs[0], b._integers(op.attributes.size)],
     "REVERSE_V2": lambda b, op: [op.inputs[0], b._integers(op.attributes.axes)],
     "SLICE": _sliced_sizes,

@@ -104,6 +104,11 @@ def _strided_slice(op: Op) -> Fields:
     return {"EndMask": to_the_end, "ShrinkAxisMask": sum(1 << axis for axis in a.shrink)}
 
 
+def _resize(op: Op) -> Fields:
+    a = op.attributes
+    return {"AlignCorners": a.align_corners, "HalfPixelCenters": a.half_pixel_centers}
+
+
 def _nothing(op: Op) -> Fields:
     return {}
 
@@ -179,13 +184,8 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "REDUCE_MIN": _REDUCER,
     "REDUCE_PROD": _REDUCER,
     "RESHAPE": ("ReshapeOptions", _nothing),
-    "RESIZE_NEAREST_NEIGHBOR": (
-        "ResizeNearestNeighborOptions",
-        lambda op: {
-            "AlignCorners": op.attributes.align_corners,
-            "HalfPixelCenters": op.attributes.half_pixel_centers,
-        },
-    ),
+    "RESIZE_BILINEAR": ("ResizeBilinearOptions", _resize),
+    "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _resize),
     "REVERSE_SEQUENCE": (
         "ReverseSequenceOptions",
         lambda op: {"SeqDim": op.attributes.time_axis, "BatchDim": op.attributes.batch_axis},

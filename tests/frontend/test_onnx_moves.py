@@ -14,7 +14,7 @@ OPERATORS = (
     *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Pad", "Reshape", "Slice"),
     *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     *("Conv", "ConvTranspose", "AveragePool", "MaxPool", "LpPool", "MaxUnpool"),
-    *("GlobalAveragePool", "GlobalMaxPool"),
+    *("GlobalAveragePool", "GlobalMaxPool", "Resize"),
 )
 PLATFORMS = ("riscv32", "mps2-an386")
 SMALL = 50_000

@@ -4,6 +4,7 @@
 import covp.graph.ops.activation
 import covp.graph.ops.arg_max
 import covp.graph.ops.attention
+import covp.graph.ops.bilinear
 import covp.graph.ops.binary
 import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
@@ -11,6 +12,7 @@ import covp.graph.ops.cumulative
 import covp.graph.ops.elementwise
 import covp.graph.ops.gather
 import covp.graph.ops.identity
+import covp.graph.ops.interpolate
 import covp.graph.ops.layer_norm_int8
 import covp.graph.ops.layout
 import covp.graph.ops.lookup

@@ -62,9 +62,11 @@ def _split(op: Op, table: Any) -> Split:
     return Split(checked_axis(axis[0], len(op.input(1).shape)))
 
 
-@register("RESIZE_NEAREST_NEIGHBOR")
+@register("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR")
 def _resize(op: Op, table: Any) -> ResizeNearest:
-    options = options_of(tflite.ResizeNearestNeighborOptions, table)
+    nearest = op.kind == "RESIZE_NEAREST_NEIGHBOR"
+    kind = tflite.ResizeNearestNeighborOptions if nearest else tflite.ResizeBilinearOptions
+    options = options_of(kind, table)
     image_size(op.input(0))
     size = constant_integers(op, 1, "the size")
     if len(size) != 2:
