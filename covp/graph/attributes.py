@@ -56,12 +56,17 @@ class FullyConnected:
 
 @dataclass(frozen=True)
 class Pool2D:
-    """AVERAGE_POOL_2D and MAX_POOL_2D; padding never counts in the average."""
+    """AVERAGE_POOL_2D and MAX_POOL_2D; padding never counts in the average.
+
+    Attributes:
+        ties_up: integer averages round ties up, as TFLite's of uint8; else away from zero.
+    """
 
     filter: Pair
     stride: Pair
     padding: Padding
     activation: Activation = "none"
+    ties_up: bool = False
 
 
 @dataclass(frozen=True)

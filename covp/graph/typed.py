@@ -149,6 +149,13 @@ def named_values(layer: object) -> dict[str, Any]:
     return values
 
 
+def _convolution(op: Op) -> QuantizedConv2D:
+    problem = resolve(op)
+    if problem.weights.dtype != np.int8:
+        raise ModelError(f"{op.kind} whose weights less their zero point do not fit int8")
+    return problem
+
+
 def _elementwise(op: Op) -> QuantizedElementwise:
     if op.input(0).shape != op.input(1).shape:
         shapes = " and ".join("x".join(map(str, t.shape)) for t in (op.input(0), op.input(1)))
@@ -171,6 +178,8 @@ def _elementwise(op: Op) -> QuantizedElementwise:
 
 
 def _pool(op: Op) -> QuantizedPool2D:
+    if op.attributes.ties_up:
+        raise ModelError(f"{op.kind} of a uint8 file, whose averages round ties up")
     a, out = op.attributes, op.output
     batch, height, width, channels = op.input(0).shape
     return QuantizedPool2D(
@@ -194,7 +203,7 @@ def _softmax(op: Op) -> QuantizedSoftmax:
 
 
 _RESOLVERS: dict[tuple[str, str], Callable[[Op], TypedLayer]] = {
-    **{(k, "int8"): resolve for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
+    **{(k, "int8"): _convolution for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
     **{(k, "int8"): _elementwise for k in ("ADD", "SUB", "MUL")},
     **{(k, "int8"): _pool for k in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
     ("SOFTMAX", "int8"): _softmax,

@@ -58,7 +58,8 @@ class QuantizedConv2D(Convolution):
     """An int8 convolution, or one of int16 with int8 weights.
 
     Attributes:
-        weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels).
+        weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels). int16 where
+            they have a zero point, which is subtracted, and do not fit int8.
         bias: int32, one per output channel, zeros where the model has none; int64 with
             ``wide_sums``.
         multiplier, shift: int32, one per output channel; shift is positive to the left.
@@ -72,7 +73,7 @@ class QuantizedConv2D(Convolution):
     depth_multiplier: int
     input_zero_point: int
     output_zero_point: int
-    weights: NDArray[np.int8]
+    weights: NDArray[Any]
     bias: NDArray[Any]
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]
@@ -101,7 +102,7 @@ def resolve(op: Op) -> QuantizedConv2D:
 
     Raises:
         ModelError: the operator is of another kind, its weights are not constant int8, or they
-            have a zero point; of int16 also where an activation has one.
+            have a zero point per channel; of int16 also where an activation has one.
     """
     resolver = _RESOLVERS.get(op.kind)
     if resolver is None:
@@ -171,6 +172,11 @@ def _with_axes(op: Op) -> QuantizedConv2D:
     weights = _weights(op)
     if weights.ndim != 4:
         raise ModelError(f"{op.name}: {op.kind} of int8 with {weights.ndim - 2} axes; only 2")
+    if weights is not op.input(1).data:
+        raise ModelError(
+            f"{op.name}: {op.kind} with a zero point of its weights {op.input(1).name}; quantize "
+            "them symmetrically"
+        )
     a = op.attributes
     return _problem(
         op,
@@ -194,15 +200,22 @@ _RESOLVERS = {
 }
 
 
-def _weights(op: Op) -> NDArray[np.int8]:
+def _weights(op: Op) -> NDArray[Any]:
+    """Less their zero point, as int8 if that is possible."""
     tensor = op.input(1)
     if tensor.data is None or tensor.dtype != np.int8:
         raise ModelError(f"{op.name}: weights {tensor.name} must be constant int8")
-    if tensor.quantization is not None and tensor.quantization.zero_point.any():
+    scaled = tensor.quantization
+    if scaled is None or not scaled.zero_point.any():
+        return tensor.data
+    if scaled.per_channel:
         raise ModelError(
-            f"{op.name}: weights {tensor.name} have a zero point; quantize them symmetrically"
+            f"{op.name}: weights {tensor.name} have a zero point per channel; quantize them "
+            "symmetrically"
         )
-    return tensor.data
+    centred = tensor.data.astype(np.int16) - np.int16(tensor.zero_point)
+    narrow = np.abs(centred).max(initial=0) <= 127
+    return np.asarray(centred, np.int8 if narrow else np.int16)
 
 
 def _problem(
@@ -213,7 +226,7 @@ def _problem(
     stride: Pair,
     dilation: Pair,
     padding: Padding,
-    weights: NDArray[np.int8],
+    weights: NDArray[Any],
     activation: str,
     depth_multiplier: int = 0,
 ) -> QuantizedConv2D:
@@ -285,7 +298,8 @@ def _multipliers(
     """Per channel: input scale * weight scale / output scale, and in float32 for onnxruntime.
 
     TFLM: in double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
-    multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler).
+    multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler), and so
+    do all layers with uint8 weights.
     """
     weights = op.input(1).quantization
     if weights is None:
@@ -296,7 +310,9 @@ def _multipliers(
         single = requantization_factor(op.input(0).scale, scales, op.output.scale)
         factors = single.astype(np.float64)
     else:
-        short = op.kind == "FULLY_CONNECTED" and not weights.per_channel
+        # weights of uint8 have a zero point
+        old = op.kind == "FULLY_CONNECTED" or bool(weights.zero_point.any())
+        short = old and not weights.per_channel
         exact = np.float32 if short else np.float64
         products = exact(op.input(0).scale) * scales.astype(exact)
         factors = products.astype(np.float64) / op.output.scale

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
 from covp.codegen.kernels.gemm import Block
 from covp.codegen.kernels.packed_channels import PackedWeightsCode
@@ -97,6 +99,9 @@ _FINDINGS = (
     _Finding("mac", {"pixels": 2, "channels": 4, "unroll": 4}, _riscv),
     _Finding("mac", {"pixels": 2, "channels": 2, "unroll": 4}, _not_riscv),
     _Finding("mac", {"pixels": 1, "channels": 4, "unroll": 4}),
+    # weights that need 16 bits
+    _Finding("smlad", {"pixels": 4, "channels": 1, "unroll": 8, "weights": 16}, _dsp),
+    _Finding("smlad", {"pixels": 1, "channels": 4, "unroll": 8, "weights": 16}, _dsp),
 )
 """For all other instructions, best first."""
 
@@ -128,6 +133,10 @@ def _spaces(core: Core) -> Iterator[Space]:
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     """Whether the tile can compute the layer on the core."""
     pixels = problem.batch * problem.out_height * problem.out_width
+    if problem.weights.dtype == np.int16 and not (
+        schedule.tile == "mac" or (schedule.tile == "smlad" and schedule["weights"] == 16)
+    ):
+        return False
     if schedule.tile == "packed_weights":
         one = rows_in_place(problem) and problem.in_height * problem.in_width == 1
         return not core.has("dsp") and one and PackedWeightsCode.fits(problem, schedule["unroll"])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import MAC
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
@@ -236,7 +236,7 @@ class DepthwiseCode:
             first = sum(len(row) for row in self._pair_rows)
         else:
             loads = self._load_taps()
-            parameters += ["const int8_t *w", "const int32_t *q"]
+            parameters += [f"const {c_type(p.weights.dtype)} *w", "const int32_t *q"]
             first = 0
         names = ["bias", *(f"q{i}" for i in range(columns))]
         loads += [f"int32_t {name} = q[{first + i}];" for i, name in enumerate(names)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array
+from covp.codegen.c_text import c_array, c_type
 from covp.codegen.intrinsics import DotProduct
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize import Requantizer
@@ -107,7 +107,7 @@ class Gemm:
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]
-            padded = np.zeros((len(block), self.steps * group), np.int8)
+            padded = np.zeros((len(block), self.steps * group), self.weights.dtype)
             padded[:, : self.depth] = block
             parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2))
         if self.block.widened:
@@ -125,7 +125,8 @@ class Gemm:
         """
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
-        pointer = "const uint32_t *" if self.block.reads_words else "const int8_t *"
+        weight = c_type(self.weights.dtype)
+        pointer = "const uint32_t *" if self.block.reads_words else f"const {weight} *"
         patch = "const uint32_t *" if self.block.reads_words else f"const {self.element} *"
         # inlined, it would share registers with the loop over pixels
         lines = [

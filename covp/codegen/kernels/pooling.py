@@ -1,10 +1,10 @@
 """int8 and int16 AVERAGE_POOL_2D and MAX_POOL_2D: several channels of a window together.
 
-An average rounds half away from zero. int16 code divides. For int8 the division by the number of
-pixels is a multiplication by a reciprocal, checked for every sum when the code is generated: for n
-pixels and a sum s
+An average rounds half away from zero, one of a uint8 file up. int16 code divides. For int8 the
+division by the number of pixels is a multiplication by a reciprocal, checked for every sum when the
+code is generated: for n pixels and a sum s
 
-    t = s + n / 2 + 128 * n                     (1 less where n is even and s negative)
+    t = s + n / 2 + 128 * n                     (1 less where n is even and s negative; not of uint8)
     average = (t * ceil(2**24 / n) >> 24) - 128
 
 where t is never negative. Where windows are cut at the border and the core has a divider, the
@@ -60,16 +60,19 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
     def tap(n: int) -> str:
         return f"s{n} += from[{n}];"
 
+    ties_up = request.op.attributes.ties_up
     bytes_only = request.op.output.dtype == np.int8
     exact = bytes_only and all(has_reciprocal(count) for count in range(1, area + 1))
     # cores with the long multiply have a divider too
     if not exact or (not window.whole and request.core.has("mull")):
         count = [f"const int32_t count = {_count(window)};"]
-        return _emit(request, "0", tap, "average(s{}, count)".format, count, [_DIVIDING])
+        return _emit(
+            request, "0", tap, "average(s{}, count)".format, count, [_UP if ties_up else _DIVIDING]
+        )
     if window.whole:
         function = (
             "static inline int32_t average(int32_t sum)\n{\n"
-            f"    uint32_t t = (uint32_t)(sum + {'' if area % 2 else '(sum >> 31) + '}"
+            f"    uint32_t t = (uint32_t)(sum + {'' if area % 2 or ties_up else '(sum >> 31) + '}"
             f"{area // 2 + 128 * area});\n"
             f"    return (int32_t)((t * {_reciprocal(area)}u) >> {_BITS}) - 128;\n}}\n"
         )
@@ -81,7 +84,8 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
     )
     count = [
         f"const int32_t count = {_count(window)};",
-        "const int32_t offset = count / 2 + 128 * count, even = (count & 1) - 1;",
+        "const int32_t offset = count / 2 + 128 * count, "
+        f"even = {'0' if ties_up else '(count & 1) - 1'};",
         "const uint32_t reciprocal = reciprocals[count];",
     ]
     average = "average(s{}, offset, even, reciprocal)".format
@@ -96,7 +100,12 @@ def has_reciprocal(count: int) -> bool:
     t = sums + count // 2 + 128 * count - ((sums < 0) & (count % 2 == 0))
     product = t * _reciprocal(count)
     wanted = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
-    return bool(product.max() < 1 << 32) and bool(((product >> _BITS) - 128 == wanted).all())
+    up = sums + count // 2 + 128 * count
+    return (
+        bool(product.max() < 1 << 32)
+        and bool(((product >> _BITS) - 128 == wanted).all())
+        and bool((up * _reciprocal(count) >> _BITS == up // count).all())
+    )
 
 
 def _reciprocal(count: int) -> int:
@@ -107,6 +116,12 @@ _DIVIDING = """\
 static inline int32_t average(int32_t sum, int32_t count)
 {
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+"""
+_UP = """\
+static inline int32_t average(int32_t sum, int32_t count)
+{
+    return (sum + 128 * count + count / 2) / count - 128;
 }
 """
 _CUT = f"""\

@@ -18,6 +18,7 @@ from covp.frontend.tflite.converters import CONVERTERS, Converter
 from covp.frontend.tflite.converters.common import options_of
 from covp.frontend.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
 from covp.frontend.tflite.tensors import Tensors
+from covp.frontend.tflite.unsigned import adapt, keep_interface
 from covp.frontend.tflite.variables import CHANGED_INPUTS, Variables
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_all
@@ -135,6 +136,7 @@ class _Subgraph:
             expanded_bytes=self._expanded_bytes,
         )
         graph.states = list(self.variables.states())
+        keep_interface(graph, self.tensors.unsigned)
         return graph
 
     def _indices(self, values: Any) -> Iterator[int]:
@@ -158,6 +160,7 @@ class _Subgraph:
             self._connect(op, inputs, outputs)
             self._expanded_bytes += _widen_weights(op)
             op.attributes = convert(op, options)
+            adapt(op, self.tensors.unsigned)
             check_op(op)
         except _UnknownOperatorError as error:
             raise ModelError(f"operator {index} is {error}") from None

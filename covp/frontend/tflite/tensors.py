@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.frontend.tflite.flatbuffer import File, printable
+from covp.frontend.tflite.unsigned import as_signed
 from covp.graph.graph import Quantization, Tensor
 
 _MOST_AXES = 8  # of LiteRT's kernels
@@ -29,7 +30,10 @@ _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v,
 class Tensors:
     """The tensors of a subgraph by index, each read when an operator or the graph names it.
 
-    Files also list tensors that nothing uses, of any type and shape.
+    Files also list tensors that nothing uses, of any type and shape. Quantized uint8 is int8 here.
+
+    Attributes:
+        unsigned: ids of tensors that are uint8 in the file.
     """
 
     def __init__(self, file: File, subgraph: Any) -> None:
@@ -37,13 +41,17 @@ class Tensors:
         self._subgraph = subgraph
         self._names = _unique([self._name(i) for i in file.range(subgraph.TensorsLength())])
         self._read: dict[int, Tensor] = {}
+        self.unsigned: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._names)
 
     def __getitem__(self, index: int) -> Tensor:
         if index not in self._read:
-            self._read[index] = self._tensor(index)
+            stated = self._tensor(index)
+            self._read[index] = tensor = as_signed(stated)
+            if tensor is not stated:
+                self.unsigned.add(id(tensor))
         return self._read[index]
 
     def __setitem__(self, index: int, tensor: Tensor) -> None:

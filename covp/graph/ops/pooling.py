@@ -52,6 +52,8 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
         windows = _windows(op, image.astype(np.int64), op.input(0).zero_point)
         return [half_even.average_pool(op, windows, count)]
     total = _windows(op, image.astype(np.int64), 0).sum(axis=(3, 4))
+    if op.attributes.ties_up:
+        return _clamp(op, (total + count // 2) // count)
     rounded = (np.abs(total) + count // 2) // count
     return _clamp(op, np.where(total > 0, rounded, -rounded))
 
