@@ -4,7 +4,7 @@ An average rounds half away from zero, one of a uint8 file up. int16 code divide
 division by the number of pixels is a multiplication by a reciprocal, checked for every sum when the
 code is generated: for n pixels and a sum s
 
-    t = s + n / 2 + 128 * n                     (1 less where n is even and s negative; not of uint8)
+    t = s + n / 2 + 128 * n           (1 less where n is even and s negative; not of uint8)
     average = (t * ceil(2**24 / n) >> 24) - 128
 
 where t is never negative. Where windows are cut at the border and the core has a divider, the
