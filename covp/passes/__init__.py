@@ -11,12 +11,13 @@ from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
 from covp.passes.expand_operators import expand_operators
 from covp.passes.flatten_order import reorder_flattened
+from covp.passes.fold_scale import fold_scales
 from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_attention import fuse_attention
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
 from covp.passes.separate_states import separate_states
-from covp.passes.transposes import remove_transposes
+from covp.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.passes.unused_channels import remove_unused_channels
 from covp.plugins import call_hook
 
@@ -28,6 +29,9 @@ PASSES: tuple[Pass, ...] = (
     remove_no_ops,
     remove_transposes,
     reorder_flattened,
+    remove_dead_ops,
+    reshape_for_transposes,
+    fold_scales,
     fuse_pads,
     fuse_activations,
     remove_dead_ops,
@@ -35,7 +39,9 @@ PASSES: tuple[Pass, ...] = (
     fuse_attention,
     separate_states,
 )
-"""In the order they run; each changes the graph in place and keeps its outputs to the bit."""
+"""In the order they run; each changes the graph in place and keeps its outputs to the bit.
+
+Only `fold_scales` changes results, those of float layers, by their rounding."""
 
 
 def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:

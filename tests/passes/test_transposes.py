@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from covp.graph.attributes import Elementwise, Transpose
+from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
 from covp.passes.copy import copy_graph
-from covp.passes.transposes import remove_transposes
+from covp.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.testing import ConvCase
 
 FORTH, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -90,6 +90,40 @@ def test_a_sum_of_which_one_side_is_transposed_is_left_alone() -> None:
     b.x = b.tensor((1, 4, 4, 4))
     y = b.add("ADD", b.move(b.x, FORTH), b.add("TANH", b.x), attributes=Elementwise())
     assert transposes_left(b.graph(b.add("RELU", y))) == 1
+
+
+def test_a_transpose_sinks_below_chains_reductions_paddings_and_joins() -> None:
+    b = Builder()
+    scale = Tensor("scale", (3, 1, 1), np.dtype(np.float32), None, np.ones((3, 1, 1), np.float32))
+    y = b.add("MUL", b.move(b.x, FORTH), scale, attributes=Elementwise())
+    y = b.add("ADD", y, scale, attributes=Elementwise())
+    assert transposes_left(b.graph(b.add("TANH", b.move(y, BACK)))) == 0
+
+    def shaped(shape: tuple[int, ...]) -> Tensor:
+        b.ops[-1].outputs = [b.tensor(shape)]
+        return b.ops[-1].output
+
+    b = Builder()
+    parts = [b.add("TANH", b.move(b.x, FORTH)) for _ in range(2)]
+    b.add("CONCATENATION", *parts, attributes=Concatenation(1))
+    y = shaped((1, 6, 4, 5))
+    b.add("PAD", y, attributes=Pad(((0, 0), (0, 0), (1, 2), (0, 3)), 0.0))
+    assert transposes_left(b.graph(b.add("RELU", b.move(shaped((1, 6, 7, 8)), BACK)))) == 0
+
+    b = Builder()
+    b.add("MEAN", b.move(b.x, FORTH), attributes=Mean((2, 3), False))
+    assert transposes_left(b.graph(b.add("RELU", shaped((1, 3))))) == 0
+
+
+def test_a_transpose_of_unit_axes_is_a_reshape() -> None:
+    b = Builder()
+    b.x = b.tensor((1, 6, 7, 1))
+    graph = b.graph(b.add("TANH", b.move(b.x, FORTH)))
+    x = np.random.default_rng(0).standard_normal((1, 6, 7, 1)).astype(np.float32)
+    (wanted,) = run_reference(graph, [x])
+    reshape_for_transposes(graph)
+    assert [op.kind for op in graph.ops] == ["RESHAPE", "TANH"]
+    np.testing.assert_array_equal(run_reference(graph, [x])[0], wanted)
 
 
 def test_vanilla_puts_two_transposes_around_a_chain() -> None:

@@ -1,0 +1,86 @@
+"""Factors and terms of each channel, as of a batch normalization, move into weights and biases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Graph, Op, Tensor
+
+_CHANNEL_AXIS = {"CONV_2D": 0, "CONV_ND": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
+"""Kind to the axis of its weights that runs along the output's last."""
+_FOLDED = ("ADD", "SUB", "MUL", "DIV")
+
+
+def fold_scales(graph: Graph) -> None:
+    """float32 MUL, DIV, ADD and SUB of a constant per channel after a layer with weights.
+
+    The results are those of the graph before up to rounding.
+    """
+    for op in list(graph.ops):
+        layer = _layer_before(graph, op)
+        constant = None if layer is None else _per_channel(op)
+        if layer is None or constant is None:
+            continue
+        activation = getattr(op.attributes, "activation", "none")
+        if activation != "none" and not hasattr(layer.attributes, "activation"):
+            continue
+        _fold(layer, op.kind, constant)
+        if activation != "none":
+            layer.attributes = replace(layer.attributes, activation=activation)
+        layer.outputs = list(op.outputs)
+        graph.ops.remove(op)
+
+
+def _layer_before(graph: Graph, op: Op) -> Op | None:
+    """The layer that alone gives an operator its data, if its weights may change."""
+    if op.kind not in _FOLDED or op.output.dtype != np.float32:
+        return None
+    data = [t for t in op.inputs if t is not None and t.data is None]
+    layer = graph.producer(data[0]) if len(data) == 1 else None
+    if layer is None or layer.kind not in _CHANNEL_AXIS or graph.is_result(data[0]):
+        return None
+    fixed = all(t is None or t.data is not None for t in layer.inputs[1:])
+    plain = getattr(layer.attributes, "activation", "none") == "none"
+    return layer if fixed and plain and graph.consumers(data[0]) == [op] else None
+
+
+def _per_channel(op: Op) -> NDArray[Any] | None:
+    """The constant operand, one element for each channel; None where it is something else."""
+    first, second = op.input(0), op.input(1)
+    data, constant = (first, second) if second.data is not None else (second, first)
+    if data is second and op.kind in ("SUB", "DIV"):
+        return None
+    channels = data.shape[-1]
+    along = constant.size == 1 or (constant.size == channels and constant.shape[-1] == channels)
+    if constant.data is None or op.output.shape != data.shape or not along:
+        return None
+    values = np.broadcast_to(constant.data.reshape(-1), (channels,))
+    with np.errstate(divide="ignore"):
+        factor = 1 / values if op.kind == "DIV" else values
+    return values if np.isfinite(factor).all() else None
+
+
+def _fold(layer: Op, kind: str, constant: NDArray[Any]) -> None:
+    weights = layer.input(1)
+    bias = layer.inputs[2] if len(layer.inputs) > 2 else None
+    assert weights.data is not None
+    factor = np.ones_like(constant)
+    term = np.zeros_like(constant)
+    if kind in ("MUL", "DIV"):
+        factor = constant if kind == "MUL" else 1 / constant
+    else:
+        term = constant if kind == "ADD" else -constant
+    shape = [1] * weights.data.ndim
+    shape[_CHANNEL_AXIS[layer.kind]] = -1
+    old = np.zeros_like(constant) if bias is None or bias.data is None else bias.data
+    name = f"{layer.name}_folded"
+    if kind in ("MUL", "DIV"):
+        scaled = (weights.data * factor.reshape(shape)).astype(np.float32)
+        layer.inputs[1] = replace(weights, name=f"{weights.name}_of_{name}", data=scaled)
+    if bias is not None or kind in ("ADD", "SUB"):
+        data = (old * factor + term).astype(np.float32)
+        layer.inputs[2:] = [Tensor(f"{name}_bias", data.shape, data.dtype, None, data)]
