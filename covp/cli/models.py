@@ -19,7 +19,7 @@ def models(context: click.Context, as_json: bool) -> None:
     """List the model zoo; `covp models fetch` downloads the official files."""
     if context.invoked_subcommand is not None:
         return
-    found = [zoo.find(name) for name in zoo.names()]
+    found = [zoo.find(name) for name in zoo.names(more=True)]
     if as_json:
         print_json([asdict(model) | {"path": str(model.path)} for model in found])
         return

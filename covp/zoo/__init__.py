@@ -1,6 +1,6 @@
 """The model zoo: MLPerf Tiny's models by name, from disk, the download cache, or made here.
 
-Some others have no official file and are always made here.
+And others of public repositories. Some have no official file and are always made here.
 
 A model comes from the folder that ``COVP_MODEL_DIR`` names, else from what `fetch` downloaded,
 else it is built: the same topology with seeded random weights, which computes as much and means
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from covp.cache import cache_dir
 from covp.errors import CovpError, UsageError, near_misses
-from covp.zoo.catalog import BASE_URL, CATALOG, Entry
+from covp.zoo.catalog import CATALOG, Entry
 
 MODEL_DIR = "COVP_MODEL_DIR"
 """The environment variable that names a folder with the official files."""
@@ -43,9 +43,15 @@ class ZooModel:
     dtype: str
 
 
-def names(dtype: str = "int8") -> list[str]:
-    """The zoo's names for "int8" or "float32" models, in the order of listings."""
-    return [entry.name for entry in CATALOG.values() if entry.dtype == dtype]
+def names(dtype: str = "int8", more: bool = False) -> list[str]:
+    """The zoo's names for "int8" or "float32" models, in the order of listings.
+
+    Args:
+        dtype: of activations.
+        more: also those that are not of the benchmark's four tasks.
+    """
+    chosen = (entry for entry in CATALOG.values() if entry.dtype == dtype)
+    return [entry.name for entry in chosen if more or not entry.more]
 
 
 def entry(name: str) -> Entry:
@@ -86,7 +92,7 @@ def find(name: str) -> ZooModel:
 def fetch(
     wanted: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
-    base_url: str = BASE_URL,
+    base_url: str | None = None,
 ) -> list[ZooModel]:
     """Download official files into the cache; those already there are kept.
 
@@ -95,6 +101,7 @@ def fetch(
     Args:
         wanted: names; all of them when empty.
         progress: called with each name before its download.
+        base_url: of a mirror, in place of the repositories' own.
 
     Raises:
         UsageError: no such name.
@@ -115,7 +122,7 @@ def fetch(
             if progress is not None:
                 progress(item.name)
             try:
-                download(f"{base_url}/{item.url}", path, item.sha256)
+                download(f"{base_url or item.base_url}/{item.url}", path, item.sha256)
             except CovpError as error:
                 missing.append(f"{item.file} ({item.name})")
                 first = first or error

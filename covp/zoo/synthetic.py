@@ -6,22 +6,29 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp import cache
 from covp.cache import content_key
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Quantization
 from covp.zoo.builder import quantization
 
 _SAMPLES = 8
 INPUT_QUANTIZATION = {
-    "resnet": (1.0, -128),
-    "kws": (0.5847029, 83),
-    "vww": (1 / 255, -128),
-    "toycar": (0.39101523, 89),
-    "sww": (0.0037010426, -128),
-    "cifar10": (1 / 255, -128),
+    "resnet": ((1.0, -128),),
+    "kws": ((0.5847029, 83),),
+    "vww": ((1 / 255, -128),),
+    "toycar": ((0.39101523, 89),),
+    "sww": ((0.0037010426, -128),),
+    "cifar10": ((1 / 255, -128),),
+    "resnet_large": ((1.0, -128),),
+    "micro_kws_m": ((0.101715684, -128),),
+    "person_detect": ((0.007843138, -1),),
+    "mnist_lstm": ((1 / 255, -128),),
+    "dtln": ((0.06857891, -128),),
+    "rnnoise": ((0.2215006, 14), (0.00784314, -1), (0.04794249, -128), (0.00784314, -1)),
 }
-"""Scale and zero point of the inputs: of the official models, and pixels from 0 to 1."""
+"""Scale and zero point of each input: of the official models, and pixels from 0 to 1."""
 
 
 def synthetic_path(name: str) -> Path:
@@ -41,18 +48,27 @@ def synthetic_graph(name: str) -> Graph:
     """The graph of a zoo name; the same on every call."""
     # these load numpy-heavy code that a cached file does without
     from covp.zoo.calibrate import quantize, spread_logits
-    from covp.zoo.topology import TOPOLOGIES, RandomNetwork
+    from covp.zoo.random_network import RandomNetwork
+    from covp.zoo.topology import TOPOLOGIES
 
     base = name.removesuffix("_float")
-    scaled = quantization(*INPUT_QUANTIZATION[base])
-    assert scaled is not None
+    scales = [quantization(*pair) for pair in INPUT_QUANTIZATION[base]]
+    scaled = [scale for scale in scales if scale is not None]
     seed = zlib.crc32(base.encode())
-    stored = np.arange(-128, 128) - int(scaled.zero_point[0])
-    real = (stored * scaled.scale[0]).astype(np.float32)
-    network = RandomNetwork(name, seed, float(np.sqrt(np.mean(real**2))))
+    real = [_values(one) for one in scaled]
+    network = RandomNetwork(name, seed, float(np.sqrt(np.mean(real[0] ** 2))))
     graph = TOPOLOGIES[base](network)
     rng = np.random.default_rng(seed + 1)
-    samples = [rng.choice(real, graph.inputs[0].shape) for _ in range(_SAMPLES)]
+    samples = [
+        [rng.choice(values, t.shape) for values, t in zip(real, graph.inputs, strict=True)]
+        for _ in range(_SAMPLES)
+    ]
     if graph.ops[-1].kind == "SOFTMAX":
         spread_logits(graph, samples)
     return graph if name != base else quantize(graph, scaled, samples)
+
+
+def _values(scaled: Quantization) -> NDArray[np.float32]:
+    """The real numbers that an int8 input may be."""
+    stored = np.arange(-128, 128) - int(scaled.zero_point[0])
+    return np.asarray((stored * scaled.scale[0]).astype(np.float32))

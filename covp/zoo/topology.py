@@ -4,134 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from covp.frontend.tflite.converters.common import same_padding
-from covp.graph.attributes import (
-    Activation,
-    Conv2D,
-    DepthwiseConv2D,
-    Elementwise,
-    FullyConnected,
-    Padding,
-    Pair,
-    Pool2D,
-    Softmax,
-)
-from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
+from covp.graph.attributes import Softmax
+from covp.graph.graph import Graph
+from covp.zoo.random_network import RandomNetwork
+from covp.zoo.rnnoise import rnnoise
 
 
-class RandomNetwork:
-    """A `GraphBuilder` for float networks whose weights keep the signal's size (He's rule).
-
-    Args:
-        seed: of the weights.
-        input_size: root mean square of the input's values; the first layer divides by it.
-    """
-
-    def __init__(self, name: str, seed: int, input_size: float) -> None:
-        self.builder = GraphBuilder(name)
-        self._rng = np.random.default_rng(seed)
-        self._gain = 1 / input_size
-
-    def input(self, *shape: int) -> Tensor:
-        """The network's input."""
-        return self.builder.input(shape, np.float32)
-
-    def conv(
-        self,
-        x: Tensor,
-        filters: int,
-        kernel: Pair,
-        stride: Pair = (1, 1),
-        activation: Activation = "relu",
-    ) -> Tensor:
-        """CONV_2D with SAME padding."""
-        weights = self._weights((filters, *kernel, x.shape[3]), kernel[0] * kernel[1] * x.shape[3])
-        attributes = Conv2D(stride, _same(x, kernel, stride), activation=activation)
-        return self.builder.add("CONV_2D", x, weights, self._bias(filters), attributes=attributes)
-
-    def depthwise(
-        self,
-        x: Tensor,
-        kernel: Pair = (3, 3),
-        stride: Pair = (1, 1),
-        same: bool = True,
-        activation: Activation = "relu",
-    ) -> Tensor:
-        """DEPTHWISE_CONV_2D with one filter a channel, with SAME or VALID padding."""
-        channels = x.shape[3]
-        weights = self._weights((1, *kernel, channels), kernel[0] * kernel[1])
-        padding = _same(x, kernel, stride) if same else Padding()
-        return self.builder.add(
-            "DEPTHWISE_CONV_2D",
-            x,
-            weights,
-            self._bias(channels),
-            attributes=DepthwiseConv2D(stride, padding, activation=activation),
-        )
-
-    def dense(
-        self, x: Tensor, units: int, activation: Activation = "none", gain: float = 1.0
-    ) -> Tensor:
-        """FULLY_CONNECTED."""
-        self._gain *= gain
-        weights = self._weights((units, x.shape[1]), x.shape[1])
-        return self.builder.add(
-            "FULLY_CONNECTED", x, weights, self._bias(units), attributes=FullyConnected(activation)
-        )
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """ADD with RELU."""
-        return self.builder.add("ADD", x, y, attributes=Elementwise("relu"))
-
-    def max_pool(self, x: Tensor, size: Pair) -> Tensor:
-        """MAX_POOL_2D in steps of its own size, without padding."""
-        return self.builder.add("MAX_POOL_2D", x, attributes=Pool2D(size, size, Padding()))
-
-    def pool_and_flatten(self, x: Tensor) -> Tensor:
-        """The average over the image, one row a batch."""
-        size = (x.shape[1], x.shape[2])
-        pooled = self.builder.add("AVERAGE_POOL_2D", x, attributes=Pool2D(size, size, Padding()))
-        return self.flatten(pooled)
-
-    def flatten(self, x: Tensor) -> Tensor:
-        """RESHAPE to one row a batch."""
-        return self.builder.add("RESHAPE", x, shape=(x.shape[0], x.size // x.shape[0]))
-
-    def classify(self, x: Tensor, classes: int) -> Graph:
-        """A FULLY_CONNECTED layer and SOFTMAX; the end."""
-        logits = self.dense(x, classes)
-        return self.builder.graph(self.builder.add("SOFTMAX", logits, attributes=Softmax()))
-
-    def _weights(self, shape: tuple[int, ...], fan_in: int) -> Tensor:
-        deviation = self._gain * float(np.sqrt(2 / fan_in))
-        self._gain = 1.0
-        return self.builder.constant(self._normal(shape, deviation))
-
-    def _bias(self, channels: int) -> Tensor:
-        return self.builder.constant(self._normal((channels,), 0.1))
-
-    def _normal(self, shape: tuple[int, ...], deviation: float) -> NDArray[np.float32]:
-        return (self._rng.standard_normal(shape) * deviation).astype(np.float32)
-
-
-def _same(x: Tensor, kernel: Pair, stride: Pair) -> Padding:
-    return same_padding((x.shape[1], x.shape[2]), kernel, stride)
-
-
-def resnet(net: RandomNetwork) -> Graph:
+def resnet(net: RandomNetwork, width: int = 16) -> Graph:
     """ResNet-8 for CIFAR-10: three blocks of two 3x3 convolutions."""
-    x = net.conv(net.input(1, 32, 32, 3), 16, (3, 3))
-    for filters, stride in ((16, (1, 1)), (32, (2, 2)), (64, (2, 2))):
+    x = net.conv(net.input(1, 32, 32, 3), width, (3, 3))
+    for filters, stride in ((width, (1, 1)), (2 * width, (2, 2)), (4 * width, (2, 2))):
         y = net.conv(x, filters, (3, 3), stride)
         y = net.conv(y, filters, (3, 3), activation="none")
         if stride != (1, 1):
             x = net.conv(x, filters, (1, 1), stride, "none")
         x = net.add(x, y)
     return net.classify(net.pool_and_flatten(x), 10)
+
+
+def resnet_large(net: RandomNetwork) -> Graph:
+    """The same with 2.5 times the channels."""
+    return resnet(net, 40)
+
+
+def micro_kws_m(net: RandomNetwork) -> Graph:
+    """Three convolutions with pools, three fully connected layers."""
+    image = net.builder.add("RESHAPE", net.input(1, 1960), shape=(1, 49, 40, 1))
+    x = net.max_pool(net.conv(image, 16, (8, 8)), (2, 2))
+    x = net.average_pool(net.conv(x, 12, (6, 6)), (2, 2))
+    x = net.average_pool(net.conv(x, 16, (4, 4)), (2, 2))
+    x = net.dense(net.dense(net.flatten(x), 32, "relu"), 16, "relu")
+    return net.classify(x, 10)
+
+
+def person_detect(net: RandomNetwork) -> Graph:
+    """MobileNetV1 of width 0.25 on gray images, a convolution as its classifier."""
+    x = net.input(1, 96, 96, 1)
+    x = net.depthwise(x, stride=(2, 2), activation="relu6", multiplier=8)
+    channels = [16, 32, 32, 64, 64, *[128] * 6, 256, 256]
+    strides = [1, 2, 1, 2, 1, 2, *[1] * 5, 2, 1]
+    for filters, stride in zip(channels, strides, strict=True):
+        x = net.depthwise(x, stride=(stride, stride), activation="relu6")
+        x = net.conv(x, filters, (1, 1), activation="relu6")
+    x = net.conv(net.average_pool(x, (3, 3), (2, 2)), 2, (1, 1), activation="none")
+    return net.builder.graph(net.builder.add("SOFTMAX", net.flatten(x), attributes=Softmax()))
+
+
+def mnist_lstm(net: RandomNetwork) -> Graph:
+    """An LSTM over the 28 rows of a digit; all its outputs are classified."""
+    return net.classify(net.flatten(net.lstm(net.input(1, 28, 28), 20)), 10)
+
+
+def dtln(net: RandomNetwork) -> Graph:
+    """The first half of DTLN: two LSTMs over spectra, one an inference, and a mask."""
+    x = net.lstm(net.lstm(net.input(1, 1, 257), 128), 128)
+    return net.builder.graph(net.builder.add("LOGISTIC", net.dense(x, 257)))
 
 
 def kws(net: RandomNetwork) -> Graph:
@@ -189,5 +116,11 @@ TOPOLOGIES: dict[str, Callable[[RandomNetwork], Graph]] = {
     "toycar": toycar,
     "sww": sww,
     "cifar10": cifar10,
+    "resnet_large": resnet_large,
+    "micro_kws_m": micro_kws_m,
+    "person_detect": person_detect,
+    "mnist_lstm": mnist_lstm,
+    "dtln": dtln,
+    "rnnoise": rnnoise,
 }
 """Name to the function that lays the layers."""

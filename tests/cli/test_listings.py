@@ -37,7 +37,7 @@ def test_models(call: Call) -> None:
     done = call("models", "--json")
     assert (done.status, done.err) == (0, "")
     found = {entry["name"]: entry for entry in done.document}
-    assert set(found) == set(zoo.names()) >= {"resnet", "kws", "vww", "toycar", "sww"}
+    assert set(found) == set(zoo.names(more=True)) >= {"resnet", "kws", "vww", "toycar", "sww"}
     for entry in found.values():
         assert entry["source"] in ("official", "custom", "synthetic")
         assert Path(entry["path"]).is_file()

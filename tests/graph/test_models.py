@@ -54,7 +54,7 @@ def random_input(graph: Graph, seed: int) -> NDArray[Any]:
     return rng.uniform(-1, 1, tensor.shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", [*zoo.names(), "micro_kws_m", "mnist_lstm", "dtln"])
 def test_int8_model_bits(name: str, litert: Any, as_litert: None) -> None:
     content = zoo.find(name).path.read_bytes()
     graph = load_model(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +22,7 @@ from covp.zoo.catalog import CATALOG
 from covp.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
 from covp.zoo.tflite_writer import write_tflite
 
-ALL = [*zoo.names(), *zoo.names("float32")]
+ALL = [*zoo.names(more=True), *zoo.names("float32", more=True)]
 OFFICIAL = [name for name in ALL if not CATALOG[name].is_synthetic_only]
 
 
@@ -36,6 +37,24 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_names() -> None:
     assert zoo.names() == ["resnet", "kws", "vww", "toycar", "sww", "cifar10"]
     assert zoo.names("float32") == ["resnet_float", "kws_float", "vww_float", "toycar_float"]
+
+
+def test_more_names() -> None:
+    more = set(zoo.names(more=True)) - set(zoo.names())
+    assert more == {"resnet_large", "micro_kws_m", "person_detect", "mnist_lstm", "dtln", "rnnoise"}
+    assert set(zoo.names("float32", more=True)) - set(zoo.names("float32")) == {"mnist_lstm_float"}
+
+
+def test_every_file_has_its_place_and_hash() -> None:
+    """A repository at a commit, a hash of 64 digits, a name of its own."""
+    entries = [entry for entry in CATALOG.values() if not entry.is_synthetic_only]
+    for entry in entries:
+        assert re.fullmatch(
+            r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/[0-9a-f]{40}(/[\w/]+)?",
+            entry.base_url,
+        )
+        assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
+    assert len({entry.file for entry in entries}) == len(entries)
 
 
 def test_unknown_name() -> None:
@@ -56,19 +75,20 @@ def test_synthetic_models_have_the_stated_macs(name: str, alone: Path) -> None:
 def test_synthetic_models_tell_inputs_apart(name: str) -> None:
     """Outputs differ between inputs and are not only the ends of the range."""
     graph = synthetic_graph(name)
-    tensor = graph.inputs[0]
     outputs = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        if tensor.dtype == np.int8:
-            value = rng.integers(-128, 128, tensor.shape).astype(np.int8)
-        else:
-            scale, zero_point = INPUT_QUANTIZATION[name.removesuffix("_float")]
+        values = []
+        for position, tensor in enumerate(graph.inputs):
+            if tensor.dtype == np.int8:
+                values.append(rng.integers(-128, 128, tensor.shape).astype(np.int8))
+                continue
+            scale, zero_point = INPUT_QUANTIZATION[name.removesuffix("_float")][position]
             stored = rng.integers(-128, 128, tensor.shape)
-            value = ((stored - zero_point) * scale).astype(np.float32)
-        outputs.append(run_reference(graph, [value])[0])
+            values.append(((stored - zero_point) * scale).astype(np.float32))
+        outputs.append(run_reference(graph, values)[0])
     assert len({output.tobytes() for output in outputs}) == len(outputs)
-    if tensor.dtype == np.int8:
+    if graph.inputs[0].dtype == np.int8:
         assert ((np.array(outputs) > -128) & (np.array(outputs) < 127)).any()
 
 
