@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.graph.quantization import (
+    INT32_MAX,
     rounding_divide_by_pot,
     rounding_doubling_high_mul,
 )
@@ -119,3 +120,38 @@ def input_radius(integer_bits: int, left_shift: int) -> int:
     """The largest difference that does not overflow: CalculateInputRadius."""
     largest = ((1 << integer_bits) - 1) * (1 << (31 - integer_bits))
     return math.floor(largest / 2.0**left_shift)
+
+
+def _bits(x: Raw) -> Raw:
+    """Bits of each whole number that is not negative."""
+    return np.asarray(np.vectorize(int.bit_length, otypes=[np.int64])(x))
+
+
+def reciprocal(x: ArrayLike) -> tuple[Raw, Raw]:
+    """1 / x for whole numbers above 0, as (raw, bits): raw / 2**31 / 2**bits: GetReciprocal."""
+    value = np.asarray(x, np.int64)
+    headroom = 32 - _bits(value)
+    return one_over_one_plus_x((value << headroom) - (1 << 31)), 31 - headroom
+
+
+def inverse_root(x: ArrayLike) -> tuple[Raw, Raw]:
+    """1 / sqrt(x) for whole numbers, as (multiplier, shift to the left).
+
+    GetInvSqrtQuantizedMultiplierExp: five Newton-Raphson steps; 0 counts as 1.
+    """
+    value = np.asarray(x, np.int64)
+    pairs_down = np.maximum(0, (_bits(value) - 28) // 2)
+    reduced = np.maximum(value >> (2 * pairs_down), 2)
+    pairs_up = (31 - _bits(reduced)) // 2 - 1
+    shift = 11 + pairs_down - pairs_up
+    half_input = rounding_divide_by_pot((reduced << (2 * pairs_up)) >> 1, 1)
+    root = np.full(value.shape, 1 << 28, np.int64)
+    for _ in range(5):
+        square = rounding_doubling_high_mul(root, root)  # 6 integer bits
+        cube = saturating_shift_left(rounding_doubling_high_mul(square, root), 6)  # 9, then 3
+        grown = rounding_doubling_high_mul((1 << 28) + (1 << 27), root)
+        root = saturating_shift_left(grown - rounding_doubling_high_mul(half_input, cube), 3)
+    root = rounding_doubling_high_mul(root, 1518500250)
+    root = root << np.maximum(-shift, 0)
+    one = value <= 1
+    return np.where(one, INT32_MAX, root), np.where(one, 0, -np.maximum(shift, 0))

@@ -31,6 +31,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     pooling_nd,
     quantize,
     quantized_lstm,
+    quantized_pointwise,
     rearrange,
     recurrent,
     reduce,

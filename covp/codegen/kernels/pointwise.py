@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from covp.codegen.c_text import c_type
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
@@ -26,7 +27,7 @@ def emit_pointwise(request: KernelRequest) -> LayerCode:
     return emit_formula(request, formula(request.op))
 
 
-def emit_formula(request: KernelRequest, of: Formula, schedule: str = "") -> LayerCode:
+def emit_formula(request: KernelRequest, of: Formula, includes: Sequence[str] = ()) -> LayerCode:
     """A loop nest around a C function of one element of each input, with broadcasting.
 
     May run in place of an input that is read at the very index that is written.
@@ -56,9 +57,8 @@ def emit_formula(request: KernelRequest, of: Formula, schedule: str = "") -> Lay
         request,
         nest.loops(step, nest.unroll() if of.cheap else 1),
         definitions=[of.definitions, function],
-        includes=["#include <math.h>"],
+        includes=["#include <math.h>", *includes],
         in_place=same,
-        schedule=schedule,
     )
 
 

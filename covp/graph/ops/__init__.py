@@ -22,7 +22,9 @@ import covp.graph.ops.placed
 import covp.graph.ops.pooling
 import covp.graph.ops.pooling_nd
 import covp.graph.ops.quantize
+import covp.graph.ops.quantized_binary
 import covp.graph.ops.quantized_gelu
+import covp.graph.ops.quantized_unary
 import covp.graph.ops.rearrange
 import covp.graph.ops.recurrent
 import covp.graph.ops.reduction

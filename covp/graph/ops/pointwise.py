@@ -49,6 +49,10 @@ QUANTIZED: dict[str, Compute] = {}
 """Kind to its rule for quantized tensors."""
 
 
+STORED = ("CAST", "MAXIMUM", "MINIMUM")
+"""Kinds that work on stored values of any type, whatever they stand for; and SELECT_V2."""
+
+
 def pointwise(
     kind: str,
     compute: Compute,
@@ -112,8 +116,10 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
 
 
 def _check_quantized(op: Op) -> None:
-    if op.kind not in QUANTIZED:
+    dtype = op.input(0).dtype
+    known = op.kind in QUANTIZED and (dtype == np.int8 or op.kind in (*STORED, "SELECT_V2"))
+    if not known:
         raise ModelError(
-            f"{op.kind} of quantized {op.input(0).dtype}, which is not supported; "
+            f"{op.kind} of quantized {dtype}, which is not supported; "
             "keep it in float32 when converting"
         )

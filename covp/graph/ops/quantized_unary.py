@@ -1,0 +1,170 @@
+"""int8 functions of one element: LiteRT's reference arithmetic, to the byte.
+
+Sources: tensorflow/lite/kernels/{elementwise,exp,activations,gelu}.cc, kernels/internal/common.h
+(LUTPopulate: a float function of the dequantized value, rounded half away from zero),
+reference/hard_swish.h. What they leave undefined: a negative number has the root 0 and the inverse
+root of 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.fixed_point import inverse_root
+from covp.graph.graph import Op
+from covp.graph.ops.definition import Array
+from covp.graph.ops.pointwise import QUANTIZED
+from covp.graph.ops.unary import FLOAT_FUNCTIONS
+from covp.graph.quantization import (
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    rounding_divide_by_pot,
+)
+
+_SINGLE = np.float32
+_INT16 = np.iinfo(np.int16)
+_RSQRT_BITS = 20
+
+
+def _stored(op: Op, values: Array) -> Array:
+    """Whole numbers, without the zero point, as stored values of the output."""
+    out = op.output
+    info = np.iinfo(out.dtype)
+    return np.asarray(np.clip(values + out.zero_point, info.min, info.max).astype(out.dtype))
+
+
+def _real(op: Op, x: Array) -> Array:
+    """The dequantized input in single precision."""
+    centred = x.astype(np.int64) - op.input(0).zero_point
+    return np.asarray(_SINGLE(op.input(0).scale) * centred.astype(_SINGLE))
+
+
+def _by_table(function: Callable[[Op, Array], Array]) -> Callable[[Op, Array], Array]:
+    """LUTPopulate of a function of float64 values."""
+
+    def compute(op: Op, x: Array) -> Array:
+        result = function(op, _real(op, x).astype(np.float64)).astype(_SINGLE)
+        steps = result * (_SINGLE(1) / _SINGLE(op.output.scale))
+        rounded = np.trunc(steps + np.copysign(_SINGLE(0.5), steps))
+        return _stored(op, np.nan_to_num(rounded.astype(np.float64), posinf=1e9, neginf=-1e9))
+
+    return compute
+
+
+def _log(op: Op, x: Array) -> Array:
+    out = op.output
+    least = (np.iinfo(out.dtype).min - out.zero_point) * _SINGLE(out.scale)
+    return np.where(x <= 0, np.float64(least), np.log(np.where(x <= 0, 1, x)))
+
+
+def _abs(op: Op, x: Array) -> Array:
+    value = np.abs(x.astype(np.int64) - op.input(0).zero_point)
+    ratio = _SINGLE(op.input(0).scale) / _SINGLE(op.output.scale)
+    if ratio != 1:
+        value = multiply_by_quantized_multiplier(value, *quantize_multiplier(float(ratio)))
+    return _stored(op, value)
+
+
+def _neg(op: Op, x: Array) -> Array:
+    """Of the stored values, which wrap."""
+    scales = [(t.scale, t.zero_point) for t in (op.input(0), op.output)]
+    if scales[0] != scales[1] or scales[0][1]:
+        raise ModelError("its input and output need the same scale and zero point 0, as in TFLite")
+    return np.asarray(-x)
+
+
+def _sqrt(op: Op, x: Array) -> Array:
+    """Cut, not rounded."""
+    root = np.sqrt(np.maximum(_real(op, x), _SINGLE(0)))
+    return _stored(op, np.trunc(root / _SINGLE(op.output.scale)).astype(np.int64))
+
+
+def _rsqrt(op: Op, x: Array) -> Array:
+    value = np.maximum(x.astype(np.int64) - op.input(0).zero_point, 0)
+    real = 1.0 / float(np.sqrt(_SINGLE(op.input(0).scale)) * _SINGLE(op.output.scale))
+    multiplier, shift = quantize_multiplier(real)
+    inverse, left = inverse_root(value)
+    data = multiply_by_quantized_multiplier(np.ones_like(value), inverse, left + _RSQRT_BITS)
+    scaled = multiply_by_quantized_multiplier(data, multiplier, shift - _RSQRT_BITS)
+    most = np.iinfo(op.output.dtype).max
+    return np.where(value == 0, most, _stored(op, scaled))
+
+
+def _int16_multiplier(real: float) -> tuple[int, int]:
+    multiplier, shift = quantize_multiplier(real)
+    return min((multiplier + (1 << 15)) >> 16, int(_INT16.max)), shift
+
+
+def _saturate(value: Array) -> Array:
+    return np.asarray(np.clip(value, _INT16.min, _INT16.max))
+
+
+def _high_multiply(a: Array, b: Any) -> Array:
+    """gemmlowp's SaturatingRoundingDoublingHighMul of int16."""
+    product = a * b
+    nudge = np.where(product >= 0, 1 << 14, 1 - (1 << 14))
+    return _saturate(np.trunc((product + nudge) / (1 << 15)).astype(np.int64))
+
+
+def _hard_swish(op: Op, x: Array) -> Array:
+    source, out = _SINGLE(op.input(0).scale), _SINGLE(op.output.scale)
+    fine_scale = _SINGLE(1 / 128) * source
+    out_multiplier, out_shift = _int16_multiplier(float(fine_scale / out))
+    relu_multiplier, relu_shift = _int16_multiplier(float(fine_scale / _SINGLE(3 / 32768)))
+    fine = (x.astype(np.int64) - op.input(0).zero_point) << 7
+    scaled = _high_multiply(fine, out_multiplier)
+    relu = _saturate(fine << (relu_shift - 1)) if relu_shift > 0 else fine
+    relu = _high_multiply(relu, relu_multiplier)
+    relu = _saturate(relu << 1) if relu_shift > 0 else relu
+    relu = rounding_divide_by_pot(relu, -relu_shift) if relu_shift < 0 else relu
+    relu = (relu + (1 << 15)) >> 1
+    product = np.trunc(relu * scaled / (1 << 15)).astype(np.int64)
+    return _stored(op, rounding_divide_by_pot(product, -out_shift))
+
+
+def _clamped(op: Op, x: Array) -> Array:
+    """RELU_N1_TO_1 and RELU_0_TO_1: rescaled, then the clamp."""
+    out = op.output
+    factor = quantize_multiplier(op.input(0).scale / out.scale)
+    centred = x.astype(np.int64) - op.input(0).zero_point
+    scaled = multiply_by_quantized_multiplier(centred, *factor) + out.zero_point
+    low, high = activation_range("relu_n1_to_1", out.scale, out.zero_point, out.dtype)
+    if op.kind == "RELU_0_TO_1":
+        low = activation_range("relu", out.scale, out.zero_point, out.dtype)[0]
+    return np.clip(scaled, low, high).astype(out.dtype)
+
+
+def _cast(op: Op, x: Array) -> Array:
+    """The stored values, whatever they stand for."""
+    return np.asarray(x.astype(op.output.dtype))
+
+
+def _gelu(op: Op, x: Array) -> Array:
+    if op.attributes.approximate:
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return np.asarray(0.5 * x * (1 + np.tanh(inner)))
+    return FLOAT_FUNCTIONS["GELU"](op, x)
+
+
+QUANTIZED["CAST"] = _cast
+TABLES = {
+    "ABS": _abs,
+    "ELU": _by_table(FLOAT_FUNCTIONS["ELU"]),
+    "EXP": _by_table(FLOAT_FUNCTIONS["EXP"]),
+    "GELU": _by_table(_gelu),
+    "HARD_SWISH": _hard_swish,
+    "LOG": _by_table(_log),
+    "NEG": _neg,
+    "RELU_0_TO_1": _clamped,
+    "RELU_N1_TO_1": _clamped,
+    "RSQRT": _rsqrt,
+    "SQRT": _sqrt,
+}
+"""Kind to its rule; on cores a table of the 256 results."""
+QUANTIZED |= TABLES
