@@ -3,8 +3,8 @@
     python examples/codai22.py [--to codai22.onnx] [--time 128] [--format onnx|qdq|tflite]
     covp run codai22.onnx -p nucleo-l4r5zi --shape x=1,128,6 --check
 
-Input: any number of samples of 6 channels (an inertial sensor). The arrangement that has 1,525
-parameters:
+Input: any number of samples of 6 channels (an inertial sensor). The arrangement that has
+1,525 parameters:
 
     2 convolutions in time, length 7, stride 2, one filter for all 6 channels  2 * (7 + 1) =    16
     GRU, 6 inputs, 16 units, two biases a gate (reset after the product)
@@ -63,7 +63,7 @@ def samples(time: int, seed: int = 1) -> Array:
 class _Nodes:
     """Nodes of an ONNX graph, with QuantizeLinear and DequantizeLinear where int8 is wanted."""
 
-    def __init__(self, ranges: dict[str, float]) -> None:
+    def __init__(self, ranges: dict[str, tuple[float, float]]) -> None:
         self.ranges = ranges
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -76,51 +76,70 @@ class _Nodes:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
         return output
 
+    def scale(self, name: str) -> np.float32:
+        """Of an activation that becomes int8."""
+        low, high = self.ranges[name]
+        return np.float32((high - low) / 255)
+
     def rounded(self, name: str) -> str:
-        """An activation through int8, symmetric, if its range is known."""
+        """An activation through int8, if its range is known."""
         if name not in self.ranges:
             return name
-        scale = self.constant(f"{name}_scale", np.float32(self.ranges[name] / 127))
-        zero = self.constant(f"{name}_zero", np.int8(0))
+        low = self.ranges[name][0]
+        zero_point = np.int8(round(-128 - low / float(self.scale(name))))
+        scale = self.constant(f"{name}_scale", self.scale(name))
+        zero = self.constant(f"{name}_zero", zero_point)
         stored = self.add("QuantizeLinear", [name, scale, zero], f"{name}_q")
         return self.add("DequantizeLinear", [stored, scale, zero], f"{name}_dq")
 
-    def weights(self, name: str, value: Array) -> str:
-        """Weights in int8, a scale for each output channel, if any activation is."""
+    def parameters(self, layer: str, source: str, weights: Array, bias: Array) -> list[str]:
+        """Weights and bias, as int8 with a scale for each output channel and int32 if wanted."""
         if not self.ranges:
-            return self.constant(name, value)
-        axes = tuple(range(1, value.ndim))
-        scale = np.abs(value).max(axis=axes).astype(np.float32) / np.float32(127)
-        shape = (-1, *[1] * (value.ndim - 1))
-        stored = self.constant(f"{name}_q", np.rint(value / scale.reshape(shape)).astype(np.int8))
-        names = [
-            self.constant(f"{name}_scale", scale),
-            self.constant(f"{name}_zero", np.zeros(len(scale), np.int8)),
+            return [self.constant(layer, weights), self.constant(f"{layer}_bias", bias)]
+        axes = tuple(range(1, weights.ndim))
+        scale = np.abs(weights).max(axis=axes).astype(np.float32) / np.float32(127)
+        stored = np.rint(weights / scale.reshape(-1, *[1] * (weights.ndim - 1))).astype(np.int8)
+        products = scale * self.scale(source)
+        whole = np.rint(bias / products).astype(np.int32)
+        return [
+            self._dequantized(layer, stored, scale),
+            self._dequantized(f"{layer}_bias", whole, products),
         ]
-        return self.add("DequantizeLinear", [stored, *names], f"{name}_dq", axis=0)
+
+    def _dequantized(self, name: str, stored: NDArray[Any], scale: Array) -> str:
+        names = [
+            self.constant(f"{name}_q", stored),
+            self.constant(f"{name}_scale", scale),
+            self.constant(f"{name}_zero", np.zeros(len(scale), stored.dtype)),
+        ]
+        return self.add("DequantizeLinear", names, f"{name}_dq", axis=0)
 
 
 def build_onnx(quantized: bool = False) -> onnx.ModelProto:
     """The network for inputs x (1, time, 6), time open."""
     p = weights()
     n = _Nodes(_ranges(p) if quantized else {})
-    value = n.rounded(n.add("Transpose", ["x"], "rows", perm=[2, 0, 1]))
+    source = n.add("Transpose", ["x"], "rows", perm=[2, 0, 1])
     for i in (1, 2):
-        kernel = n.weights(f"filter{i}", p[f"filter{i}"])
-        inputs = [value, kernel, n.constant(f"offset{i}", p[f"offset{i}"])]
-        value = n.add("Relu", [n.add("Conv", inputs, f"conv{i}", strides=[2])], f"relu{i}")
-        value = n.rounded(value)
-    value = n.add("Transpose", [value], "sequence", perm=[2, 1, 0])
+        constants = n.parameters(f"filter{i}", source, p[f"filter{i}"], p[f"offset{i}"])
+        n.add("Conv", [n.rounded(source), *constants], f"conv{i}", strides=[2])
+        source = n.add("Relu", [f"conv{i}"], f"relu{i}")
+    n.add("Transpose", [n.rounded(source)], "sequence", perm=[2, 1, 0])
     gates = [n.constant(name, p[name]) for name in "wrb"]
     n.nodes.append(
         helper.make_node(
-            "GRU", [value, *gates], ["", "state"], "gru", hidden_size=UNITS, linear_before_reset=1
+            "GRU",
+            ["sequence", *gates],
+            ["", "state"],
+            "gru",
+            hidden_size=UNITS,
+            linear_before_reset=1,
         )
     )
     n.add("Squeeze", ["state", n.constant("axis", np.array([0], np.int64))], "last")
-    dense = [n.rounded("last"), n.weights("dense", p["dense"]), n.constant("bias", p["bias"])]
-    logits = n.rounded(n.add("Gemm", dense, "logits", transB=1))
-    n.add("Softmax", [logits], "y", axis=-1)
+    constants = n.parameters("dense", "last", p["dense"], p["bias"])
+    n.add("Gemm", [n.rounded("last"), *constants], "logits", transB=1)
+    n.add("Softmax", [n.rounded("logits")], "y", axis=-1)
     graph = helper.make_graph(
         n.nodes,
         "codai22",
@@ -131,17 +150,28 @@ def build_onnx(quantized: bool = False) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
 
 
-def _ranges(p: dict[str, Array]) -> dict[str, float]:
-    """Largest magnitudes of the activations that become int8, on some inputs."""
-    found = {"rows": 1.0, "last": 1.0}
-    value = np.concatenate([samples(256, seed) for seed in range(4)])
+def _ranges(p: dict[str, Array]) -> dict[str, tuple[float, float]]:
+    """The ranges of the activations that become int8, on some inputs."""
+    found = {"rows": (-1.0, 1.0), "last": (-1.0, 1.0)}
+    value = np.concatenate([samples(256, seed) for seed in range(100, 132)])
     for i in (1, 2):
         windows = np.lib.stride_tricks.sliding_window_view(value, LENGTH, axis=1)[:, ::2]
         value = np.maximum(windows @ p[f"filter{i}"].reshape(-1) + p[f"offset{i}"], 0)
-        found[f"relu{i}"] = float(value.max())
-    # |state| < 1, and a dense layer cannot reach more than this
-    found["logits"] = float((np.abs(p["dense"]).sum(axis=1) + np.abs(p["bias"])).max() / 2)
-    return found
+        found[f"relu{i}"] = 0.0, float(value.max())
+    logits = _states(p, value) @ p["dense"].T + p["bias"]
+    return {**found, "logits": (float(logits.min()), float(logits.max()))}
+
+
+def _states(p: dict[str, Array], value: Array) -> Array:
+    """The GRU's last states for inputs (batch, time, 6)."""
+    state = np.zeros((len(value), UNITS), np.float32)
+    of_w, of_r = np.split(p["b"][0], 2)
+    for row in value.swapaxes(0, 1):
+        xz, xr, xn = np.split(row @ p["w"][0].T + of_w, 3, axis=1)
+        hz, hr, hn = np.split(state @ p["r"][0].T + of_r, 3, axis=1)
+        z, r = 1 / (1 + np.exp(-xz - hz)), 1 / (1 + np.exp(-xr - hr))
+        state = (1 - z) * np.tanh(xn + r * hn) + z * state
+    return np.asarray(state, np.float32)
 
 
 def build_graph(time: int = 128) -> Graph:
