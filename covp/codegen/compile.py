@@ -182,21 +182,36 @@ def _user_operators(graph: Graph) -> tuple[UserOperator, ...]:
 def _layers(
     graph: Graph, split: Partition, layers: Sequence[LayerCode], memory: ArenaPlan
 ) -> tuple[ProgramLayer, ...]:
-    # as the model states them, whatever the passes removed
-    macs = {op.index: definition(op.kind).macs(op) for op in graph.ops}
+    macs = _stated_macs(graph, split)
     placements = {placement.ops[-1]: placement for placement in split.placements}
     return tuple(_describe(layer, memory, placements[layer.op], macs) for layer in layers)
 
 
+def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
+    """Multiply-accumulates by operator name as the model states them, whatever the passes removed.
+
+    Those of an operator that passes replaced are its last successor's; several operators may
+    come from one node of an ONNX file, and then have the same index.
+    """
+    stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
+    left = {op.name: op.index for placement in split.placements for op in placement.ops}
+    found = {name: stated.get(name, 0) for name in left}
+    for op in graph.ops:
+        made = [name for name, index in left.items() if index == op.index and name not in stated]
+        if op.name not in left and made:
+            found[made[-1]] += stated[op.name]
+    return found
+
+
 def _describe(
-    layer: LayerCode, memory: ArenaPlan, placement: Placement, macs: Mapping[int, int]
+    layer: LayerCode, memory: ArenaPlan, placement: Placement, macs: Mapping[str, int]
 ) -> ProgramLayer:
     return ProgramLayer(
         index=layer.op.index,
         name=layer.op.name,
         op=layer.op.kind,
         target=layer.target,
-        macs=sum(macs.get(op.index, 0) for op in placement.ops),
+        macs=sum(macs[op.name] for op in placement.ops),
         function=layer.function,
         schedule=layer.schedule,
         arguments=tuple(memory.offset(argument) for argument in layer.arguments.values()),
@@ -207,9 +222,9 @@ def _describe(
     )
 
 
-def _work(op: Op, macs: Mapping[int, int]) -> int:
+def _work(op: Op, macs: Mapping[str, int]) -> int:
     """MACs after the passes; an operator that an accelerator's pass made has none of its own."""
-    return definition(op.kind).macs(op) if op.kind in OPS else macs[op.index]
+    return definition(op.kind).macs(op) if op.kind in OPS else macs[op.name]
 
 
 def _header(name: str, arena_bytes: int, states: StateCode) -> str:
