@@ -96,6 +96,8 @@ def _initial_values(file: File, index: int) -> dict[Hashable, NDArray[Any]]:
     """The values that a subgraph of CALL_ONCE gives to resources, by key."""
     reader = _Subgraph(file, index)
     graph = reader.graph("initialization")
+    if graph.inputs:
+        raise ModelError(f"subgraph {index} initializes variables from inputs; it has none")
     check_order(graph)
     values = run_all(graph, [])
     return {
@@ -131,7 +133,7 @@ class _Subgraph:
         graph = Graph(
             name,
             [self.tensors[i] for i in self._indices(self.table.InputsAsNumpy())],
-            [self._present(i) for i in self._indices(self.table.OutputsAsNumpy())],
+            [self._result(i) for i in self._indices(self.table.OutputsAsNumpy())],
             self._ops,
             expanded_bytes=self._expanded_bytes,
         )
@@ -183,6 +185,17 @@ class _Subgraph:
         if not self.tensors.is_variable(at):
             return self.tensors[at]
         return self.variables.read(("tensor", at), self.tensors[at])
+
+    def _result(self, at: int) -> Tensor:
+        """An output of the graph; of a constant a copy that is computed."""
+        found = self._present(at)
+        if not found.constant:
+            return found
+        name = self.tensors.unused_name(f"{found.name}_copy")
+        copy = Tensor(name, found.shape, found.dtype, found.quantization)
+        index = self.table.OperatorsLength() + len(self._ops)
+        self._ops.append(Op("IDENTITY", f"identity_{index}", [found], [copy], None, index))
+        return copy
 
     def _next(self, at: int) -> Tensor:
         """The variable after the operator that is read now."""

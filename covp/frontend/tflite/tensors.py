@@ -90,7 +90,9 @@ class Tensors:
 
     def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         content = self._file.content(raw.Buffer())
-        return np.frombuffer(content, dtype).reshape(shape) if content else None
+        # nothing needs no buffer: the shape that makes a scalar
+        is_constant = bool(content) or 0 in shape
+        return np.frombuffer(content, dtype).reshape(shape) if is_constant else None
 
 
 def _check_shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
