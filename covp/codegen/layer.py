@@ -151,9 +151,17 @@ def schedules(request: KernelRequest) -> list[Schedule]:
     return find(request) if find is not None else []
 
 
+PACKED_WEIGHTS = "int8 by int4"
+"""The dtype under which emitters of int8 layers with packed int4 weights are registered."""
+
+
 def _key(op: Op) -> tuple[str, str]:
     """The kind and the dtype of the first input, plain or not, as emitters are registered."""
     name = op.input(0).dtype.name
+    weights = op.inputs[1] if len(op.inputs) > 1 else None
+    if name == "int8" and weights is not None and weights.bits == 4:
+        packed = op.kind, PACKED_WEIGHTS
+        return packed if packed in _EMITTERS else (op.kind, name)
     scaled = any(t.quantization is not None for t in (op.input(0), op.output))
     plain = op.kind, f"{_PLAIN}{name}"
     return plain if not scaled and plain in _EMITTERS else (op.kind, name)

@@ -42,6 +42,8 @@ class Tensor:
         dtype: int8, int32, int16, uint8, float32 ...
         quantization: None for float and plain integer tensors.
         data: the constant's array, or None when the value comes at run time.
+        bits: 4 for a constant of int8 whose values fit four bits: flash holds two in a byte where
+            a kernel unpacks them. None: all bits of the dtype.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Tensor:
     dtype: np.dtype[Any]
     quantization: Quantization | None = None
     data: NDArray[Any] | None = None
+    bits: int | None = None
 
     @property
     def constant(self) -> bool:

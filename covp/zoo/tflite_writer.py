@@ -137,11 +137,11 @@ class _Writer:
         buffer = 0
         if tensor.data is not None:
             buffer = len(self.contents)
-            self.contents.append(tensor.data.tobytes())
+            self.contents.append(_content(tensor.data, tensor.bits))
         return self._table(
             "Tensor",
             Shape=self._vector(tensor.shape),
-            Type=_TYPES[tensor.dtype.name],
+            Type=tflite.TensorType.INT4 if tensor.bits == 4 else _TYPES[tensor.dtype.name],
             Buffer=buffer,
             Name=self.builder.CreateString(tensor.name),
             Quantization=self._quantization(tensor),
@@ -187,6 +187,14 @@ class _Writer:
             dtype = op.output.dtype if number == 4 else np.dtype(np.float32)
             tables.append(self._tensor(Tensor(f"{op.name}_{number}", (0,), dtype, scaled)))
         return self._vector(range(first, first + 5))
+
+
+def _content(data: NDArray[Any], bits: int | None) -> bytes:
+    """The bytes of a constant; of int4 two values in each, the first in the lower half."""
+    if bits != 4:
+        return data.tobytes()
+    flat = np.append(data.reshape(-1), np.zeros(data.size % 2, np.int8)).view(np.uint8)
+    return bytes(((flat[::2] & 15) | (flat[1::2] << 4)).astype(np.uint8).tobytes())
 
 
 def _without_trailing_gaps(op: Op) -> list[Tensor | None]:

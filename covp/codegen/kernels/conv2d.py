@@ -48,11 +48,14 @@ class Conv2DCode:
 
     Attributes:
         element: C type of inputs and outputs.
-        gemm_type: of the tile of a `Block`.
+        gemm_type, packed_type: of the tile of a `Block`, of a `PackedBlock`.
+        group: k that the tile of a block reads at once, where it reads several.
     """
 
     element = "int8_t"
     gemm_type: type[Gemm] = Gemm
+    packed_type: type[PackedGemm] = PackedGemm
+    group = 4
 
     def __init__(
         self, request: KernelRequest, problem: QuantizedConv2D, block: Block | PackedBlock
@@ -65,16 +68,21 @@ class Conv2DCode:
         self.reads_words = isinstance(block, Block) and block.reads_words
         widened = isinstance(block, Block) and block.widened and self.element == "int8_t"
         widen = block.dot.widen if isinstance(block, Block) and widened else ""
-        aligned = self.depth % 4 == 0 or not self.reads_words
+        several = self.reads_words or (self.group > 4 and not self.packed)
+        aligned = self.depth % self.group == 0 or not several
         # then the tile reads the input itself
         self.patches_in_input = rows_in_place(problem) and not widen and aligned
-        self.row_stride = self.depth if self.patches_in_input else -(-self.depth // 4) * 4
+        self.row_stride = self.depth if self.patches_in_input else self._padded_depth
         self.patches = PatchGather(problem, self.row_stride, widen, self.element)
         self.gemm: Gemm | PackedGemm
         if isinstance(block, PackedBlock):
-            self.gemm = PackedGemm(problem, request.core, block)
+            self.gemm = self.packed_type(problem, request.core, block)
         else:
             self.gemm = self.gemm_type(problem, request.core, block, self.row_stride)
+
+    @property
+    def _padded_depth(self) -> int:
+        return -(-self.depth // self.group) * self.group
 
     @property
     def pixels(self) -> int:

@@ -29,7 +29,7 @@ from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
-_MAX_TAPS_IN_REGISTERS = 16
+MAX_TAPS_IN_REGISTERS = 16
 
 
 _SPACES = (
@@ -229,15 +229,9 @@ class DepthwiseCode:
         """C text of ``convolve(plane, channel's constants, output)``."""
         p = self.problem
         columns = len(self.requantizer.columns())
+        loads, pointer, first = self._filter()
         parameters = [f"const {self.plane.element} *plane", f"{self.element} *output"]
-        if self.widened:
-            loads = self._load_pairs()
-            parameters.append("const int32_t *q")
-            first = sum(len(row) for row in self._pair_rows)
-        else:
-            loads = self._load_taps()
-            parameters += [f"const {c_type(p.weights.dtype)} *w", "const int32_t *q"]
-            first = 0
+        parameters += [*pointer, "const int32_t *q"]
         names = ["bias", *(f"q{i}" for i in range(columns))]
         loads += [f"int32_t {name} = q[{first + i}];" for i, name in enumerate(names)]
         full, rest = divmod(p.out_width, self.at_once)
@@ -262,9 +256,23 @@ class DepthwiseCode:
         lines += [f"        plane += {p.stride[0] * self.plane.width};", "    }", "}\n"]
         return "\n".join(lines)
 
+    def _filter(self) -> tuple[list[str], list[str], int]:
+        """Statements that load a filter, its parameter, and where ``q`` has the bias."""
+        if self.widened:
+            return self._load_pairs(), [], self._pairs
+        return self._load_taps(), [f"const {c_type(self.problem.weights.dtype)} *w"], 0
+
+    @property
+    def _pairs(self) -> int:
+        return sum(len(row) for row in self._pair_rows)
+
+    def _filter_stride(self) -> int:
+        """Elements of the array ``filters`` for each channel; 0 where there is none."""
+        return 0 if self.widened else self.problem.kernel[0] * self.problem.kernel[1]
+
     def _load_taps(self) -> list[str]:
         taps = self.problem.kernel[0] * self.problem.kernel[1]
-        if taps > _MAX_TAPS_IN_REGISTERS:
+        if taps > MAX_TAPS_IN_REGISTERS:
             return []
         return [f"int32_t w{i} = w[{i}];" for i in range(taps)]
 
@@ -295,7 +303,7 @@ class DepthwiseCode:
     def _sums_narrow(self, count: int) -> list[str]:
         p = self.problem
         (kh, kw), (dh, dw), stride = p.kernel, p.dilation, p.stride[1]
-        in_registers = kh * kw <= _MAX_TAPS_IN_REGISTERS
+        in_registers = kh * kw <= MAX_TAPS_IN_REGISTERS
         lines = []
         for y in range(kh):
             for column in range((count - 1) * stride + (kw - 1) * dw + 1):
@@ -336,12 +344,11 @@ class DepthwiseCode:
         p, plane = self.problem, self.plane
         image = p.in_height * p.in_width * p.in_channels
         result = p.out_height * p.out_width * p.out_channels
-        words = int(self.widened) * sum(len(row) for row in self._pair_rows)
-        words += 1 + len(self.requantizer.columns())
-        taps = p.kernel[0] * p.kernel[1]
+        stride = self._filter_stride()
+        words = (0 if stride else self._pairs) + 1 + len(self.requantizer.columns())
         constants = f"table + c * {words}"
-        if not self.widened:
-            constants = f"filters + c * {taps}, {constants}"
+        if stride:
+            constants = f"filters + c * {stride}, {constants}"
         source = "c" if p.depth_multiplier == 1 else f"c / {p.depth_multiplier}"
         inner = [
             f"for (int32_t c = 0; c < {p.out_channels}; c++) {{",

@@ -79,7 +79,12 @@ class Gemm:
     @property
     def steps(self) -> int:
         """Steps of the inner loop."""
-        return -(-self.depth // self.block.dot.step)
+        return -(-self.depth // self.step)
+
+    @property
+    def step(self) -> int:
+        """k of a step."""
+        return self.block.dot.step
 
     def constants(self) -> str:
         """The weights in the order the tile reads them, and the channel table."""
@@ -103,7 +108,7 @@ class Gemm:
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
     def _packed(self) -> NDArray[Any]:
-        group = self.block.dot.step
+        group = self.step
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]
@@ -126,7 +131,8 @@ class Gemm:
         pixels = self.block.pixels
         full, rest = divmod(self.channels, self.block.channels)
         weight = c_type(self.weights.dtype)
-        pointer = "const uint32_t *" if self.block.reads_words else f"const {weight} *"
+        words = self.block.reads_words or self.block.weight_bits == 4
+        pointer = "const uint32_t *" if words else f"const {weight} *"
         patch = "const uint32_t *" if self.block.reads_words else f"const {self.element} *"
         # inlined, it would share registers with the loop over pixels
         lines = [
@@ -149,7 +155,7 @@ class Gemm:
         columns = 1 + len(self.requantizer.columns())
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
-            *self._start_sums([(self._sum(p, c), f"q[{c * columns}]") for p, c in sums]),
+            *self._start_sums([(self._sum(p, c), self._first(c, columns)) for p, c in sums]),
             self._patch_pointer(),
         ]
         lines += self._loop(pixels, channels)
@@ -163,6 +169,10 @@ class Gemm:
         lines.append(f"output += {channels};")
         lines.append(f"q += {channels * columns};")
         return lines
+
+    def _first(self, channel: int, columns: int) -> str:
+        """C expression of the first value of a channel's sums."""
+        return f"q[{channel * columns}]"
 
     def _patch_pointer(self) -> str:
         return f"const {'uint32_t' if self.block.reads_words else self.element} *x = patch;"
@@ -204,8 +214,7 @@ class Gemm:
         ``steps``: so many in place of all.
         """
         steps = steps or self.steps
-        words = 2 if self.block.widened else 1
-        weights = channels * self.block.weight_bits // 8
+        words, weights = self._strides(channels)
         unroll = min(self.block.unroll, steps)
         rounds, rest = divmod(steps, unroll)
         lines = []
@@ -219,6 +228,10 @@ class Gemm:
         if rest:
             lines.append(f"w += {rest * weights};")
         return lines
+
+    def _strides(self, channels: int) -> tuple[int, int]:
+        """What a step reads of a patch and of the weights, in units of the two pointers."""
+        return 2 if self.block.widened else 1, channels * self.block.weight_bits // 8
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
         emit = {1: self._step_narrow, 2: self._step_wide, 4: self._step_words}[self.block.dot.lanes]

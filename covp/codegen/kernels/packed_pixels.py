@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,13 @@ class PackedBlock:
 
 
 class PackedGemm:
-    """C text of the tile of one layer, on packed patches ``int32_t patch[k][pair]``."""
+    """C text of the tile of one layer, on packed patches ``int32_t patch[k][pair]``.
+
+    Attributes:
+        pointer: C type of the pointer to weights.
+    """
+
+    pointer = "const int8_t *"
 
     def __init__(self, problem: QuantizedConv2D, core: Core, block: PackedBlock) -> None:
         self.block = block
@@ -79,7 +86,7 @@ class PackedGemm:
         """Weights in the order the tile reads them, run lengths, the channel table."""
         starts = range(0, self.channels, self.block.channels)
         blocks = [self.weights[s : s + self.block.channels] for s in starts]
-        packed = np.concatenate([block.T.ravel() for block in blocks]).astype(np.int8)
+        packed = np.concatenate([self._packed(block) for block in blocks])
         block_runs = [self._runs(block) for block in blocks]
         runs = np.array([n for runs in block_runs for n in runs], np.uint8)
         # a run of each block but the closing zero adds 0x8000
@@ -95,6 +102,10 @@ class PackedGemm:
             + c_array("channel_table", table.astype(np.int32), "start, bias, requantization")
         )
 
+    def _packed(self, block: NDArray[np.int64]) -> NDArray[Any]:
+        """The weights of a block of channels as the tile reads them."""
+        return np.asarray(block.T.ravel().astype(np.int8))
+
     def _runs(self, block: NDArray[np.int64]) -> list[int]:
         runs = safe_runs(np.abs(block), self.block.unroll)
         assert runs is not None, "fits() is true"
@@ -106,7 +117,7 @@ class PackedGemm:
         lines = [
             f"static __attribute__((noinline)) void {name}(const int32_t *patch, int8_t *output)",
             "{",
-            "    const int8_t *w = weights;",
+            f"    {self.pointer}w = ({self.pointer})weights;",
             "    const uint8_t *run = runs;",
             "    const int32_t *q = channel_table;",
         ]
@@ -136,11 +147,12 @@ class PackedGemm:
             f"    int32_t {names('p', '0x8000')};",
             "    do {",
         ]
+        lines += [indent([line], 2) for line in self._before_steps(channels)]
         for step in range(self.block.unroll):
             lines += [indent(self._step(channels, step), 2)]
         lines += [
             f"        x += {self.block.unroll * self.block.pairs};",
-            f"        w += {self.block.unroll * channels};",
+            f"        w += {self._stride(channels)};",
             "    } while (--rounds);",
         ]
         lines += [f"    t{p}{c} += (uint32_t)p{p}{c}; h{p}{c} += p{p}{c} >> 16;" for p, c in every]
@@ -155,9 +167,21 @@ class PackedGemm:
                     lines.append(f"{target} = (int8_t)requantize({value}, {constants});")
         return [*lines, f"output += {channels};", f"q += {channels * columns};"]
 
+    def _stride(self, channels: int) -> int:
+        """What a round reads of the weights, in units of their pointer."""
+        return self.block.unroll * channels
+
+    def _before_steps(self, channels: int) -> list[str]:
+        """Statements at the beginning of a round."""
+        return []
+
+    def _weight(self, channels: int, channel: int, step: int) -> str:
+        """C expression of a weight of a round."""
+        return f"w[{step * channels + channel}]"
+
     def _step(self, channels: int, step: int) -> list[str]:
-        """One k: a byte of each channel's weights times a word of each pair."""
-        loads = ", ".join(f"w{c} = w[{step * channels + c}]" for c in range(channels))
+        """One k: each channel's weight times a word of each pair."""
+        loads = ", ".join(f"w{c} = {self._weight(channels, c, step)}" for c in range(channels))
         lines = ["{", f"    int32_t {loads};"]
         for p in range(self.block.pairs):
             lines.append(f"    int32_t x{p} = x[{step * self.block.pairs + p}];")

@@ -17,6 +17,7 @@ from covp.graph.graph import Quantization, Tensor
 _MOST_AXES = 8  # of LiteRT's kernels
 _DTYPES = {
     tflite.TensorType.FLOAT32: np.float32,
+    tflite.TensorType.INT4: np.int8,
     tflite.TensorType.INT8: np.int8,
     tflite.TensorType.UINT8: np.uint8,
     tflite.TensorType.INT16: np.int16,
@@ -86,7 +87,21 @@ class Tensors:
             info, points = np.iinfo(dtype), scaled.zero_point
             if points.min() < info.min or points.max() > info.max:
                 raise ModelError(f"tensor {name} has a zero point outside {dtype}")
+        if raw.Type() == tflite.TensorType.INT4:
+            return Tensor(name, shape, dtype, scaled, self._nibbles(raw, name, shape), bits=4)
         return Tensor(name, shape, dtype, scaled, self._data(raw, shape, dtype))
+
+    def _nibbles(self, raw: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:
+        """int4, two in a byte, the first one in the lower half: UnpackDenseInt4IntoInt8."""
+        content = self._file.content(raw.Buffer())
+        if not content:
+            raise ModelError(
+                f"tensor {name} is int4 and no constant, which is not supported; convert the model "
+                "with int8 activations"
+            )
+        packed = np.frombuffer(content, np.int8)
+        values = np.stack([(packed << 4) >> 4, packed >> 4], axis=1).reshape(-1)
+        return np.asarray(values[: math.prod(shape)].reshape(shape), np.int8)
 
     def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         content = self._file.content(raw.Buffer())
