@@ -83,24 +83,25 @@ class Gemm4(Gemm):
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: four words of patches, as four pairs of 16 times the weights."""
+        """Eight k: two words of patches times the lower nibbles, then two times the upper ones."""
         widen, row = self.block.dot.widen, self.row_stride // 2
-        lines = []
-        for c in range(channels):
-            lines += [
-                f"uint32_t v{c} = w[{step * channels + c}];",
-                f"uint32_t l{c} = (v{c} << 4) & 0xf0f0f0f0u, h{c} = v{c} & 0xf0f0f0f0u;",
-                f"int32_t a{c} = {widen}(l{c}), b{c} = {widen}((l{c} >> 8) | (l{c} << 24));",
-                f"int32_t c{c} = {widen}(h{c}), d{c} = {widen}((h{c} >> 8) | (h{c} << 24));",
-            ]
-        for p in range(pixels):
-            for number, pair in enumerate("abcd"):
-                lines.append(f"int32_t y{p}{pair} = (int32_t)x[{4 * step + number + p * row}];")
-                lines += [
-                    self.block.dot.add(f"s{p}{c}", x=f"y{p}{pair}", w=f"{pair}{c}")
-                    for c in range(channels)
+        words = ", ".join(f"v{c} = w[{step * channels + c}]" for c in range(channels))
+        lines = [f"uint32_t {words};"]
+        for half, nibbles in enumerate(("(v{} << 4)", "v{}")):
+            inner = []
+            for c in range(channels):
+                inner += [
+                    f"uint32_t n{c} = {nibbles.format(c)} & 0xf0f0f0f0u;",
+                    f"int32_t a{c} = {widen}(n{c}), b{c} = {widen}((n{c} >> 8) | (n{c} << 24));",
                 ]
-            lines += self._keep(p, channels)
+            for p in range(pixels):
+                at = 4 * step + 2 * half + p * row
+                inner.append(f"int32_t y{p} = (int32_t)x[{at}], z{p} = (int32_t)x[{at + 1}];")
+                for c in range(channels):
+                    inner.append(self.block.dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
+                    inner.append(self.block.dot.add(f"s{p}{c}", x=f"z{p}", w=f"b{c}"))
+                inner += self._keep(p, channels)
+            lines += ["{", *("    " + line for line in inner), "}"]
         return lines
 
 
@@ -153,7 +154,7 @@ def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
 def _preferred(core: Core, dsp: bool) -> list[Schedule]:
     """What searches found good, best first; the last one fits any layer."""
     if dsp:
-        shapes = ((4, 1), (1, 4), (1, 1))
+        shapes = ((4, 1), (1, 3), (1, 1))
         return [
             Schedule("smlad", {"pixels": p, "channels": c, "unroll": 2, "weights": 4})
             for p, c in shapes
