@@ -14,6 +14,7 @@ from covp.codegen.kernels.conv2d_schedules import (
     default_schedule,
     is_valid,
 )
+from covp.codegen.kernels.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.gemm import Block, Gemm
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.packed_channels import PackedWeightsCode
@@ -33,9 +34,11 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     schedule = request.schedule or default_schedule(problem, request.core)
     if not is_valid(problem, request.core, schedule):
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
-    code: Conv2DCode | PackedWeightsCode | WinogradCode
+    code: Conv2DCode | FoldedBytesCode | PackedWeightsCode | WinogradCode
     if schedule.tile == "packed_weights":
         code = PackedWeightsCode(request, problem, schedule)
+    elif schedule.tile == "folded_bytes":
+        code = FoldedBytesCode(request, problem, schedule)
     elif schedule.tile == "winograd":
         code = WinogradCode(request, problem, schedule)
     else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
+from covp.codegen.kernels.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.gemm import Block
 from covp.codegen.kernels.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.packed_pixels import PackedBlock, PackedGemm
@@ -24,6 +25,7 @@ _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peel
 _WINOGRAD = Space(
     "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
 )
+_FOLDED_BYTES = Space("folded_bytes", {"channels": (2, 3, 4), "unroll": (1, 2, 4, 8)})
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
 
@@ -82,6 +84,7 @@ def _four_lanes(dot: DotProduct) -> list[_Finding]:
 
 _FINDINGS = (
     _Finding("smlad", {"pixels": 4, "channels": 1, "unroll": 8, "weights": 8}, _dsp),
+    _Finding("folded_bytes", {"channels": 4, "unroll": 8}, _dsp),
     _Finding("smlad", {"pixels": 1, "channels": 4, "unroll": 8, "weights": 8}, _dsp),
     _Finding("packed_weights", {"pairs": 6, "unroll": 2, "peeled": 1, "weights": 8}, _riscv),
     _Finding("packed_weights", {"pairs": 6, "unroll": 1, "peeled": 1, "weights": 8}, _riscv),
@@ -125,6 +128,7 @@ def _spaces(core: Core) -> Iterator[Space]:
         yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
     yield _PACKED
     yield _WINOGRAD
+    yield _FOLDED_BYTES
     # a core without long multiply comes with little flash; a model of 16-bit weights fills it
     weights = (8, 16) if core.has("mull") else (8,)
     yield Space("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
@@ -140,6 +144,8 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     if schedule.tile == "packed_weights":
         one = rows_in_place(problem) and problem.in_height * problem.in_width == 1
         return not core.has("dsp") and one and PackedWeightsCode.fits(problem, schedule["unroll"])
+    if schedule.tile == "folded_bytes":
+        return FoldedBytesCode.fits(problem, core, schedule)
     if schedule.tile == "winograd":
         return WinogradCode.fits(problem, core, schedule)
     block = block_of(schedule)
@@ -166,7 +172,7 @@ def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
 
 
 def block_of(schedule: Schedule) -> Block | PackedBlock:
-    """The register block of a schedule; not for `winograd` and `packed_weights`."""
+    """The register block of a schedule; not for tiles with a file of their own."""
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
     dot = find_dot_product(schedule.tile)

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import MAC
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.depthwise_pixel import DepthwisePixelCode, fits_pixels
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.cores import Core
-from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 MAX_TAPS_IN_REGISTERS = 16
@@ -66,13 +66,30 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
     return schedule
 
 
-@kernel("DEPTHWISE_CONV_2D", "int8", schedules=depthwise_schedules)
+def int8_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of an int8 layer, the default first."""
+    planes = depthwise_schedules(request)
+    problem = resolve(request.op)
+    if not fits_pixels(problem):
+        return planes
+    pixel = Schedule("pixel")
+    return [pixel, *planes] if _is_default(problem, request.core) else [*planes, pixel]
+
+
+def _is_default(problem: QuantizedConv2D, core: Core) -> bool:
+    """Whether pixel by pixel is better than by planes, as far as is known without a search."""
+    if core.has("dsp"):
+        return problem.out_width == 1
+    return problem.out_height * problem.out_width == 1
+
+
+@kernel("DEPTHWISE_CONV_2D", "int8", schedules=int8_schedules)
 def emit_depthwise(request: KernelRequest) -> LayerCode:
     """The C of one depthwise convolution."""
     problem = resolve(request.op)
-    schedule = request.schedule or default_schedule(problem, request.core)
-    if not is_valid(problem, request.core, schedule):
-        raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
+    schedule = request.choose(int8_schedules)
+    if schedule.tile == "pixel":
+        return DepthwisePixelCode(request, problem).layer(str(schedule))
     widened = schedule.tile == "plane_smlad"
     code = DepthwiseCode(request, problem, widened, schedule["at_once"])
     return code.layer(str(schedule))
