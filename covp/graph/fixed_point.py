@@ -30,7 +30,7 @@ FORTY_EIGHT_OVER_17 = 1515870810
 MINUS_32_OVER_17 = -1010580540
 
 
-def saturating_shift_left(raw: ArrayLike, bits: int, width: int = 32) -> Raw:
+def saturating_shift_left(raw: ArrayLike, bits: int | Raw, width: int = 32) -> Raw:
     """raw * 2**bits, saturated: SaturatingRoundingMultiplyByPOT."""
     most = (1 << (width - 1)) - 1
     return np.asarray(np.clip(np.asarray(raw, np.int64) << bits, -most - 1, most))

@@ -56,12 +56,12 @@ def binary(kind: str, rng: np.random.Generator) -> tuple[Graph, list[Any]]:
     return Graph("layer", [a, b], [out], [op]), [x, y]
 
 
-@pytest.mark.parametrize("kind", sorted({*TABLES} - {"ELU"}) + sorted(BINARY))
+@pytest.mark.parametrize("kind", sorted({*TABLES, "GELU"} - {"ELU"}) + sorted(BINARY))
 def test_litert_computes_the_same(litert: Any, kind: str) -> None:
     """ELU is not among its reference kernels."""
     rng = np.random.default_rng(len(kind))
     for _ in range(12):
-        graph, inputs = (unary if kind in TABLES else binary)(kind, rng)
+        graph, inputs = (binary if kind in BINARY else unary)(kind, rng)
         data = write_tflite(graph)
         (wanted,) = litert(data, inputs)
         (found,) = run_reference(read_tflite(data), inputs)
@@ -71,7 +71,7 @@ def test_litert_computes_the_same(litert: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["ABS", "ELU", "EXP", "LOG", "HARD_SWISH", *BINARY])
 def test_cores_compute_the_same(kind: str) -> None:
     rng = np.random.default_rng(len(kind))
-    graph, inputs = (unary if kind in TABLES else binary)(kind, rng)
+    graph, inputs = (binary if kind in BINARY else unary)(kind, rng)
     wanted = run_reference(graph, inputs)[0]
     for platform in PLATFORMS:
         with Session(platform) as session:
@@ -107,3 +107,35 @@ def test_what_litert_does_not_have_is_refused(kind: str) -> None:
     data = write_tflite(Graph("layer", [x], [y], [Op(kind, "layer", inputs, [y])]))
     with pytest.raises(ModelError, match=f"{kind} of quantized int8, which is not supported"):
         read_tflite(data)
+
+
+def rows(kind: str, rng: np.random.Generator) -> tuple[Graph, list[Any]]:
+    scale, point = float(10 ** rng.uniform(-2.5, -0.3)), int(rng.integers(-128, 128))
+    shape = (6, int(rng.choice([1, 2, 10, 200])))
+    x = rng.integers(-128, 128, shape)
+    x[0], x[1] = point, np.clip(x[1], point - 2, point + 2)
+    source = int8("x", shape, scale, point)
+    out = int8("y", shape, *((1 / 128, 0) if kind == "L2_NORMALIZATION" else (1 / 16, 127)))
+    op = Op(kind, "layer", [source], [out])
+    return Graph("layer", [source], [out], [op]), [np.clip(x, -128, 127).astype(np.int8)]
+
+
+@pytest.mark.parametrize("kind", ["L2_NORMALIZATION", "LOG_SOFTMAX"])
+def test_rows_are_litert_s(litert: Any, kind: str) -> None:
+    rng = np.random.default_rng(len(kind))
+    for _ in range(40):
+        graph, inputs = rows(kind, rng)
+        data = write_tflite(graph)
+        (wanted,) = litert(data, inputs)
+        np.testing.assert_array_equal(run_reference(read_tflite(data), inputs)[0], wanted)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("kind", ["L2_NORMALIZATION", "LOG_SOFTMAX"])
+def test_rows_on_cores(kind: str, platform: str) -> None:
+    rng = np.random.default_rng(len(kind))
+    with Session(platform) as session:
+        for _ in range(3):
+            graph, inputs = rows(kind, rng)
+            found = session.load(compile_model(graph, platform)).run(*inputs)
+            np.testing.assert_array_equal(found, run_reference(graph, inputs)[0])

@@ -34,6 +34,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     quantize,
     quantized_lstm,
     quantized_pointwise,
+    quantized_rows,
     rearrange,
     recurrent,
     reduce,

@@ -10,7 +10,13 @@ from covp.graph.ops import definition
 
 # what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
 _FIXED_OUTPUTS = {
-    "int8": {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0)},
+    "int8": {
+        "L2_NORMALIZATION": (1 / 128, 0),
+        "LOGISTIC": (1 / 256, -128),
+        "LOG_SOFTMAX": (16 / 256, 127),
+        "SOFTMAX": (1 / 256, -128),
+        "TANH": (1 / 128, 0),
+    },
     "int16": dict.fromkeys(("LOGISTIC", "SOFTMAX", "TANH"), (1 / 32768, 0)),
 }
 _FINE_SOFTMAX = (1 / 65536, -32768)  # int16 from int8

@@ -24,6 +24,7 @@ import covp.graph.ops.pooling_nd
 import covp.graph.ops.quantize
 import covp.graph.ops.quantized_binary
 import covp.graph.ops.quantized_gelu
+import covp.graph.ops.quantized_rows
 import covp.graph.ops.quantized_unary
 import covp.graph.ops.rearrange
 import covp.graph.ops.recurrent

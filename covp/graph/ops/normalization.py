@@ -7,7 +7,7 @@ LocalResponseNormalization. Computed in double precision and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -130,6 +130,8 @@ def _in_single(
     compute: Callable[[Op, Sequence[Array | None]], list[Array]],
 ) -> Callable[[Op, Sequence[Array | None]], list[Array]]:
     def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+        if op.input(0).dtype == np.int8:
+            return [INT8[op.kind](op, given(values, 0)).astype(np.int8)]
         with ieee():
             results = compute(op, values)
         return [
@@ -140,6 +142,8 @@ def _in_single(
     return reference
 
 
+INT8: dict[str, Callable[[Op, Array], Array]] = {}
+"""Kind to its rule for int8."""
 _FLOAT = of_one_type("float32", data=None)
 for _kind, _compute, _infer in (
     ("HARDMAX", _hardmax, _shape),
@@ -151,3 +155,5 @@ for _kind, _compute, _infer in (
     ("RMS_NORMALIZATION", _rms, _layer_shape),
 ):
     OPS[_kind] = OpDefinition(_infer, _in_single(_compute), types=_FLOAT)
+for _kind in ("L2_NORMALIZATION", "LOG_SOFTMAX"):
+    OPS[_kind] = replace(OPS[_kind], types=of_one_type("float32", "int8"))

@@ -1,6 +1,6 @@
 """int8 functions of one element: LiteRT's reference arithmetic, to the byte.
 
-Sources: tensorflow/lite/kernels/{elementwise,exp,activations,gelu}.cc, kernels/internal/common.h
+Sources: tensorflow/lite/kernels/{elementwise,exp,activations}.cc, kernels/internal/common.h
 (LUTPopulate: a float function of the dequantized value, rounded half away from zero),
 reference/hard_swish.h. What they leave undefined: a negative number has the root 0 and the inverse
 root of 0.
@@ -8,7 +8,6 @@ root of 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,8 +50,9 @@ def _by_table(function: Callable[[Op, Array], Array]) -> Callable[[Op, Array], A
     def compute(op: Op, x: Array) -> Array:
         result = function(op, _real(op, x).astype(np.float64)).astype(_SINGLE)
         steps = result * (_SINGLE(1) / _SINGLE(op.output.scale))
-        rounded = np.trunc(steps + np.copysign(_SINGLE(0.5), steps))
-        return _stored(op, np.nan_to_num(rounded.astype(np.float64), posinf=1e9, neginf=-1e9))
+        # in double precision, where half a step more is exact
+        rounded = np.trunc(steps + np.copysign(np.float64(0.5), steps))
+        return _stored(op, np.nan_to_num(rounded, posinf=1e9, neginf=-1e9))
 
     return compute
 
@@ -145,19 +145,11 @@ def _cast(op: Op, x: Array) -> Array:
     return np.asarray(x.astype(op.output.dtype))
 
 
-def _gelu(op: Op, x: Array) -> Array:
-    if op.attributes.approximate:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        return np.asarray(0.5 * x * (1 + np.tanh(inner)))
-    return FLOAT_FUNCTIONS["GELU"](op, x)
-
-
 QUANTIZED["CAST"] = _cast
 TABLES = {
     "ABS": _abs,
     "ELU": _by_table(FLOAT_FUNCTIONS["ELU"]),
     "EXP": _by_table(FLOAT_FUNCTIONS["EXP"]),
-    "GELU": _by_table(_gelu),
     "HARD_SWISH": _hard_swish,
     "LOG": _by_table(_log),
     "NEG": _neg,
