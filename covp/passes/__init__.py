@@ -16,6 +16,7 @@ from covp.passes.fuse_activation import fuse_activations
 from covp.passes.fuse_attention import fuse_attention
 from covp.passes.fuse_pad import fuse_pads
 from covp.passes.no_ops import remove_no_ops
+from covp.passes.reshapes import merge_reshapes
 from covp.passes.separate_states import separate_states
 from covp.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.passes.unused_channels import remove_unused_channels
@@ -31,6 +32,7 @@ PASSES: tuple[Pass, ...] = (
     reorder_flattened,
     remove_dead_ops,
     reshape_for_transposes,
+    merge_reshapes,
     fold_scales,
     fuse_pads,
     fuse_activations,

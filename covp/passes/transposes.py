@@ -1,44 +1,52 @@
-"""As few transposes as possible: pairs that cancel are removed, the others sink below operators."""
+"""As few transposes as possible: pairs that cancel are removed, the others sink below the rest.
+
+Operators are visited in order. One whose inputs are transposes in one order computes on what lies
+before them instead, and a transpose follows it. What would need a transpose of its own stays. A way
+of sinking is taken only where it leaves less to move.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from covp.graph.attributes import Concatenation, Mean, Pad, Transpose
+from covp.graph.attributes import Transpose
 from covp.graph.graph import Graph, Op, Tensor
-from covp.graph.ops.pointwise import POINTWISE
+from covp.passes.axis_orders import (
+    Order,
+    composed,
+    data_positions,
+    moves_nothing,
+    turned,
+    undoes,
+)
+from covp.passes.copy import copy_graph
 
-Order = tuple[int, ...]
-ELEMENTWISE = frozenset(POINTWISE) | {
-    *("ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"),
-    *("QUANTIZE", "DEQUANTIZE", "LOOKUP_TABLE", "CAST"),
-}
-"""Operators for which the order of the elements is irrelevant, if all inputs have the same."""
+Choice = Callable[[Graph, Op, list[Op]], bool]
+"""Whether the transposes before an operator shall become one after it."""
 
 
 def remove_transposes(graph: Graph) -> None:
-    """Cancel TRANSPOSE pairs and move transposes after other operators, until none moves.
-
-    A transpose is moved only where that leaves no more of them.
-    """
-    while _cancel_one(graph) or _sink_one(graph):
-        pass
+    """Cancel TRANSPOSE pairs and sink the others, where that leaves less to move."""
+    if any(op.kind == "TRANSPOSE" for op in graph.ops):
+        best = min((_sunk(graph, choice) for choice in (_always, _fewer)), key=_cost)
+        while _cost(best) < _cost(graph):
+            graph.ops = best.ops
+            best = _sunk(graph, _fewer)
 
 
 def reshape_for_transposes(graph: Graph) -> None:
     """A TRANSPOSE that moves axes of extent 1 alone is a RESHAPE, which costs nothing."""
     for op in graph.ops:
         if op.kind == "TRANSPOSE" and not graph.is_result(op.output):
-            shape = op.input(0).shape
-            moved = [axis for axis in op.attributes.permutation if shape[axis] != 1]
-            if moved == sorted(moved) and op.input(0).data is None:
-                op.kind, op.attributes = "RESHAPE", None
+            source = op.input(0)
+            if moves_nothing(source.shape, _order(op)) and source.data is None:
+                op.kind, op.attributes, op.inputs = "RESHAPE", None, [source]
 
 
-def transpose(source: Tensor, permutation: Order, name: str, index: int) -> Op:
+def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: int) -> Op:
     """A TRANSPOSE with a new output tensor; output axis i is input axis permutation[i].
 
     Quantization along an axis is not supported: activations have one scale.
@@ -48,134 +56,147 @@ def transpose(source: Tensor, permutation: Order, name: str, index: int) -> Op:
     return Op("TRANSPOSE", name, [source], [output], Transpose(permutation), index)
 
 
-def _cancel_one(graph: Graph) -> bool:
-    for op in graph.ops:
-        first = _transposed_by(graph, op.input(0)) if op.kind == "TRANSPOSE" else None
-        if first is None:
-            continue
-        order = first.attributes.permutation
-        if not _undoes(op.attributes.permutation, order):
-            continue
-        if graph.is_result(op.output):
-            continue
-        _replace(graph, op.output, first.input(0))
-        graph.ops.remove(op)
-        if not graph.consumers(first.output) and not graph.is_result(first.output):
-            graph.ops.remove(first)
-        return True
-    return False
+def _cost(graph: Graph) -> tuple[int, int]:
+    """Elements that transposes move, and their number."""
+    orders = [op for op in graph.ops if op.kind == "TRANSPOSE"]
+    moved = [op for op in orders if not moves_nothing(op.input(0).shape, _order(op))]
+    return sum(op.output.size for op in moved), len(orders)
 
 
-def _sink_one(graph: Graph) -> bool:
-    for op in graph.ops:
-        sources = _common_transposes(graph, op)
-        if not sources:
-            continue
-        order = sources[0].attributes.permutation
-        moved = _before(op, order)
-        if moved is not None and _leaves_no_more(graph, op, sources, moved[1]):
-            _sink(graph, op, order, *moved)
-            return True
-    return False
+def _order(op: Op) -> Order:
+    order: Order = op.attributes.permutation
+    return order
 
 
-def _common_transposes(graph: Graph, op: Op) -> list[Op]:
-    """The transposes before an operator, if one after it could replace them all."""
-    if len(op.outputs) != 1 or graph.is_result(op.output):
-        return []
-    inputs = [t for t in op.inputs if t is not None and t.data is None]
-    found = {id(t): _transposed_by(graph, t) for t in inputs}
-    sources = [source for source in found.values() if source is not None]
-    orders = {source.attributes.permutation for source in sources}
-    return sources if len(orders) == 1 and len(sources) == len(found) else []
+def _always(graph: Graph, op: Op, sources: list[Op]) -> bool:
+    return True
 
 
-def _before(op: Op, order: Order) -> tuple[Any, Order] | None:
-    """An operator moved before the transposes of its inputs.
-
-    Returns:
-        Its attributes there, and the permutation of its output; None where it cannot be moved.
-    """
-    a = op.attributes
-    ranks = {len(t.shape) for t in op.inputs if t is not None and t.data is None}
-    if ranks != {len(order)}:
-        return None
-    if op.kind in ELEMENTWISE and len(op.output.shape) == len(order):
-        return a, order
-    if op.kind == "CONCATENATION" and isinstance(a, Concatenation):
-        return replace(a, axis=order[a.axis]), order
-    if op.kind in ("PAD", "PADV2") and isinstance(a, Pad):
-        paddings = tuple(a.paddings[order.index(axis)] for axis in range(len(order)))
-        return replace(a, paddings=paddings), order
-    if isinstance(a, Mean) and a.axes is not None:
-        axes = a.axes
-        below = order
-        if not a.keep_dims:
-            kept = [order[axis] for axis in range(len(order)) if axis not in axes]
-            below = tuple(sorted(kept).index(axis) for axis in kept)
-        return replace(a, axes=tuple(sorted(order[axis] for axis in axes))), below
-    return None
-
-
-def _leaves_no_more(graph: Graph, op: Op, sources: list[Op], below: Order) -> bool:
-    """Whether no more transposes are left when those before become one after the operator."""
-    removed = sum(
-        graph.consumers(source.output) == [op] and not graph.is_result(source.output)
-        for source in sources
-    )
+def _fewer(graph: Graph, op: Op, sources: list[Op]) -> bool:
+    """Whether fewer transposes are left."""
+    removed = sum(graph.consumers(source.output) == [op] for source in sources)
     readers = graph.consumers(op.output)
     cancelled = sum(
-        reader.kind == "TRANSPOSE" and _undoes(reader.attributes.permutation, below)
+        reader.kind == "TRANSPOSE" and undoes(_order(reader), _order(sources[0]))
         for reader in readers
     )
-    needed = cancelled < len(readers) and list(below) != sorted(below)
-    return removed + cancelled >= max(int(needed), 1)
+    return removed + cancelled > int(cancelled < len(readers))
 
 
-def _undoes(second: Order, first: Order) -> bool:
-    """Whether a permutation after another leaves the axes as they were."""
-    return len(second) == len(first) and [first[axis] for axis in second] == list(range(len(first)))
+def _sunk(graph: Graph, choice: Choice) -> Graph:
+    """A copy whose transposes sank where the choice allows it."""
+    return _Sinking(copy_graph(graph), choice).graph
 
 
-def _sink(graph: Graph, op: Op, order: Order, attributes: Any, below: Order) -> None:
-    result = op.output
-    for position, tensor in enumerate(op.inputs):
-        if tensor is None:
-            continue
-        if tensor.data is not None:
-            op.inputs[position] = _constant_before(op, tensor, order)
-            continue
-        source = _transposed_by(graph, tensor)
-        if source is not None:
-            op.inputs[position] = source.input(0)
-            if not graph.consumers(source.output) and not graph.is_result(source.output):
-                graph.ops.remove(source)
-    op.attributes = attributes
-    if list(below) == sorted(below):
-        return
-    shape = tuple(result.shape[below.index(axis)] for axis in range(len(below)))
-    inner = Tensor(f"{result.name}_before_{op.name}", shape, result.dtype, result.quantization)
-    op.outputs = [inner]
-    after = Op("TRANSPOSE", f"{op.name}_transpose", [inner], [result], Transpose(below), op.index)
-    graph.ops.insert(graph.ops.index(op) + 1, after)
+class _Sinking:
+    """One walk over a graph, which it changes."""
 
+    def __init__(self, graph: Graph, choice: Choice) -> None:
+        self.graph = graph
+        self._choice = choice
+        self._before = graph.ops
+        self._ops: list[Op] = []
+        self._same: dict[int, Tensor] = {}  # what is read in the place of a tensor
+        self._made: dict[tuple[int, Order], Op] = {}  # by input and order
+        self._turned: dict[int, Op] = {}  # by output
+        self._constants: dict[tuple[int, Order, int], Tensor] = {}
+        for op in self._before:
+            op.inputs = [t if t is None else self._same.get(id(t), t) for t in op.inputs]
+            if op.kind == "TRANSPOSE":
+                self._transpose(op)
+            elif not self._sink(op):
+                self._ops.append(op)
+        graph.ops = self._used()
 
-def _constant_before(op: Op, tensor: Tensor, order: Order) -> Tensor:
-    """A constant operand, broadcast or not, with its axes as they are before the transpose."""
-    assert tensor.data is not None
-    if tensor.size == 1 and op.kind != "CONCATENATION":
-        return tensor
-    full = tensor.data.reshape((1,) * (len(order) - tensor.data.ndim) + tensor.data.shape)
-    data = np.ascontiguousarray(np.transpose(full, [order.index(a) for a in range(len(order))]))
-    name = f"{tensor.name}_before_{op.name}"
-    return Tensor(name, data.shape, tensor.dtype, tensor.quantization, data)
+    def _used(self) -> list[Op]:
+        """Without transposes that nothing reads."""
+        read: set[int] = {id(tensor) for tensor in self.graph.results}
+        used = []
+        for op in reversed(self._ops):
+            if op.kind != "TRANSPOSE" or id(op.output) in read:
+                used.append(op)
+                read |= {id(tensor) for tensor in op.inputs}
+        return used[::-1]
 
+    def _transpose(self, op: Op) -> None:
+        """Joined with one before it; the same one twice is one."""
+        inner, order = op.input(0), _order(op)
+        first = self._turned.get(id(inner))
+        if first is not None:
+            inner, order = first.input(0), composed(_order(first), order)
+        result = self.graph.is_result(op.output)
+        if not result and order == tuple(range(len(order))):
+            self._same[id(op.output)] = inner
+        elif not result and (id(inner), order) in self._made:
+            self._same[id(op.output)] = self._made[id(inner), order].output
+        elif result and order == tuple(range(len(order))):
+            self._ops.append(op)  # an output needs memory of its own
+        else:
+            self._add(replace(op, inputs=[inner], attributes=Transpose(order)))
 
-def _transposed_by(graph: Graph, tensor: Tensor) -> Op | None:
-    producer = graph.producer(tensor)
-    return producer if producer is not None and producer.kind == "TRANSPOSE" else None
+    def _add(self, op: Op) -> None:
+        self._ops.append(op)
+        self._turned[id(op.output)] = op
+        self._made.setdefault((id(op.input(0)), _order(op)), op)
 
+    def _sink(self, op: Op) -> bool:
+        """Compute on what is before the transposes, if there are such; whether that was done."""
+        positions = [p for p in data_positions(op) if op.inputs[p] is not None]
+        found = [self._turned.get(id(op.inputs[p])) for p in positions]
+        sources = [source for source in found if source is not None]
+        if not sources or any(t.quantization and t.quantization.per_channel for t in op.outputs):
+            return False
+        order = _order(sources[0])
+        rank = len(order)
+        inner = [self._inner(op.input(p), order, rank) for p in positions]
+        change = turned(op, order)
+        if change is None or any(t is None for t in inner):
+            return False
+        if not self._choice(self.graph, op, sources):
+            return False
+        for position, tensor in zip(positions, inner, strict=True):
+            op.inputs[position] = tensor
+        if op.kind == "RESHAPE":
+            op.inputs = op.inputs[:1]
+        op.attributes = change.attributes
+        self._ops.append(op)
+        self._turn_outputs(op, change.order)
+        return True
 
-def _replace(graph: Graph, old: Tensor, new: Tensor) -> None:
-    for reader in graph.consumers(old):
-        reader.inputs = [new if tensor is old else tensor for tensor in reader.inputs]
+    def _turn_outputs(self, op: Op, order: Order) -> None:
+        if order == tuple(range(len(order))):
+            return
+        outer = op.outputs
+        op.outputs = []
+        for result in outer:
+            shape = tuple(result.shape[order.index(axis)] for axis in range(len(order)))
+            name = f"{result.name}_before_{op.name}"
+            op.outputs.append(Tensor(name, shape, result.dtype, result.quantization))
+        for number, (inner, result) in enumerate(zip(op.outputs, outer, strict=True)):
+            name = f"{op.name}_transpose{f'_{number}' if number else ''}"
+            self._add(Op("TRANSPOSE", name, [inner], [result], Transpose(order), op.index))
+
+    def _inner(self, tensor: Tensor, order: Order, rank: int) -> Tensor | None:
+        """The tensor before a transpose of that order; None where it does not exist."""
+        source = self._turned.get(id(tensor))
+        if source is not None and _order(source) == order:
+            return source.input(0)
+        if tensor.data is not None and len(tensor.shape) <= rank:
+            return self._constant(tensor, order, rank)
+        if tensor.size == 1 and len(tensor.shape) < rank:
+            return tensor
+        back = self._made.get((id(tensor), tuple(int(axis) for axis in np.argsort(order))))
+        return back.output if back is not None else None
+
+    def _constant(self, tensor: Tensor, order: Order, rank: int) -> Tensor:
+        """A constant, broadcast from the right, in the order before a transpose."""
+        if tensor.size == 1:
+            return tensor
+        key = id(tensor), order, rank
+        if key not in self._constants:
+            assert tensor.data is not None
+            whole = tensor.data.reshape((1,) * (rank - tensor.data.ndim) + tensor.data.shape)
+            data = np.ascontiguousarray(whole.transpose(np.argsort(order)))
+            name = f"{tensor.name}_{''.join(map(str, order))}"
+            self._constants[key] = replace(tensor, name=name, shape=data.shape, data=data)
+        return self._constants[key]
