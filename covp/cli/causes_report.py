@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from covp.cli.provenance import cycles_column
-from covp.cli.tables import print_table
+from covp.cli.tables import operator_cell, print_table
 from covp.device.phase_count import Causes, FunctionCount
 from covp.evaluation import Evaluation
 from covp.runtime.profile import Profile
@@ -57,7 +57,13 @@ def print_causes(result: Evaluation) -> None:
 
 def _rows(profile: Profile) -> list[_Row]:
     layers = [
-        _Row(f"{entry.index}", entry.op, entry.cycles, entry.causes, entry.functions)
+        _Row(
+            f"{entry.index}",
+            operator_cell(entry.op, entry.name),
+            entry.cycles,
+            entry.causes,
+            entry.functions,
+        )
         for entry in profile.layers
     ]
     between = profile.between

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import partial
 from typing import Any
 
@@ -176,8 +177,13 @@ def _load_operators(
     from covp.codegen.intrinsics import dot_products
     from covp.graph.user_operators import load_operator_file
 
+    def registered() -> object:
+        # a file that registers converters has imported them; others shall not wait for onnx
+        onnx = sys.modules.get("covp.frontend.onnx.converters.registry")
+        return dot_products(), {} if onnx is None else dict(onnx.CONVERTERS)
+
     for file in files:
-        load_operator_file(file, also=dot_products)
+        load_operator_file(file, also=registered)
 
 
 operators = click.option(
@@ -186,5 +192,5 @@ operators = click.option(
     metavar="FILE.py",
     callback=_load_operators,
     expose_value=False,
-    help="Registers operators or instructions that covp does not know.",
+    help="Registers operators, converters or instructions that covp does not know.",
 )

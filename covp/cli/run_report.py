@@ -6,7 +6,7 @@ import click
 
 from covp.cli.energy_report import area_lines, energy_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
-from covp.cli.tables import print_table
+from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
 from covp.evaluation import Evaluation
 from covp.graph.ops import macs
@@ -72,7 +72,8 @@ def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
     costs = costs or [(None, None)] * len(result.program.layers)
     rows = []
     for layer, (instructions, cycles) in zip(result.program.layers, costs, strict=True):
-        row: Row = [f"{layer.index}", layer.op, layer.target, layer.macs, instructions, cycles]
+        operator = operator_cell(layer.op, layer.name)
+        row: Row = [f"{layer.index}", operator, layer.target, layer.macs, instructions, cycles]
         if profile:
             if layer.macs and instructions is not None:
                 row += [f"{instructions / layer.macs:.2f}", layer.schedule]
@@ -124,7 +125,7 @@ def _print_offload(result: Evaluation) -> None:
     rows = [
         [
             str(entry.layer.index),
-            entry.layer.op,
+            operator_cell(entry.layer.op, entry.layer.name),
             entry.layer.target,
             entry.offload.jobs,
             entry.offload.setup,

@@ -57,6 +57,12 @@ def print_table(
         click.echo(textwrap.fill(text, max(width, 20)))
 
 
+def operator_cell(kind: str, name: str) -> str:
+    """An operator's kind, with its name where the model gives it one: "CONV_2D /layer1/Conv"."""
+    own = re.fullmatch(rf"{re.escape(kind.lower())}(_\d+)+", name)
+    return kind if own else f"{kind} {name}"
+
+
 def output_width() -> int:
     """The columns of the terminal; ``COLUMNS``, else 200, in a pipe."""
     if sys.stdout.isatty():

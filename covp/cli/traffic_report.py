@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from covp.cli.tables import print_table
+from covp.cli.tables import operator_cell, print_table
 from covp.device.phase_count import Traffic
 from covp.evaluation import Evaluation
 
@@ -36,6 +36,6 @@ def _parts(result: Evaluation) -> Iterator[tuple[str, str, Traffic]]:
     """Number, operator and traffic of each layer, of what lies between, and of all together."""
     profile = result.profile
     for entry in profile.layers:
-        yield f"{entry.index}", entry.op, entry.traffic or {}
+        yield f"{entry.index}", operator_cell(entry.op, entry.name), entry.traffic or {}
     yield "", "between layers", profile.between.traffic or {}
     yield "", "total", profile.traffic or {}

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import click
 
-from covp.cli.tables import print_table
+from covp.cli.tables import operator_cell, print_table
 from covp.tune.records import Objective, Trial, pareto_front
 from covp.tune.tuner import LayerResult
 
@@ -21,7 +21,15 @@ def print_layers(results: list[LayerResult]) -> None:
         tried = f"{result.tried}/{result.space}"
         schedule = best.schedule if best else None
         rows.append(
-            [str(result.op.index), result.op.kind, before, after, gain, tried, schedule],
+            [
+                str(result.op.index),
+                operator_cell(result.op.kind, result.op.name),
+                before,
+                after,
+                gain,
+                tried,
+                schedule,
+            ],
         )
     columns = ["layer", "operator", "default", "best", "reduction", "tried", "best schedule"]
     print_table(columns, rows, left=2)

@@ -85,7 +85,7 @@ class Backend(BackendBase):
     def run_model(
         cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
     ) -> tuple[Any, ...]:
-        """`prepare` and `Prepared.run` in one."""
+        """`prepare` of ``model``, ``device`` and ``kwargs``, and `Prepared.run` of ``inputs``."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod

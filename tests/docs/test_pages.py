@@ -88,6 +88,31 @@ def test_states_and_streams(
     assert "sww_reset(void)" in (tmp_path / "wake_word/model/sww.h").read_text()
 
 
+def test_onnx(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from covp.frontend.onnx.converters import CONVERTERS
+
+    monkeypatch.chdir(tmp_path)
+    network, converter = blocks("onnx.md", "python")
+    names: dict[str, Any] = {}
+    exec(network, names)
+    assert "[[" in capsys.readouterr().out
+    (line,) = blocks("onnx.md", "sh")
+    assert "/fc/MatMul" in run(line, capsys)
+    model = names["model"]
+    model.graph.node[1].op_type, model.graph.node[1].domain = "Square", "com.example"
+    names["onnx"].save(model, "own.onnx")
+    (tmp_path / "square.py").write_text(converter)
+    own = "covp run own.onnx -p stm32l4r5 --shape x=1,3 --profile --operators square.py"
+    try:
+        assert "/act/Relu" in run(own, capsys)
+    finally:
+        CONVERTERS.pop(("com.example", "Square"), None)
+    kinds = {kind for domain, kind in CONVERTERS if not domain}
+    assert {"Conv", "LSTM", "Resize", "QLinearConv"} <= kinds
+
+
 def test_the_code_of_testing() -> None:
     names: dict[str, Any] = {}
     ran = []

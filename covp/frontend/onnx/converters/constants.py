@@ -32,9 +32,17 @@ def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
     return importer.constant(np.full(shape, value))
 
 
-@register("Identity", "Dropout")
+@register("Identity")
 def _identity(node: Node, importer: Importer) -> Tensor:
     return node.input(0)
+
+
+@register("Dropout")
+def _dropout(node: Node, importer: Importer) -> list[Tensor]:
+    """Nothing is dropped in an inference: the mask is true everywhere."""
+    source = node.input(0)
+    mask = [importer.constant(np.ones(source.shape, np.bool_))] if node.wants(1) else []
+    return [source, *mask]
 
 
 @register("Shape")
