@@ -171,6 +171,8 @@ FUNCTIONS = [
       for kind in ("RELU", "RELU6") for scale in (0.001, 0.0003, 0.07)),
     *(OperatorCase("LEAKY_RELU", EVERY.shape, LeakyRelu(slope), "int16", 0.001, zero, None, scale)
       for slope, zero, scale in ((0.3, 0, 0.001), (-0.9, 77, 0.0003), (2.5, -4000, 0.0007))),
+    *(OperatorCase("ABS", EVERY.shape, None, "int16", 0.001, 0, None, scale)
+      for scale in (0.001, 0.0007)),
     *(OperatorCase("QUANTIZE", EVERY.shape, None, "int16", 0.01, zero, dtype, scale, out)
       for zero, dtype, scale, out in (
           (0, "int16", 0.013, 0), (5, "int8", 0.9, -7), (0, "int8", 2.56, 0), (0, "int32", 1e-6, 0),
@@ -216,4 +218,25 @@ def test_conversions(run_layer: Any, platform: str, source: str, target: str, sc
     op, values = layer.op(), layer.inputs()
     if source == "int32":
         op.input(0).quantization = affine(0.1)
+    assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))
+
+
+BINARY = [
+    ("PRELU", "int8", None), ("SQUARED_DIFFERENCE", "int16", None), ("GREATER", "int16", np.bool_),
+    ("MAXIMUM", "int16", None), ("EQUAL", "int16", np.bool_),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("kind", "second", "result"), BINARY)
+@pytest.mark.parametrize("content", ["random", "extreme"])
+def test_functions_of_two(
+    run_layer: Any, platform: str, kind: str, second: str, result: Any, content: Any
+) -> None:
+    x = tensors.int16("x", (4, 200), 0.001)
+    y = tensors.int8("y", (200,), 0.02) if second == "int8" else tensors.int16("y", (200,), 0.0007)
+    scale = {"PRELU": 0.002, "SQUARED_DIFFERENCE": 0.2}.get(kind)
+    op = single_op_graph(kind, x, y, dtype=result, scale=scale).ops[0]
+    values = tensors.filled(x, 1, content), tensors.filled(y, 2, content)
+    values[0][0, ::3] = 0
     assert np.array_equal(run_layer(platform, op, *values)[0], reference(op, *values))

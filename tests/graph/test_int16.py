@@ -154,3 +154,15 @@ def test_transpose_conv_of_run_time_shape_and_int16_bias(
     upper = (multiplier + (1 << 15)) >> 16
     wanted = (sums * upper + (1 << (14 - right))) >> (15 - right)
     assert np.array_equal(found, np.clip(wanted, -32768, 32767))
+
+
+@pytest.mark.parametrize("kind", ["MAXIMUM", "MINIMUM"])
+def test_functions_of_two(holds: Any, kind: str) -> None:
+    """LiteRT has no SQUARED_DIFFERENCE, PRELU and comparisons of int16, which TFLM has."""
+    x, y = (tensors.int16(n, (3, 500), 0.001) for n in "xy")
+    holds(single_op_graph(kind, x, y), 2)
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.0007])
+def test_abs(holds: Any, scale: float) -> None:
+    holds(OperatorCase("ABS", (4096,), None, "int16", 0.001, 0, None, scale).graph(), 2)

@@ -1,10 +1,10 @@
-"""int8 functions of one and two elements: tables, and TFLM's fixed-point arithmetic as C."""
+"""int8 and int16 functions of one and two elements: tables, and TFLM's arithmetic as C."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from covp.codegen.c_text import c_array
+from covp.codegen.c_text import c_array, c_type
 from covp.codegen.kernels.clamp import clamp_includes
 from covp.codegen.kernels.pointwise import emit_formula, emit_pointwise
 from covp.codegen.kernels.pointwise_formulas import INTEGER, Formula
@@ -17,14 +17,14 @@ from covp.graph.ops.pointwise import STORED
 from covp.graph.ops.quantized_binary import (
     COMPARED_BITS,
     COMPARISONS,
-    SQUARED_BITS,
     compared_factors,
     difference_factors,
     divide_factor,
     prelu_factors,
+    squared_bits,
 )
 from covp.graph.ops.quantized_unary import TABLES
-from covp.graph.quantization import activation_range
+from covp.graph.quantization import activation_range, quantize_multiplier
 
 for _kind in TABLES:
     kernel(_kind, "int8")(emit_unary_table)
@@ -41,19 +41,26 @@ def _centred(op: Op) -> list[str]:
 def _finished(request: KernelRequest, value: str, activation: str = "none") -> list[str]:
     out = request.op.output
     limits = activation_range(activation, out.scale, out.zero_point, out.dtype)
-    text = finish(request.core, value, out.zero_point, limits, "int8_t")
+    text = finish(request.core, value, out.zero_point, limits, c_type(out.dtype))
     return [line.removeprefix("    ") for line in text.rstrip().split("\n")]
 
 
 def _emit(request: KernelRequest, lines: list[str], definitions: list[str]) -> LayerCode:
     of = Formula((*_centred(request.op), *lines), False, "\n".join(definitions))
-    return emit_formula(request, of, [clamp_includes(request.core, -128, 127)])
+    info = np.iinfo(request.op.input(0).dtype)
+    includes = clamp_includes(request.core, int(info.min), int(info.max))
+    return emit_formula(request, of, [includes])
+
+
+def _span(op: Op, position: int = 0) -> int:
+    """The largest magnitude of an input less its zero point."""
+    return (1 << 8 * op.input(position).dtype.itemsize) - 1
 
 
 def emit_comparison(request: KernelRequest) -> LayerCode:
     """Both sides in units of 2**-8."""
     op = request.op
-    bound = 255 << COMPARED_BITS
+    bound = _span(op) << COMPARED_BITS
     scale = [
         scale_function(request.core, name, factor, bound)
         for name, factor in zip(("first", "second"), compared_factors(op), strict=True)
@@ -64,32 +71,45 @@ def emit_comparison(request: KernelRequest) -> LayerCode:
 
 
 for _kind in COMPARISONS:
-    kernel(_kind, "int8")(emit_comparison)
+    kernel(_kind, "int8", "int16")(emit_comparison)
 
 
-@kernel("PRELU", "int8")
+@kernel("ABS", "int16")
+def emit_abs(request: KernelRequest) -> LayerCode:
+    """The magnitude, rescaled where the scales differ."""
+    op = request.op
+    ratio = np.float32(op.input(0).scale) / np.float32(op.output.scale)
+    scale = scale_function(request.core, "scale", quantize_multiplier(float(ratio)), 1 << 15)
+    value = "(x < 0 ? -x : x)"
+    lines = _finished(request, value if ratio == 1 else f"scale{value}")
+    of = Formula(tuple(lines), False, "" if ratio == 1 else scale)
+    return emit_formula(request, of, [clamp_includes(request.core, -32768, 32767)])
+
+
+@kernel("PRELU", "int8", "int16")
 def emit_prelu(request: KernelRequest) -> LayerCode:
     """What is negative times its slope."""
     positive, negative = prelu_factors(request.op)
     scale = [
-        scale_function(request.core, "above", positive, 255),
-        scale_function(request.core, "below", negative, 255 * 255),
+        scale_function(request.core, "above", positive, _span(request.op)),
+        scale_function(request.core, "below", negative, _span(request.op) * _span(request.op, 1)),
     ]
     lines = _finished(request, "(a >= 0 ? above(a) : below(a * b))")
     return _emit(request, lines, scale)
 
 
-@kernel("SQUARED_DIFFERENCE", "int8")
+@kernel("SQUARED_DIFFERENCE", "int8", "int16")
 def emit_squared_difference(request: KernelRequest) -> LayerCode:
     """Both sides at twice the larger scale, as in a sum."""
     first, second, last = difference_factors(request.op)
-    bound = 255 << SQUARED_BITS
+    bits = squared_bits(request.op)
+    bound = _span(request.op) << bits
     scale = [
         scale_function(request.core, "first", first, bound),
         scale_function(request.core, "second", second, bound),
         scale_function(request.core, "last", last, bound * bound),
     ]
-    step = 1 << SQUARED_BITS
+    step = 1 << bits
     lines = [f"int32_t d = first(a * {step}) - second(b * {step});"]
     return _emit(request, lines + _finished(request, "last(d * d)"), scale)
 

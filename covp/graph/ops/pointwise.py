@@ -15,6 +15,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, ieee
+from covp.graph.ops.int16 import check_int16
 
 Compute = Callable[..., Any]
 """The operator and the values of its inputs (None for one left out) to the output's values."""
@@ -49,6 +50,11 @@ QUANTIZED: dict[str, Compute] = {}
 """Kind to its rule for quantized tensors."""
 
 
+QUANTIZED_INT16 = frozenset(
+    {"ABS", "PRELU", "SQUARED_DIFFERENCE"}
+    | {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"}
+)
+"""Kinds whose rule holds for int16 too, with zero points of 0; slopes of PRELU are int8 then."""
 STORED = ("CAST", "MAXIMUM", "MINIMUM")
 """Kinds that work on stored values of any type, whatever they stand for; and SELECT_V2."""
 
@@ -92,6 +98,8 @@ def check_types(op: Op) -> None:
     rule = POINTWISE[op.kind]
     positions = range(len(op.inputs)) if rule.data is None else rule.data
     data = [t for i in positions if i < len(op.inputs) and (t := op.inputs[i]) is not None]
+    if op.kind == "PRELU" and data[0].dtype == np.int16 and data[1].dtype == np.int8:
+        del data[1]
     if rule.gives == "same":
         data.append(op.output)
     for tensor in data[1:]:
@@ -118,6 +126,9 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
 def _check_quantized(op: Op) -> None:
     dtype = op.input(0).dtype
     known = op.kind in QUANTIZED and (dtype == np.int8 or op.kind in (*STORED, "SELECT_V2"))
+    if dtype == np.int16 and op.kind in QUANTIZED_INT16:
+        known = True
+        check_int16(*(t for t in (*op.inputs, op.output) if t is not None))
     if not known:
         raise ModelError(
             f"{op.kind} of quantized {dtype}, which is not supported; "

@@ -1,4 +1,4 @@
-"""int8 functions of two elements: LiteRT's reference arithmetic, to the byte.
+"""int8 and int16 functions of two elements: LiteRT's reference arithmetic, to the byte.
 
 Sources: tensorflow/lite/kernels/internal/reference/{comparisons,div,prelu}.h,
 kernels/{squared_difference,maximum_minimum,select}.cc. A division by zero, which they leave
@@ -26,8 +26,12 @@ from covp.graph.quantization import (
 Factor = tuple[int, int]
 COMPARED_BITS = 8
 """Comparisons shift their inputs left before they scale them."""
-SQUARED_BITS = 7
-"""SQUARED_DIFFERENCE does so, too."""
+_SQUARED_BITS = {"int8": 7, "int16": 0}
+
+
+def squared_bits(op: Op) -> int:
+    """By which SQUARED_DIFFERENCE shifts its inputs left."""
+    return _SQUARED_BITS[op.input(0).dtype.name]
 
 
 COMPARISONS = {
@@ -92,14 +96,15 @@ def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
     return (
         quantize_multiplier(op.input(0).scale / twice),
         quantize_multiplier(op.input(1).scale / twice),
-        quantize_multiplier(twice * twice / ((1 << 2 * SQUARED_BITS) * op.output.scale)),
+        quantize_multiplier(twice * twice / ((1 << 2 * squared_bits(op)) * op.output.scale)),
     )
 
 
 def _squared_difference(op: Op, x: Array, y: Array) -> Array:
     first, second, last = difference_factors(op)
-    a = multiply_by_quantized_multiplier(centred(op, 0, x) << SQUARED_BITS, *first)
-    b = multiply_by_quantized_multiplier(centred(op, 1, y) << SQUARED_BITS, *second)
+    bits = squared_bits(op)
+    a = multiply_by_quantized_multiplier(centred(op, 0, x) << bits, *first)
+    b = multiply_by_quantized_multiplier(centred(op, 1, y) << bits, *second)
     return _clipped(op, multiply_by_quantized_multiplier((a - b) ** 2, *last))
 
 
