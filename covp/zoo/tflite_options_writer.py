@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 from covp.frontend.tflite.converters.common import dilated, same_padding
 from covp.graph.attributes import Padding, Pair
@@ -28,6 +29,21 @@ def builtin_options(op: Op) -> tuple[str, Fields] | None:
         return None
     table, fields = _WRITERS[op.kind]
     return table, fields(op)
+
+
+CUSTOM_NAMES = {"DETECTION_POSTPROCESS": "TFLite_Detection_PostProcess"}
+"""Kinds that are custom operators of files, by their names there."""
+
+
+def custom_options(op: Op) -> bytes | None:
+    """The options of a custom operator, a FlexBuffer; None for other kinds."""
+    if op.kind not in CUSTOM_NAMES:
+        return None
+    a = op.attributes
+    values = {f"{axis}_scale": scale for axis, scale in zip("yxhw", a.scales, strict=True)}
+    values |= {"nms_score_threshold": a.score, "nms_iou_threshold": a.overlap}
+    numbers = {"max_detections": a.most, "num_classes": a.classes, "max_classes_per_detection": 1}
+    return bytes(flexbuffers.Dumps(values | numbers))
 
 
 def _padding(op: Op, window: Pair) -> int:

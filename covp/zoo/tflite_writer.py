@@ -14,7 +14,7 @@ from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS
 from covp.graph.user_operators import find_user_operator
 from covp.zoo.tflite_form import tflite_form
-from covp.zoo.tflite_options_writer import builtin_options
+from covp.zoo.tflite_options_writer import CUSTOM_NAMES, builtin_options, custom_options
 from covp.zoo.tflite_variables import FileGraphs, in_file
 
 _TYPES = {
@@ -96,12 +96,13 @@ class _Writer:
 
     def _code(self, kind: str) -> int:
         number = getattr(tflite.BuiltinOperator, kind, None)
-        if number is None and (kind not in OPS or find_user_operator(kind) is not None):
+        custom = kind in CUSTOM_NAMES or kind not in OPS or find_user_operator(kind) is not None
+        if number is None and custom:
             return self._table(
                 "OperatorCode",
                 DeprecatedBuiltinCode=tflite.BuiltinOperator.CUSTOM,
                 BuiltinCode=tflite.BuiltinOperator.CUSTOM,
-                CustomCode=self.builder.CreateString(kind),
+                CustomCode=self.builder.CreateString(CUSTOM_NAMES.get(kind, kind)),
                 Version=1,
             )
         if number is None:
@@ -161,6 +162,7 @@ class _Writer:
     def _operator(self, op: Op, tables: list[int]) -> int:
         options = builtin_options(op)
         table = None if options is None else self._options(*options)
+        custom = custom_options(op)
         return self._table(
             "Operator",
             OpcodeIndex=self.kinds.index(op.kind),
@@ -170,6 +172,7 @@ class _Writer:
                 None if options is None else getattr(tflite.BuiltinOptions, options[0])
             ),
             BuiltinOptions=table,
+            CustomOptions=None if custom is None else self.builder.CreateByteVector(custom),
             Intermediates=self._intermediates(op, tables),
         )
 

@@ -14,6 +14,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     depthwise,
     depthwise_int4,
     depthwise_int16,
+    detection,
     elementwise,
     elementwise_int16,
     float_activation,

@@ -16,6 +16,7 @@ _SYNONYMS = {
     "EXPAND_DIMS": "RESHAPE",
     "SQUEEZE": "RESHAPE",
     "custom CIRCULAR_BUFFER": "CIRCULAR_BUFFER",
+    "custom TFLite_Detection_PostProcess": "DETECTION_POSTPROCESS",
 }
 SYNONYMS = tuple(_SYNONYMS)
 """Names of operators in files that have another kind in the graph."""

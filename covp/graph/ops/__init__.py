@@ -9,6 +9,7 @@ import covp.graph.ops.binary
 import covp.graph.ops.circular_buffer
 import covp.graph.ops.convolution
 import covp.graph.ops.cumulative
+import covp.graph.ops.detection
 import covp.graph.ops.elementwise
 import covp.graph.ops.gather
 import covp.graph.ops.identity

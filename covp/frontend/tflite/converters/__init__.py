@@ -5,6 +5,7 @@ A function under ``@register("KIND")`` in one of these files teaches the reader 
 
 # each of these registers its converters
 import covp.frontend.tflite.converters.convolution
+import covp.frontend.tflite.converters.detection
 import covp.frontend.tflite.converters.elementwise
 import covp.frontend.tflite.converters.gather
 import covp.frontend.tflite.converters.layout
