@@ -22,13 +22,21 @@ from covp.accelerator import (
     table,
     tensor,
 )
+from covp.accelerator.call import Argument
 from covp.accelerator.driver_template import driver_file
 from covp.c_names import c_prefix
+from covp.graph.graph import Graph
 from covp.graph.pattern import Match
 from covp.graph.typed_convolution import QuantizedConv2D
+from covp.graph.typed_matmul import QuantizedMatMul
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.job import JobValues
 from covp.hardware.job_timing import JobTiming, Traffic
+from covp.hardware.job_unit import JobError
+from covp.passes.copy import copy_graph
+from covp.passes.fuse_attention import expand_attention
+
+Layer = QuantizedConv2D | QuantizedMatMul
 
 _HALF = 0xFFFF
 
@@ -41,21 +49,26 @@ def _depth(job: JobValues) -> int:
     return int(job.KERNEL_HEIGHT * job.KERNEL_WIDTH * job.IN_CHANNELS)
 
 
+def _weights(job: JobValues) -> int:
+    return int(job.OUT_CHANNELS) * _depth(job)
+
+
 class Gemm(Accelerator):
-    """Systolic array of size x size int8 multipliers: convolutions and fully connected layers.
+    """Systolic array of size x size int8 multipliers: convolutions, matrix products.
 
     A job is a strip of output rows of one image. The unit fetches the strip's input into its
     scratchpad (implicit im2col, the zero point stands for padding), streams it past each
     size x size tile of the weights, adds up in its accumulators and requantizes. The driver cuts
     the layer into strips that fit; with one output pixel (fully connected layers) every weight is
-    fetched once and used once, so the memory port decides.
+    fetched once and used once, so the memory port decides. BATCH_MATMUL is a 1x1 convolution whose
+    weights come at run time, in SECOND, with a zero point and in either order.
 
     Timing, a synthetic model: a tile of weights is used for max(pixels, size) cycles while the next
     one is loaded; filling and draining the array costs 2 * size once a job.
     """
 
     name = "gemm"
-    operators = ("CONV_2D", "FULLY_CONNECTED")
+    operators = ("CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL")
     parameters = (
         Parameter("size", 8, "rows and columns of the array", 1, 256),
         Parameter("scratchpad", 32768, "bytes for a strip's input", 64, 1 << 24),
@@ -71,7 +84,8 @@ class Gemm(Accelerator):
             lambda job: job.IN_HEIGHT * job.IN_WIDTH * job.IN_CHANNELS,
             "An image, NHWC.",
         ),
-        table("WEIGHTS", "int8", lambda job: job.OUT_CHANNELS * _depth(job), "OHWI."),
+        tensor("SECOND", "int8", _weights, "The weights that come at run time.", optional=True),
+        table("WEIGHTS", "int8", _weights, "OHWI.", optional=True),
         table("BIAS", "int32", lambda job: job.OUT_CHANNELS),
         table("MULTIPLIER", "int32", lambda job: job.OUT_CHANNELS),
         table("SHIFT", "int32", lambda job: job.OUT_CHANNELS, "-31 to 30, positive to the left."),
@@ -88,15 +102,21 @@ class Gemm(Accelerator):
         number("PAD_TOP", 0, 255, "Rows above the image."),
         number("PAD_LEFT", 0, 255, "Columns to its left; the sizes imply the other sides."),
         number("INPUT_ZERO_POINT", -128, 127),
+        number("WEIGHT_ZERO_POINT", -128, 127),
         number("OUTPUT_ZERO_POINT", -128, 127),
         number("LOW", -128, 127, "Lowest result."),
         number("HIGH", -128, 127, "Highest result."),
+        number(
+            "ORDER", 0, 2, "0: WEIGHTS; 1: SECOND, by output channel; 2: SECOND, by input channel."
+        ),
         number("FIRST_ROW", 0, _HALF, "First output row of the strip.", varies=True),
         number("ROWS", 1, _HALF, "Output rows of the strip.", varies=True),
     )
 
-    def accepts(self, layer: QuantizedConv2D) -> Iterable[Limit]:
+    def accepts(self, layer: Layer) -> Iterable[Limit]:
         """Convolutions of one group without dilation, of which one output row fits."""
+        if isinstance(layer, QuantizedMatMul):
+            yield Limit("transpositions of the first operand", layer.input_by_depth, at_most=0)
         yield Limit("groups", layer.in_channels if layer.depthwise else 1, at_most=1)
         yield Limit("dilation", max(layer.dilation), at_most=1)
         row = layer.kernel[0] * layer.in_width * layer.in_channels
@@ -104,27 +124,58 @@ class Gemm(Accelerator):
         sums = 4 * min(self._of("size"), layer.out_channels) * layer.out_width
         yield Limit("bytes of sums for an output row", sums, at_most=self._of("accumulators"))
 
-    def registers(self, layer: QuantizedConv2D) -> Mapping[str, Any]:
+    def registers(self, layer: Layer) -> Mapping[str, Any]:
         """The whole layer as one strip; the driver cuts it."""
-        return {**super().registers(layer), "FIRST_ROW": 0, "ROWS": layer.out_height}
+        values = {**super().registers(layer), "FIRST_ROW": 0, "ROWS": layer.out_height}
+        if isinstance(layer, QuantizedConv2D):
+            return {**values, "WEIGHT_ZERO_POINT": 0, "ORDER": 0}
+        columns = np.ones(layer.out_channels, np.int32)
+        return {
+            **values,
+            "WEIGHTS": None,
+            "BIAS": 0 * columns,
+            "MULTIPLIER": layer.multiplier * columns,
+            "SHIFT": layer.shift * columns,
+            "ORDER": 2 if layer.weights_by_depth else 1,
+        }
+
+    def tensors(self, match: Match) -> list[Argument]:
+        """The address of SECOND is 0 where the weights are constants of a convolution."""
+        first, second = match.op.input(0), match.op.input(1)
+        return [first, second if match.op.kind == "BATCH_MATMUL" else 0]
+
+    def before_partitioning(self, graph: Graph) -> Graph:
+        """Attention in tiles becomes matrix products again."""
+        expanded = copy_graph(graph)
+        expand_attention(expanded)
+        return expanded
 
     def lower(self, match: Match) -> CCall:
         """One call: images and strips are loops of the driver."""
         layer = self.layer(match)
         step = super().lower(match)
         assert isinstance(step, CCall)
-        image, source, target, *_ = step.arguments
+        image, source, second, target, *_ = step.arguments
         input_bytes = layer.in_height * layer.in_width * layer.in_channels
         row_bytes = layer.out_width * layer.out_channels
-        shape = (layer.batch, input_bytes, row_bytes, layer.out_height, self.strip_rows(layer))
-        return CCall(step.function, step.header, (image, source, target, *shape))
+        rows = (row_bytes, layer.out_height, self.strip_rows(layer))
+        if isinstance(layer, QuantizedConv2D):
+            steps = (layer.batch, input_bytes)
+            return CCall(step.function, step.header, (image, source, target, *steps, *rows))
+        pairs = (
+            layer.batch,
+            0 if layer.input_repeats else input_bytes,
+            0 if layer.weights_repeat else layer.in_channels * layer.out_channels,
+        )
+        arguments = (image, source, second, target, *pairs, *rows)
+        return CCall(f"{self.name}_multiply", step.header, arguments)
 
     def hardware_size(self) -> tuple[int, float]:
         """A multiplier for each element of the array, and both memories."""
         memory = self._of("scratchpad") + self._of("accumulators")
         return self._of("size") ** 2, memory / 1024
 
-    def strip_rows(self, layer: QuantizedConv2D) -> int:
+    def strip_rows(self, layer: Layer) -> int:
         """The most output rows whose input and sums fit."""
         columns = min(self._of("size"), layer.out_channels)
         by_sums = self._of("accumulators") // (4 * columns * layer.out_width)
@@ -163,10 +214,19 @@ class Gemm(Accelerator):
             (max(0, first - top), job.PAD_LEFT),
             (job.ROWS, job.OUT_WIDTH),
         )
-        sums = exact_matmul(seen, job.WEIGHTS.reshape(job.OUT_CHANNELS, -1).T) + job.BIAS
+        sums = exact_matmul(seen, self._weights(job)) + job.BIAS
         return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
 
-    def jobs(self, layer: QuantizedConv2D, job: JobValues) -> Iterable[JobValues]:
+    def _weights(self, job: Any) -> NDArray[Any]:
+        """The second factor, (depth, output channels), less its zero point."""
+        given = job.SECOND if job.ORDER else job.WEIGHTS
+        if given is None:
+            raise JobError("address", f"ORDER {job.ORDER} needs an operand whose address is 0")
+        shape = (_depth(job), job.OUT_CHANNELS)
+        matrix = given.reshape(shape) if job.ORDER == 2 else given.reshape(shape[::-1]).T
+        return np.asarray(matrix.astype(np.int16) - job.WEIGHT_ZERO_POINT)
+
+    def jobs(self, layer: Layer, job: JobValues) -> Iterable[JobValues]:
         """The driver's strips of each image."""
         step = self.strip_rows(layer)
         for _ in range(layer.batch):
@@ -182,7 +242,7 @@ class Gemm(Accelerator):
         first, last = self._input_rows(job)
         moved = {
             "INPUT": (last - first) * job.IN_WIDTH * job.IN_CHANNELS,
-            "WEIGHTS": job.OUT_CHANNELS * _depth(job),
+            "SECOND" if job.ORDER else "WEIGHTS": _weights(job),
             **dict.fromkeys(("BIAS", "MULTIPLIER", "SHIFT"), 4 * job.OUT_CHANNELS),
         }
         return Traffic(sum(moved.values()), declared.written, moved)

@@ -1,7 +1,7 @@
 """Operators as plain numbers, for accelerators: shapes, strides, paddings, integers.
 
-`typed(op)` gives one of the classes here or of `covp.graph.typed_convolution`. A multiplier and a
-shift mean multiplier / 2**31 * 2**shift, as in
+`typed(op)` gives one of the classes here, of `covp.graph.typed_convolution` or of
+`covp.graph.typed_matmul`. A multiplier and a shift mean multiplier / 2**31 * 2**shift, as in
 `covp.graph.quantization.multiply_by_quantized_multiplier`.
 """
 
@@ -22,11 +22,13 @@ from covp.graph.ops.elementwise import Factor, product_factor, sum_factors
 from covp.graph.ops.softmax import exponentials
 from covp.graph.quantization import activation_range
 from covp.graph.typed_convolution import FloatConv2D, QuantizedConv2D, resolve, resolve_float
+from covp.graph.typed_matmul import QuantizedMatMul, resolve_matmul
 
 __all__ = [
     "FloatConv2D",
     "QuantizedConv2D",
     "QuantizedElementwise",
+    "QuantizedMatMul",
     "QuantizedPool2D",
     "QuantizedSoftmax",
     "TypedLayer",
@@ -87,7 +89,12 @@ class QuantizedSoftmax:
 
 
 TypedLayer = (
-    QuantizedConv2D | FloatConv2D | QuantizedElementwise | QuantizedPool2D | QuantizedSoftmax
+    QuantizedConv2D
+    | FloatConv2D
+    | QuantizedMatMul
+    | QuantizedElementwise
+    | QuantizedPool2D
+    | QuantizedSoftmax
 )
 
 
@@ -206,6 +213,7 @@ _RESOLVERS: dict[tuple[str, str], Callable[[Op], TypedLayer]] = {
     **{(k, "int8"): _convolution for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
     **{(k, "int8"): _elementwise for k in ("ADD", "SUB", "MUL")},
     **{(k, "int8"): _pool for k in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
+    ("BATCH_MATMUL", "int8"): resolve_matmul,
     ("SOFTMAX", "int8"): _softmax,
     ("CONV_2D", "float32"): resolve_float,
     ("DEPTHWISE_CONV_2D", "float32"): resolve_float,

@@ -21,6 +21,7 @@ from covp.testing.case import Case, Layer
 from covp.testing.cases import (
     ConcatenationCase,
     ElementwiseCase,
+    MatMulCase,
     OperatorCase,
     PoolCase,
     SoftmaxCase,
@@ -33,6 +34,7 @@ __all__ = [
     "ConvCase",
     "ElementwiseCase",
     "Layer",
+    "MatMulCase",
     "OperatorCase",
     "PoolCase",
     "SoftmaxCase",

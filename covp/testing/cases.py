@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from covp.graph.attributes import Activation, Concatenation, Elementwise, Pair, Pool2D, Softmax
 from covp.graph.graph import Graph, Tensor
+from covp.graph.ops.matmul import BatchMatMul
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.quantizations import affine
 from covp.testing.tensors import Content, Shape, filled, int8, int16, plain
@@ -213,3 +214,51 @@ class OperatorCase(Layer):
             zero_point=self.output_zero_point,
             outputs=self.outputs,
         )
+
+
+@dataclass(frozen=True)
+class MatMulCase(Layer):
+    """BATCH_MATMUL.
+
+    Attributes:
+        batches: the axes before the matrices of the two operands; they broadcast.
+        rows, depth, columns: of the product.
+        adjoint: whether the first, the second operand is stored with its last two axes swapped.
+        zero_points: of first, second and output, for int8.
+        output_scale: in units of one at which random sums fill int8.
+        constant: the second operand is part of the graph.
+    """
+
+    kind: str = "BATCH_MATMUL"
+    batches: tuple[Shape, Shape] = ((), ())
+    rows: int = 1
+    depth: int = 1
+    columns: int = 1
+    adjoint: tuple[bool, bool] = (False, False)
+    zero_points: tuple[int, int, int] = (0, 0, 0)
+    output_scale: float = 1.0
+    seed: int = 0
+    gap: int = 0
+    dtype: Dtype = "int8"
+    constant: bool = False
+
+    def graph(self) -> Graph:
+        """The layer alone."""
+        first, second = (self.rows, self.depth), (self.depth, self.columns)
+        shapes = [
+            (*batch, *(matrix[::-1] if swapped else matrix))
+            for batch, matrix, swapped in zip(
+                self.batches, (first, second), self.adjoint, strict=True
+            )
+        ]
+        result = (*np.broadcast_shapes(*self.batches), self.rows, self.columns)
+        scales = (0.05, 0.05, 0.05 * 0.05 * 74 * self.depth**0.5 * self.output_scale)
+        a, b, y = (
+            _tensor(name, shape, self.dtype, scale, zero)
+            for name, shape, scale, zero in zip(
+                "aby", (*shapes, result), scales, self.zero_points, strict=True
+            )
+        )
+        if self.constant:
+            b.data = filled(b, self.seed + 2)
+        return self._alone([a, b], y, BatchMatMul(*self.adjoint))

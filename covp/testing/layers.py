@@ -17,7 +17,7 @@ from covp.errors import UsageError
 from covp.graph.attributes import Activation
 from covp.testing import quantizations, tensors
 from covp.testing.case import DTYPES, build_cases
-from covp.testing.cases import ConcatenationCase, ElementwiseCase, PoolCase, SoftmaxCase
+from covp.testing.cases import ConcatenationCase, ElementwiseCase, MatMulCase, PoolCase, SoftmaxCase
 from covp.testing.convolution_case import ConvCase
 from covp.testing.operators import (
     CONVERSIONS,
@@ -54,6 +54,7 @@ __all__ = [
     "elementwise",
     "functions",
     "layers",
+    "matmuls",
     "means",
     "moves",
     "paddings",
@@ -189,6 +190,24 @@ def concatenations(max_parts: int = 5, **fields: Any) -> S[ConcatenationCase]:
     )
 
 
+def matmuls(max_extent: int = 20, **fields: Any) -> S[MatMulCase]:
+    """BATCH_MATMUL of matrices of up to ``max_extent`` rows and columns; fields of `MatMulCase`."""
+    extent = st.integers(1, max_extent)
+    batches = [((), ()), ((3,), (3,)), ((2, 1), (2, 1)), ((), (2,)), ((3,), (1,)), ((2, 2), (2,))]
+    drawn = {
+        "batches": st.sampled_from(batches),
+        "rows": extent,
+        "depth": extent,
+        "columns": extent,
+        "adjoint": st.tuples(st.sampled_from([False, False, False, True]), st.booleans()),
+        "zero_points": st.tuples(_STORED, _STORED, _STORED),
+        "output_scale": st.sampled_from([1.0, 0.05, 3.0]),
+        "dtype": DTYPES,
+        "constant": st.sampled_from([False, False, True]),
+    }
+    return build_cases(MatMulCase, drawn, fields)
+
+
 STRATEGIES: dict[str, Callable[[str], S[Any]]] = {
     **dict.fromkeys(CONVOLUTIONS, convolutions),
     **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -196,6 +215,7 @@ STRATEGIES: dict[str, Callable[[str], S[Any]]] = {
     **dict.fromkeys(FUNCTIONS, functions),
     **dict.fromkeys(MOVES, moves),
     "SOFTMAX": lambda kind: softmaxes(),
+    "BATCH_MATMUL": lambda kind: matmuls(),
     "CONCATENATION": lambda kind: concatenations(),
     "MEAN": lambda kind: means(),
     "REDUCE_MAX": lambda kind: means(kind=kind, output_scale=None),

@@ -27,6 +27,17 @@ def test_network(platform):
     assert found.astype(int).sum() + 128 * 12 == pytest.approx(256, abs=12)
 
 
+def test_the_systolic_array_takes_the_matrix_products():
+    graph = transformer_kws.build(tokens=40, heads=4)
+    x = np.random.default_rng(2).integers(-128, 128, graph.inputs[0].shape, dtype=np.int8)
+    program = covp.compile(graph, "riscv32", accelerators=["gemm"])
+    products = [layer for layer in program.layers if layer.op == "BATCH_MATMUL"]
+    assert [layer.target for layer in products] == ["gemm", "gemm"]
+    with covp.Session("riscv32") as session:
+        found = session.load(program).run(x)
+    assert np.array_equal(found, run_reference(graph, [x])[0])
+
+
 def test_the_quantized_network_is_the_float_one():
     """Against the float network that the scales come from."""
     net = transformer_kws.Quantizing("block")
