@@ -74,7 +74,10 @@ def _l2_normalization(op: Op, table: Any) -> None:
 def _local_response(op: Op, table: Any) -> LocalResponse:
     options = options_of(tflite.LocalResponseNormalizationOptions, table)
     numbers = options.Bias(), options.Alpha(), options.Beta()
-    return LocalResponse(options.Radius(), options.Radius(), *map(float, numbers))
+    if options.Radius() < 1:
+        raise ModelError(f"radius {options.Radius()} is not positive")
+    # reference_ops::LocalResponseNormalization leaves out the last neighbour
+    return LocalResponse(options.Radius(), options.Radius() - 1, *map(float, numbers))
 
 
 @register("LEAKY_RELU")

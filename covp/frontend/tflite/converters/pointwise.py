@@ -6,6 +6,7 @@ from typing import Any
 
 import tflite
 
+from covp.errors import ModelError
 from covp.frontend.tflite.converters.common import (
     activation_of,
     no_attributes,
@@ -70,3 +71,15 @@ def _divide(op: Op, table: Any) -> Elementwise:
 @register("GELU")
 def _gelu(op: Op, table: Any) -> Gelu:
     return Gelu(table is not None and bool(options_of(tflite.GeluOptions, table).Approximate()))
+
+
+@register("SELECT")
+def _select(op: Op, table: Any) -> None:
+    """The choice of before SELECT_V2, which does not broadcast."""
+    condition, chosen = op.input(0), op.input(1)
+    if condition.size != 1 and condition.shape != chosen.shape:
+        raise ModelError(
+            f"its condition has shape {condition.shape} and its values {chosen.shape}, which is "
+            "not supported; convert the model again, as SELECT_V2"
+        )
+    op.kind = "SELECT_V2"
