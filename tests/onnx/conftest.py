@@ -54,7 +54,8 @@ def one_node() -> Make:
             [helper.make_empty_tensor_value_info(name) for name in wanted if name],
             [numpy_helper.from_array(values[name], name) for name in sorted(fixed)],
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        imports = [helper.make_opsetid("", opset)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
         return onnx.shape_inference.infer_shapes(model)
 
     return make
