@@ -20,7 +20,8 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
     multiplier, shift = factor
     left, right = max(shift, 0), max(-shift, 0)
     lines = [f"x = (int32_t)((uint32_t)x << {left});"] if left else []
-    if core.has("mull") and (bound + 1) << left <= _HIGHEST:
+    small = (bound + 1) << left <= _HIGHEST
+    if core.has("mull") and small:
         # one SMMULR on Arm with DSP; MULH and MUL on RISC-V
         lines += [
             f"int64_t product = (int64_t)(x * 2) * {multiplier};",
@@ -32,7 +33,9 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
         ]
     else:
         lines.append(f"int32_t high = (int32_t)(((int64_t)x * {multiplier} + (1 << 30)) >> 31);")
-    if right:  # ties away from zero
+    if small and 1 <= right <= 30:  # ties away from zero; the sum fits
+        lines.append(f"return (high + (high >> 31) + {1 << (right - 1)}) >> {right};")
+    elif right:
         lines += [
             f"int32_t rest = high & {(1 << right) - 1};",
             f"return (high >> {right}) + (rest > {((1 << right) - 1) >> 1} + (high < 0));",
