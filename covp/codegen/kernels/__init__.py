@@ -22,6 +22,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     float_lstm,
     float_pooling,
     gather,
+    generate,
     identity,
     interpolate,
     layer_norm_int8,

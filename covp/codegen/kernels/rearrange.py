@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from covp.codegen.c_text import c_type
 from covp.codegen.kernels.copy import copy_loops, fill_loops, stored
 from covp.codegen.kernels.loop_nest import broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
@@ -192,15 +193,19 @@ def emit_triangle(request: KernelRequest) -> LayerCode:
     op, a = request.op, request.op.attributes
     rows, columns = op.input(0).shape[-2:]
     matrices = op.output.size // (rows * columns or 1)
-    kept = f"column - row {'>=' if a.upper else '<='} {a.k}"
+    late = len(op.inputs) > 1
+    source, k = ("input0", "input1[0]") if late else ("input", str(a.k))
+    kept = f"column - row {'>=' if a.upper else '<='} {k}"
     body = [
+        f"const {c_type(op.output.dtype)} *from = {source};",
         f"for (int32_t matrix = 0; matrix < {matrices}; matrix++) {{",
         f"    for (int32_t row = 0; row < {rows}; row++) {{",
         f"        for (int32_t column = 0; column < {columns}; column++) {{",
-        f"            *output++ = {kept} ? *input : {stored(0, op.output.dtype)};",
-        "            input++;",
+        f"            *output++ = {kept} ? *from : {stored(0, op.output.dtype)};",
+        "            from++;",
         "        }",
         "    }",
         "}",
     ]
-    return Operands.of(op).layer(request, body, in_place=[op.input(0)])
+    positions = (0, 1) if late else (0,)
+    return Operands.of(op, positions).layer(request, body, in_place=[op.input(0)])

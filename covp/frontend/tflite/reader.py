@@ -17,6 +17,7 @@ from covp.frontend.tflite.checks import check_op, check_order
 from covp.frontend.tflite.converters import CONVERTERS, Converter
 from covp.frontend.tflite.converters.common import options_of
 from covp.frontend.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
+from covp.frontend.tflite.shape_arithmetic import settled
 from covp.frontend.tflite.tensors import Tensors
 from covp.frontend.tflite.unsigned import adapt, keep_interface
 from covp.frontend.tflite.variables import CHANGED_INPUTS, Variables
@@ -124,6 +125,7 @@ class _Subgraph:
         self.initializers: list[int] = []
         self._handles: dict[int, Hashable] = {}
         self._expanded_bytes = 0
+        self._outputs = set(self._indices(self.table.OutputsAsNumpy()))
         self._ops = [
             op for i in file.range(self.table.OperatorsLength()) if (op := self._op(i)) is not None
         ]
@@ -164,6 +166,8 @@ class _Subgraph:
             op.attributes = convert(op, options)
             adapt(op, self.tensors.unsigned)
             check_op(op)
+            if self._outputs.isdisjoint(outputs) and settled(op):
+                return None
         except _UnknownOperatorError as error:
             raise ModelError(f"operator {index} is {error}") from None
         except ModelError as error:

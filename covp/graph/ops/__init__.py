@@ -12,6 +12,7 @@ import covp.graph.ops.cumulative
 import covp.graph.ops.detection
 import covp.graph.ops.elementwise
 import covp.graph.ops.gather
+import covp.graph.ops.generate
 import covp.graph.ops.identity
 import covp.graph.ops.interpolate
 import covp.graph.ops.layer_norm_int8

@@ -74,7 +74,7 @@ def _transpose_shape(op: Op) -> list[Shape]:
 
 
 def _transpose(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    return [np.ascontiguousarray(given(values, 0).transpose(op.attributes.permutation))]
+    return [given(values, 0).transpose(op.attributes.permutation).copy()]
 
 
 def _slice_shape(op: Op) -> list[Shape]:
@@ -82,7 +82,7 @@ def _slice_shape(op: Op) -> list[Shape]:
 
 
 def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    return [np.ascontiguousarray(_sliced(op, given(values, 0)))]
+    return [_sliced(op, given(values, 0)).copy()]
 
 
 def _sliced(op: Op, x: Array) -> Array:

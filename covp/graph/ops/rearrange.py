@@ -83,7 +83,10 @@ class BatchBlocks:
 
 @dataclass(frozen=True)
 class Triangle:
-    """TRILU of the last two axes: what is above (or below) diagonal ``k`` stays, the rest is 0."""
+    """TRILU of the last two axes: what is above (or below) diagonal ``k`` stays, the rest is 0.
+
+    A second input, an integer, stands for ``k``.
+    """
 
     upper: bool = True
     k: int = 0
@@ -262,8 +265,10 @@ def _triangle_shape(op: Op) -> list[Shape]:
 
 def _triangle(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a, x = op.attributes, given(values, 0)
+    given_k = values[1] if len(values) > 1 else None
+    k = a.k if given_k is None else int(given_k.reshape(-1)[0])
     rows, columns = np.ogrid[: x.shape[-2], : x.shape[-1]]
-    kept = columns - rows >= a.k if a.upper else columns - rows <= a.k
+    kept = columns - rows >= k if a.upper else columns - rows <= k
     return [np.where(kept, x, x.dtype.type(0))]
 
 

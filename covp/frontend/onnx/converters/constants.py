@@ -26,7 +26,8 @@ def _constant(node: Node, importer: Importer) -> Tensor:
 
 @register("ConstantOfShape")
 def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
-    shape = node.integers(0, "the shape")
+    late = node.input(0).data is None
+    shape = node.stated_shape("the shape") if late else node.integers(0, "the shape")
     value = np.asarray(node.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
     check_size(shape, value.dtype, MOST_BYTES, "a constant")
     return importer.constant(np.full(shape, value))

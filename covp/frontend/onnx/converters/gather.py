@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from covp.errors import ModelError
-from covp.frontend.onnx.converters.moves import axis_of
+from covp.frontend.onnx.converters.moves import axis_of, known
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
 from covp.graph.graph import Tensor
 from covp.graph.ops.gather import Gather, GatherElements, GatherND, OneHot, Scatter
+from covp.graph.ops.generate import Compress, Generated
 
 
 @register("Gather")
@@ -49,10 +50,13 @@ def _scatter(node: Node, importer: Importer) -> Tensor:
 @register("Compress")
 def _compress(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
-    (chosen,) = np.nonzero(np.asarray(node.constant(1, "the condition")).reshape(-1))
     if "axis" not in node.attributes:
         source = importer.reshape(source, (source.size,))
     axis = axis_of(node.get("axis", 0), len(source.shape))
+    if node.input(1).data is None:
+        count = node.stated_shape("the condition")[axis]
+        return importer.add("COMPRESS", source, node.input(1), attributes=Compress(axis, count))
+    (chosen,) = np.nonzero(np.asarray(node.constant(1, "the condition")).reshape(-1))
     indices = importer.constant(chosen.astype(np.int32))
     return importer.add("GATHER", source, indices, attributes=Gather(axis))
 
@@ -93,6 +97,10 @@ def _eye(node: Node, importer: Importer) -> Tensor:
 
 @register("Range")
 def _range(node: Node, importer: Importer) -> Tensor:
+    if not known(node, 0, 1, 2):
+        inputs = (node.input(position) for position in range(3))
+        attributes = Generated(node.stated_shape("the range"))
+        return importer.add("RANGE", *inputs, attributes=attributes)
     start, limit, delta = (
         np.asarray(node.constant(position, "an end of the range")).reshape(-1)[0]
         for position in range(3)

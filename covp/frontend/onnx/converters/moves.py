@@ -186,9 +186,11 @@ def _blocks(node: Node, importer: Importer) -> Tensor:
 
 @register("Trilu")
 def _triangle(node: Node, importer: Importer) -> Tensor:
+    upper = bool(node.get("upper", 1))
+    if not known(node, 1):
+        return importer.add("TRILU", node.input(0), node.input(1), attributes=Triangle(upper))
     k = node.integers(1, "the diagonal")[0] if node.optional(1) is not None else 0
-    attributes = Triangle(bool(node.get("upper", 1)), k)
-    return importer.add("TRILU", node.input(0), attributes=attributes)
+    return importer.add("TRILU", node.input(0), attributes=Triangle(upper, k))
 
 
 @register("ReverseSequence")

@@ -8,6 +8,7 @@ import covp.frontend.tflite.converters.convolution
 import covp.frontend.tflite.converters.detection
 import covp.frontend.tflite.converters.elementwise
 import covp.frontend.tflite.converters.gather
+import covp.frontend.tflite.converters.generate
 import covp.frontend.tflite.converters.layout
 import covp.frontend.tflite.converters.pointwise
 import covp.frontend.tflite.converters.rearrange

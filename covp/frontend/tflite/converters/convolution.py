@@ -19,7 +19,7 @@ from covp.frontend.tflite.converters.common import (
     positive,
     register,
 )
-from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pool2D
+from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Pair, Pool2D
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.matmul import BatchMatMul
 from covp.graph.ops.windows import ConvND, TransposeConv
@@ -115,3 +115,26 @@ def _pool(op: Op, table: Any) -> Pool2D:
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     return Pool2D(window, stride, padding, activation_of(options.FusedActivationFunction()))
+
+
+@register("CONV_3D")
+def _conv3d(op: Op, table: Any) -> ConvND:
+    """Its weights are (*kernel, channels, outputs)."""
+    options = options_of(tflite.Conv3DOptions, table)
+    weights = op.input(1)
+    if len(op.input(0).shape) != 5 or len(weights.shape) != 5 or weights.data is None:
+        raise ModelError("an image with three axes and constant weights are needed")
+    stride = options.StrideD(), options.StrideH(), options.StrideW()
+    factors = (options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor())
+    if min(*stride, *factors) < 1:
+        raise ModelError(f"stride {stride} and dilation {factors} are not positive")
+    pads: list[Pair] = [(0, 0)] * 3
+    for axis, (extent, step) in enumerate(zip(op.input(0).shape[1:4], stride, strict=True)):
+        window = dilated((weights.shape[axis], 1), (factors[axis], 1))
+        one = padding_of(options.Padding(), (extent, 1), window, (step, 1))
+        pads[axis] = one.top, one.bottom
+    data = np.ascontiguousarray(np.moveaxis(weights.data, 4, 0))
+    op.kind = "CONV_ND"
+    op.inputs[1] = replace(weights, shape=data.shape, data=data)
+    activation = activation_of(options.FusedActivationFunction())
+    return ConvND(stride, tuple(pads), factors, activation=activation)
