@@ -208,6 +208,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     ),
     "REVERSE_V2": ("ReverseV2Options", _nothing),
     "SCATTER_ND": ("ScatterNdOptions", _nothing),
+    "SHAPE": ("ShapeOptions", lambda op: {"OutType": tflite.TensorType.INT32}),
     "SLICE": ("SliceOptions", _nothing),
     "SOFTMAX": ("SoftmaxOptions", lambda op: {"Beta": op.attributes.beta}),
     "SPACE_TO_BATCH_ND": ("SpaceToBatchNDOptions", _nothing),
