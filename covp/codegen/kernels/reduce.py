@@ -186,10 +186,9 @@ def _integer(op: Op, dtype: DType) -> Fold:
     if op.kind == "REDUCE_MIN":
         return Fold(t, c_integer(int(info.max)), _MIN)
     if op.kind == "MEAN":
-        wide = "uint64_t" if dtype.kind == "u" else "int64_t"
-        elements = reduced_count(op)
-        mean = f"({t})({{0}} / {elements})" if elements else "0"
-        return Fold(wide, "0", "{0} += {1};", mean)
+        wide, elements = "u" * (dtype.kind == "u") + "int64_t", reduced_count(op)
+        mean = f"({t})(({wide}){{0}} / {elements})" if elements else "0"
+        return Fold("uint64_t", "0", "{0} += (uint64_t){1};", mean)
     tap = {
         "REDUCE_L1": f"{{0}} += {{1}} < 0 ? 0u - ({u}){{1}} : ({u}){{1}};"
         if dtype.kind == "i"

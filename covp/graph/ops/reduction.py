@@ -60,7 +60,9 @@ def _mean(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
         return x.sum(axis=axes) / np.float64(count(x.shape, axes))
     total = x.sum(axis=axes, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
-    return np.trunc(total / np.float64(count(x.shape, axes)))
+    # cut, where numpy rounds down
+    quotient, rest = np.divmod(total, total.dtype.type(max(count(x.shape, axes), 1)))
+    return quotient + ((rest != 0) & (total < 0))
 
 
 def _log_of_exponentials(x: Array, axes: Axes) -> Any:
