@@ -100,7 +100,7 @@ def from_image(importer: Importer, image: Tensor, rank: int) -> Tensor:
     return importer.transpose(image, (0, 3, 1, 2))
 
 
-def filters(weights: NDArray[np.int8], groups: int, channels: int) -> NDArray[np.int8]:
+def filters(weights: NDArray[np.int16], groups: int, channels: int) -> NDArray[np.int16]:
     """(O, I, H, W) of a convolution to OHWI, or to 1HWO where each channel is its own group.
 
     Other groups become one convolution with zeros.
@@ -108,7 +108,7 @@ def filters(weights: NDArray[np.int8], groups: int, channels: int) -> NDArray[np
     outputs, depth = weights.shape[:2]
     if groups > 1 and depth == 1:
         return np.ascontiguousarray(weights.transpose(1, 2, 3, 0))
-    wide = np.zeros((outputs, channels, *weights.shape[2:]), np.int8)
+    wide = np.zeros((outputs, channels, *weights.shape[2:]), np.int16)
     for group in range(groups):
         rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
         wide[rows, group * depth : (group + 1) * depth] = weights[rows]

@@ -16,6 +16,7 @@ from covp.frontend.onnx.quantized_values import Parameters, activation_of, given
 from covp.frontend.onnx.quantized_windows import Windows, filters, from_image, to_image
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected
 from covp.graph.graph import Quantization, Tensor
+from covp.graph.ops.half_even import UNSIGNED
 
 
 @register("QLinearConv")
@@ -92,7 +93,7 @@ def _product(
     node: Node,
     importer: Importer,
     source: Tensor,
-    rows: NDArray[np.int8],
+    rows: NDArray[np.int16],
     bias: Tensor | None,
     by: Parameters,
     to: Parameters,
@@ -115,28 +116,34 @@ def _product(
     return given_out(importer, result, to)
 
 
-def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int8]:
-    """The weights less their zero points, as int8."""
-    weights = node.constant(position, "the weights").astype(np.int64)
-    point = by.zero_point.astype(np.int64)
+def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
+    """The weights less their zero points."""
+    weights = node.constant(position, "the weights")
+    if weights.dtype.itemsize != 1:
+        raise ModelError(f"weights are {weights.dtype}; int8 and uint8 are supported")
+    point = by.zero_point.astype(np.int16)
     if point.size > 1:
         shape = [1] * weights.ndim
         shape[axis] = -1
         if weights.shape[axis] != point.size:
             raise ModelError(f"{point.size} scales for weights of shape {weights.shape}")
         point = point.reshape(shape)
-    weights = weights - point
-    if weights.size and (weights.min() < -128 or weights.max() > 127):
-        raise ModelError("weights with a zero point that leaves int8; quantize them symmetrically")
-    return weights.astype(np.int8)
+    return np.asarray(weights.astype(np.int16) - point)
 
 
 def _weights(
-    node: Node, importer: Importer, data: NDArray[np.int8], by: Parameters, axis: int
+    node: Node, importer: Importer, data: NDArray[np.int16], by: Parameters, axis: int
 ) -> Tensor:
-    zeros = np.zeros(by.scale.shape, np.int32)
-    scales = Quantization(by.scale, zeros, axis if by.scale.size > 1 else 0)
-    return importer.constant(data, f"{node.input(3).name}", scales)
+    """The int8 tensor; it has a zero point only where int8 does not hold the weights without."""
+    several = by.scale.size > 1
+    point = np.zeros(by.scale.shape, np.int32)
+    if data.size and (data.min() < -128 or data.max() > 127):
+        point = by.zero_point.astype(np.int32) - UNSIGNED * by.unsigned
+    along = [1] * data.ndim
+    along[axis] = -1
+    stored = data + (point.reshape(along) if several else point)
+    scales = Quantization(by.scale, point, axis if several else 0)
+    return importer.constant(stored.astype(np.int8), node.input(3).name, scales)
 
 
 def _bias(importer: Importer, bias: Tensor, outputs: int) -> Tensor:
