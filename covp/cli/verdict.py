@@ -82,7 +82,9 @@ def verdict_lines(result: Evaluation, again: str) -> list[str]:
     line = result.verdict
     if check.level == "layers":
         line += f", checked in {check.seconds:.2f} s"
-    elif check.level == "output" and default_level(result.device) == "output":
+    if result.oracle and check.level != "none":
+        line += f"; {result.oracle} arithmetic"
+    if check.level == "output" and default_level(result.device) == "output":
         line += f" ({result.device} is slow; --check layers compares each layer)"
     return [line]
 

@@ -24,6 +24,14 @@ from covp.platform_file import Platform
 from covp.program import Program, ProgramState, ProgramTensor
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
+_ROUNDING = frozenset(
+    {
+        *("ADD", "SUB", "MUL", "MEAN", "SUM", "AVERAGE_POOL_2D", "SOFTMAX", "BATCH_MATMUL"),
+        *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LOGISTIC", "TANH", "TRANSPOSE_CONV"),
+    }
+)
+"""Quantized operators whose results depend on whose arithmetic they follow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -80,6 +88,17 @@ class Evaluation:
     def matches_reference(self) -> bool:
         """Whether all that was compared is what the reference computes."""
         return self.mismatches == 0 and self.check.mismatch is None
+
+    @property
+    def oracle(self) -> str:
+        """Whose arithmetic the reference follows: "TFLite Micro's", "onnxruntime's" or both.
+
+        Empty where nothing is quantized.
+        """
+        owners = {"tflm": "TFLite Micro's", "onnxruntime": "onnxruntime's"}
+        ops = self.program.graph.ops
+        found = {op.arithmetic for op in ops if op.kind in _ROUNDING and op.output.quantization}
+        return " and ".join(name for key, name in owners.items() if key in found)
 
     @property
     def mac_coverage(self) -> float:

@@ -71,7 +71,7 @@ def test_compare_says_which_model_is_wrong_and_how_much_was_compared(
 
 def test_levels(call: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("run", small, "-p", "riscv32", "--check", "output")
-    assert "bit-exact: outputs x 1 input\n" in done.out
+    assert "bit-exact: outputs x 1 input; TFLite Micro's arithmetic\n" in done.out
     monkeypatch.setattr("covp.evaluation.sample.run_all", wrong_outputs)
     done = call("run", small, "-p", "riscv32", "--check", "none")
     assert done.status == 0 and "not checked" in done.out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.copy import copy_loops, fill_loops, stored
@@ -12,8 +11,7 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
-from covp.graph.ops.layout import ELEMENT_TYPES
-from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from covp.graph.ops.layout import ELEMENT_TYPES, rescaled_part
 
 _ANY = ELEMENT_TYPES
 
@@ -108,7 +106,8 @@ def emit_concatenation(request: KernelRequest) -> LayerCode:
         name = f"input{number}" if len(op.inputs) > 1 else "input"
         value = None
         if part.dtype == np.int8 and not _same_quantization(part, op.output):
-            table = _rescaled(part, op.output)
+            every = np.arange(256, dtype=np.uint8).view(np.int8)
+            table = rescaled_part(op, number, every)
             definitions.append(c_array(f"table{number}", table, f"{part.name} rescaled"))
             value = f"table{number}[(uint8_t){{}}]".format
         source = name, dense_strides(part.shape), 0
@@ -127,11 +126,3 @@ def _same_quantization(a: Tensor, b: Tensor) -> bool:
     if a.quantization is None or b.quantization is None:
         return True
     return (a.scale, a.zero_point) == (b.scale, b.zero_point)
-
-
-def _rescaled(source: Tensor, target: Tensor) -> NDArray[np.int8]:
-    """The stored value for the target of each stored byte, in the order of unsigned bytes."""
-    centred = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64) - source.zero_point
-    factor = quantize_multiplier(source.scale / target.scale)
-    stored = multiply_by_quantized_multiplier(centred, *factor) + target.zero_point
-    return np.clip(stored, -128, 127).astype(np.int8)

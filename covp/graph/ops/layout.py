@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
-from covp.graph.graph import Op, Tensor
+from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
-from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 ELEMENT_TYPES = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"),
@@ -53,20 +52,19 @@ def _concatenation_shape(op: Op) -> list[Shape]:
 
 
 def _concatenation(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    parts = [_rescaled(given(values, i), op.input(i), op.output) for i in range(len(op.inputs))]
+    parts = [rescaled_part(op, i, given(values, i)) for i in range(len(op.inputs))]
     return [np.concatenate(parts, axis=op.attributes.axis)]
 
 
-def _rescaled(x: Array, source: Tensor, target: Tensor) -> Array:
-    """int8 values brought to the output's quantization (as QUANTIZE does); else unchanged."""
+def rescaled_part(op: Op, position: int, x: Array) -> Array:
+    """Values of an input of a CONCATENATION in the output's quantization, as QUANTIZE does it."""
+    source, target = op.input(position), op.output
     if x.dtype != np.int8 or source.quantization is None or target.quantization is None:
         return x
     if (source.scale, source.zero_point) == (target.scale, target.zero_point):
         return x
-    factor = quantize_multiplier(source.scale / target.scale)
-    centred = x.astype(np.int64) - source.zero_point
-    stored = multiply_by_quantized_multiplier(centred, *factor) + target.zero_point
-    return np.clip(stored, -128, 127).astype(np.int8)
+    quantize = Op("QUANTIZE", op.name, [source], [target], None, op.index, op.arithmetic)
+    return OPS["QUANTIZE"].reference(quantize, [x])[0]
 
 
 def _transpose_shape(op: Op) -> list[Shape]:

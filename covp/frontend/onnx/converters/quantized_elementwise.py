@@ -127,14 +127,13 @@ def _concat(node: Node, importer: Importer) -> Tensor:
     parts = []
     for position in range(2, len(node.inputs), 3):
         of = Parameters(node, position + 1, position + 2, f"input {position // 3}")
-        part = stored(importer, node.input(position), of)
-        if of.one != to.one:
-            part = importer.add(
-                "QUANTIZE", part, quantization=to.quantization, arithmetic=ARITHMETIC
-            )
-        parts.append(part)
+        parts.append(stored(importer, node.input(position), of))
     axis = int(node.get("axis", 1)) % len(parts[0].shape)
     result = importer.add(
-        "CONCATENATION", *parts, attributes=Concatenation(axis), quantization=to.quantization
+        "CONCATENATION",
+        *parts,
+        attributes=Concatenation(axis),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
     )
     return given_out(importer, result, to)
