@@ -16,6 +16,15 @@ def compiler_barrier(sums: Sequence[str]) -> str:
     return f"BARRIER{len(sums)}({', '.join(sums)});"
 
 
+def before_branches(sums: Sequence[str]) -> list[str]:
+    """C statements after sums whose requantization branches, before the first of them.
+
+    Compilers would move the multiplications of a sum to its use, past the branch of the sum before,
+    and spill all that they need.
+    """
+    return [f'__asm__ volatile("" : "+r"({name}));' for name in sums]
+
+
 def barrier_macros(counts: Iterable[int], opaque: bool = True) -> str:
     """C text that defines ``BARRIER<count>(...)`` for each count.
 

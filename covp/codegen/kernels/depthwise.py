@@ -20,7 +20,11 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import MAC
-from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.compiler_barrier import (
+    barrier_macros,
+    before_branches,
+    compiler_barrier,
+)
 from covp.codegen.kernels.depthwise_pixel import DepthwisePixelCode, fits_pixels
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
@@ -315,6 +319,8 @@ class DepthwiseCode:
             for o in range(count)
         ]
         start = "int32_t " + ", ".join(f"s{o} = bias" for o in range(count)) + ";"
+        if self.requantizer.branches:
+            sums = [*sums, *before_branches([f"s{o}" for o in range(count)])]
         return [start, *sums, *stores]
 
     def _sums_narrow(self, count: int) -> list[str]:

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, c_type
 from covp.codegen.intrinsics import DotProduct
-from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.compiler_barrier import (
+    barrier_macros,
+    before_branches,
+    compiler_barrier,
+)
 from covp.codegen.kernels.requantize import Requantizer
 from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
@@ -159,6 +163,8 @@ class Gemm:
             self._patch_pointer(),
         ]
         lines += self._loop(pixels, channels)
+        if self.requantizer.branches and not self.block.dot.accumulators:
+            lines += before_branches([self._sum(p, c) for p, c in sums])
         for c in range(channels):
             arguments = [f"q[{c * columns + i}]" for i in range(1, columns)]
             lines += [

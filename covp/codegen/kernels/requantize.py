@@ -117,6 +117,11 @@ class Requantizer:
             return "integer" if self._guarded is None else "guarded"
         return "simple" if self._simple else "general"
 
+    @property
+    def branches(self) -> bool:
+        """Whether the function has rare branches."""
+        return self.form == "guarded"
+
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
         """The core's own instruction for it; those there are follow TFLM."""
