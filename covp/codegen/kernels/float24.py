@@ -13,10 +13,11 @@ static inline uint64_t rounded(uint64_t value, int32_t bits)
 
 static inline uint64_t to_24_bits(uint64_t value)
 {
-    int32_t excess = 0;
-    while (value >> excess >> 24)
-        excess++;
-    return excess ? rounded(value, excess) << excess : value;
+    uint32_t high = (uint32_t)(value >> 32), low = (uint32_t)value;
+    if (high == 0 && low >> 24 == 0)
+        return value;
+    int32_t excess = high ? 40 - __builtin_clz(high) : 8 - __builtin_clz(low);
+    return rounded(value, excess) << excess;
 }
 """
 QUOTIENT = """\

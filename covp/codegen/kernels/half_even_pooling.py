@@ -7,7 +7,7 @@ output's scale. But for those roundings the result is one linear step of the sum
     output = clamp(t >> s)             unless t mod 2**s is in the window
 
 In the window, and in exact ties (a quarter of all sums of 2x2 pixels of equal scales), ``exact``
-makes the additions and divisions of float32 on integers.
+makes the additions and divisions of float32, on integers where the core has no unit for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.float24 import QUOTIENT, ROUNDING, mantissa
 from covp.codegen.kernels.operands import Operands
@@ -24,6 +24,7 @@ from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode
 from covp.codegen.schedule import Schedule
 from covp.errors import ModelError
+from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op
 from covp.graph.ops.half_even import offset_of
 from covp.graph.quantization import activation_range
@@ -81,7 +82,10 @@ def emit_half_even_average(request: KernelRequest, window: Window, schedule: Sch
         ),
         "}",
     ]
-    functions = [tables, ROUNDING, QUOTIENT, _exact(op, window)]
+    if request.core.has("fpu"):
+        functions = [tables, _exact_in_float(op, window)]
+    else:
+        functions = [tables, ROUNDING, QUOTIENT, _exact(op, window)]
     functions.append(_average(request, window, steps, shift, limits))
     return Operands.of(op).layer(
         request,
@@ -141,6 +145,42 @@ def _average(
     )
 
 
+def _exact_in_float(op: Op, window: Window) -> str:
+    """The same for a core with a floating-point unit.
+
+    Dequantized bytes come from a table: a product that is added would be fused with the sum.
+    """
+    _, _, width, channels = window.source
+    offset, every = offset_of(op), np.arange(256, dtype=np.uint8).view(np.int8)
+    values = dequantized(every, op.input(0).scale, op.input(0).zero_point)
+    return (
+        c_array("dequantized", values, "the value of each byte")
+        + f"""\
+static __attribute__((noinline)) int32_t exact(const int8_t *from, int32_t rows, int32_t columns)
+{{
+    float total = 0.0f;
+    for (int32_t y = 0; y < rows; y++, from += {width * channels})
+        for (int32_t x = 0; x < columns; x++)
+            total += dequantized[(uint8_t)from[x * {channels}]];
+    float level = total / (float)(rows * columns) / {c_float(op.output.scale)};
+    level += {c_float(op.output.zero_point + offset)};
+    level = level < -1024.0f ? -1024.0f : level;
+    level = level > 1024.0f ? 1024.0f : level;
+    union {{ float value; int32_t bits; }} sum = {{level + 12582912.0f}};
+    return sum.bits - 0x4b400000 - {offset};
+}}
+"""
+    )
+
+
+def _by_count(window: Window) -> str:
+    """C statement: the mean of the sum, times 2**21, in 24 bits; at least 2**43."""
+    area = window.size[0] * window.size[1]
+    if window.whole and area & (area - 1) == 0:  # a power of two: nothing to round
+        return f"    magnitude <<= {21 - area.bit_length() + 1};"
+    return "    magnitude = quotient_24(magnitude << 20, (uint64_t)(rows * columns));"
+
+
 def _exact(op: Op, window: Window) -> str:
     """C text of ``exact``: the level before the clamp, from the corner's pixels.
 
@@ -158,20 +198,32 @@ static inline int64_t signed_24(int64_t value)
     return value < 0 ? -(int64_t)magnitude : (int64_t)magnitude;
 }}
 
+/* a dequantized byte */
+static inline int64_t part(int32_t x)
+{{
+    uint32_t value = (uint32_t)(x < 0 ? -x : x) * {m_in}u;
+    if (value >> 24) {{
+        int32_t excess = 8 - __builtin_clz(value);
+        uint32_t half = (1u << (excess - 1)) - 1;
+        uint64_t sum = (uint64_t)value + half + ((value >> excess) & 1);
+        value = (uint32_t)(sum >> excess) << excess;
+    }}
+    return x < 0 ? -(int64_t)value : (int64_t)value;
+}}
+
 static __attribute__((noinline)) int32_t exact(const int8_t *from, int32_t rows, int32_t columns)
 {{
     int64_t total = 0;
     for (int32_t y = 0; y < rows; y++, from += {width * channels})
         for (int32_t x = 0; x < columns; x++)
-            total = signed_24(total + signed_24((from[x * {channels}] - ({op.input(0).zero_point}))
-                                                * {m_in}LL));
+            total = signed_24(total + part(from[x * {channels}] - ({op.input(0).zero_point})));
     uint64_t magnitude = (uint64_t)(total < 0 ? -total : total);
     if (magnitude == 0)
         return {op.output.zero_point};
-    magnitude = quotient_24(magnitude << 20, (uint64_t)(rows * columns));
-    int32_t bits = {e_out - e_in - 8};
-    for (; !(magnitude >> 62); bits++)
-        magnitude <<= 1;
+{_by_count(window)}
+    int32_t bits = __builtin_clz((uint32_t)(magnitude >> 32)) - 1;
+    magnitude <<= bits;
+    bits += {e_out - e_in - 8};
     magnitude = quotient_24(magnitude, {m_out}u);
     if (bits < -8)
         magnitude = 1ULL << 45;

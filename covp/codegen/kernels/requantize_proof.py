@@ -20,6 +20,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.int64]
 _MAX_SHIFT = 31
+Limits = tuple[Array, Array]
+_SLOPES = [sign * step for step in range(1, 33) for sign in (1, -1)]
+"""Of multipliers, in units of 2**-28 of them: what float32 cuts off its factor is 16 times that."""
+_MOST_HOPELESS = 0.5
+"""The part of the channels without an offset from which on the search is given up."""
 _UNBOUNDED = np.int64(1) << 40
 
 
@@ -79,10 +84,30 @@ class StepFunction:
             if (s > _MAX_SHIFT).any() or (s < 1).any():  # undefined in C, or no rounding
                 continue
             for even in (False, True)[: 1 + half_even]:
-                offset = self._offset(steps, preshift, m, s, even)
+                found = self._limits(steps, preshift, m, s, even)
+                if half_even:
+                    m, found = self._other_slopes(steps, preshift, m, s, even, found)
+                offset = self._chosen(found, m, preshift, even)
                 if offset is not None:
                     return Proved(preshift, m, offset, s, even)
         return None
+
+    def _other_slopes(
+        self, steps: Array, preshift: int, m: Array, s: Array, even: bool, found: Limits
+    ) -> tuple[Array, Limits]:
+        """Multipliers a little larger or smaller for the channels that no offset suits."""
+        low, high = found
+        for step in _SLOPES:
+            rest = np.flatnonzero(low > high)
+            if not rest.size or rest.size > _MOST_HOPELESS * len(m):
+                break
+            other = m[rest] + (m[rest] * step >> 28)
+            again = self._limits(steps[rest], preshift, other, s[rest], even)
+            better = again[0] <= again[1]
+            chosen = rest[better]
+            m = m.copy()
+            m[chosen], low[chosen], high[chosen] = (part[better] for part in (other, *again))
+        return m, (low, high)
 
     def _candidates(self, multiplier: Array, shift: Array) -> Iterator[tuple[Array, Array]]:
         """One shift for all channels, which saves a column; then each its own."""
@@ -108,10 +133,10 @@ class StepFunction:
             below = np.where(reached, below, middle)
         return above
 
-    def _offset(
+    def _limits(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
-    ) -> Array | None:
-        """The per-channel offset that puts every step in its place, or None.
+    ) -> Limits:
+        """The least and the largest offset per channel that put every step in its place.
 
         The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s;
         steps outside the reach of the sums do not constrain.
@@ -125,8 +150,14 @@ class StepFunction:
         at_least = np.where(steps <= self.bound, target - value(steps), -_UNBOUNDED)
         at_most = np.where(steps > -self.bound, target - value(steps - 1) - 1, _UNBOUNDED)
         # no level at all where the clamp leaves one value
-        low = at_least.max(axis=1, initial=-_UNBOUNDED)
-        high = at_most.min(axis=1, initial=_UNBOUNDED)
+        return (
+            at_least.max(axis=1, initial=-_UNBOUNDED),
+            at_most.min(axis=1, initial=_UNBOUNDED),
+        )
+
+    def _chosen(self, found: Limits, multiplier: Array, preshift: int, even: bool) -> Array | None:
+        """Offsets within the limits with which no intermediate value overflows, or None."""
+        low, high = found
         if (low > high).any():
             return None
         offset = np.where(low > -_UNBOUNDED, low, np.where(high < _UNBOUNDED, high, 0))
