@@ -145,6 +145,8 @@ class Requantizer:
             columns = [self._proved.multiplier, self._proved.offset]
             if not self._proved.common_shift:
                 columns.append(self._proved.shift)
+            if self._proved.exception is not None:
+                columns.append(self._proved.exception)
         elif self._guarded is not None:
             columns = self._guarded.columns()
         elif self.factors is not None:
@@ -258,6 +260,9 @@ class Requantizer:
         shifted = f"int32_t shifted = (int32_t)((uint32_t)acc << {proved.preshift});"
         result = f"int32_t result = ({self._high_word} + offset) >> {shift};"
         lines = [shifted, result]
+        if proved.exception is not None:
+            parameter += ", int32_t exception"
+            lines.append("result += acc == exception;")
         if proved.even:
             high = [f"int32_t high = {self._high_word};", f"high += (high >> {shift}) & 1;"]
             lines = [shifted, *high, f"int32_t result = (high + offset) >> {shift};"]

@@ -7,7 +7,9 @@ With the same steps for every channel another function is the same one, so::
     output = clamp((h + offset) >> s)                     or, for exact ties that go to even,
     output = clamp((h + ((h >> s) & 1) + offset) >> s)
 
-is accepted only if each step lies where the wanted function has it.
+is accepted only if each step lies where the wanted function has it. float32 rounds some products
+that lie next to half-way between two levels the other way, which no line follows: each channel may
+have one sum whose output is one more (``+ (acc == exception)``).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ _SLOPES = [sign * step for step in range(1, 33) for sign in (1, -1)]
 """Of multipliers, in units of 2**-28 of them: what float32 cuts off its factor is 16 times that."""
 _MOST_HOPELESS = 0.5
 """The part of the channels without an offset from which on the search is given up."""
+NO_SUM = -(1 << 31)
 _UNBOUNDED = np.int64(1) << 40
 
 
@@ -34,6 +37,8 @@ class Proved:
 
     Attributes:
         even: with the correction for exact ties.
+        exception: per channel the sum whose output is one more, `NO_SUM` where there is none; None:
+            no channel has one.
     """
 
     preshift: int
@@ -41,6 +46,7 @@ class Proved:
     offset: Array
     shift: Array
     even: bool = False
+    exception: Array | None = None
 
     @property
     def common_shift(self) -> bool:
@@ -83,6 +89,7 @@ class StepFunction:
         for m, s in self._candidates(multiplier, shift + preshift + 31 - self.word_bits):
             if (s > _MAX_SHIFT).any() or (s < 1).any():  # undefined in C, or no rounding
                 continue
+            start = m
             for even in (False, True)[: 1 + half_even]:
                 found = self._limits(steps, preshift, m, s, even)
                 if half_even:
@@ -90,6 +97,10 @@ class StepFunction:
                 offset = self._chosen(found, m, preshift, even)
                 if offset is not None:
                     return Proved(preshift, m, offset, s, even)
+            if half_even:
+                exceptional = self._with_exceptions(steps, preshift, start, s)
+                if exceptional is not None:
+                    return exceptional
         return None
 
     def _other_slopes(
@@ -133,6 +144,35 @@ class StepFunction:
             below = np.where(reached, below, middle)
         return above
 
+    def _with_exceptions(
+        self, steps: Array, preshift: int, start: Array, s: Array
+    ) -> Proved | None:
+        """Every channel may have one sum whose output is one more than the step function's."""
+        m, offset = start.copy(), np.zeros_like(start)
+        exception = np.full_like(start, NO_SUM)
+        rest = np.arange(len(start))
+        for step in (0, *_SLOPES):
+            other = start[rest] + (start[rest] * step >> 28)
+            low, high = self._bounds(steps[rest], preshift, other, s[rest], False)
+            first, rows = low.argmax(axis=1), np.arange(len(rest))
+            largest, most = low[rows, first], high.min(axis=1)
+            low[rows, first] = -_UNBOUNDED
+            sums = steps[rest][rows, first]
+            later = self.high_word((sums + 1) << preshift, other)
+            needed = np.maximum(low.max(axis=1), (self._levels()[first] << s[rest]) - later)
+            fits = (needed <= most) & (largest <= _UNBOUNDED)
+            chosen = rest[fits]
+            m[chosen] = other[fits]
+            offset[chosen] = np.minimum(most, largest)[fits]
+            exception[chosen] = np.where(most < largest, sums, NO_SUM)[fits]
+            rest = rest[~fits]
+            if not rest.size:
+                found = self._chosen((offset, offset), m, preshift, False)
+                return found if found is None else Proved(preshift, m, found, s, False, exception)
+            if step == 0 and rest.size > _MOST_HOPELESS * len(start):
+                return None
+        return None
+
     def _limits(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
     ) -> Limits:
@@ -141,18 +181,23 @@ class StepFunction:
         The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s;
         steps outside the reach of the sums do not constrain.
         """
+        low, high = self._bounds(steps, preshift, multiplier, shift, even)
+        # no level at all where the clamp leaves one value
+        return low.max(axis=1, initial=-_UNBOUNDED), high.min(axis=1, initial=_UNBOUNDED)
+
+    def _bounds(
+        self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
+    ) -> Limits:
+        """The same for each step, (channels, levels)."""
         target = self._levels()[None, :] << shift[:, None]
 
         def value(acc: Array) -> Array:
             high = self.high_word(acc << preshift, multiplier[:, None])
             return high + ((high >> shift[:, None]) & 1) if even else high
 
-        at_least = np.where(steps <= self.bound, target - value(steps), -_UNBOUNDED)
-        at_most = np.where(steps > -self.bound, target - value(steps - 1) - 1, _UNBOUNDED)
-        # no level at all where the clamp leaves one value
         return (
-            at_least.max(axis=1, initial=-_UNBOUNDED),
-            at_most.min(axis=1, initial=_UNBOUNDED),
+            np.where(steps <= self.bound, target - value(steps), -_UNBOUNDED),
+            np.where(steps > -self.bound, target - value(steps - 1) - 1, _UNBOUNDED),
         )
 
     def _chosen(self, found: Limits, multiplier: Array, preshift: int, even: bool) -> Array | None:
