@@ -114,9 +114,10 @@ def test_equals_litert_over_several_inferences(form: str, time_major: bool, clip
             np.testing.assert_allclose(ours, theirs, atol=1e-6 if form == "float32" else 0)
 
 
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("form", ["float32", "int8", "int16"])
-def test_kernel_equals_reference(run_layer: Any, platform: str, form: str) -> None:
+def test_kernel_equals_reference(run_layer: Any, platform: str, form: str, toolchain: str) -> None:
     """Whole sequences from states of any value, both orders of the axes."""
     rng = np.random.default_rng(2)
     for time_major, clip in ((False, 0.0), (True, 0.5)):
@@ -132,7 +133,7 @@ def test_kernel_equals_reference(run_layer: Any, platform: str, form: str) -> No
         arguments = [None if t is None else t.data for t in op.inputs]
         arguments[0], arguments[HIDDEN], arguments[CELL] = x, *states
         wanted = definition(op.kind).reference(op, arguments)
-        found = run_layer(platform, op, x, *states)
+        found = run_layer(platform, op, x, *states, toolchain=toolchain)
         for ours, theirs in zip(found, wanted, strict=True):
             assert len(np.unique(theirs)) > 5
             np.testing.assert_allclose(ours, theirs, atol=1e-5 if form == "float32" else 0)

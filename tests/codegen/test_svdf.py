@@ -89,16 +89,21 @@ def test_equals_litert_over_several_inferences(data: str, kept: str) -> None:
         assert len(seen) > 10
 
 
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize(("data", "kept"), FORMS)
-def test_kernel_equals_reference(run_layer: Any, platform: str, data: str, kept: str) -> None:
+def test_kernel_equals_reference(
+    run_layer: Any, platform: str, data: str, kept: str, toolchain: str
+) -> None:
     rng = np.random.default_rng(2)
     for rank in (1, 2):
         op = network(data, kept, 3, rank).ops[0]
         x, state = values(op.input(0), rng), values(op.input(STATE), rng)
         arguments = [x, *(t.data for t in op.inputs[1:4] if t is not None), state]
         wanted = definition("SVDF").reference(op, arguments)
-        for ours, theirs in zip(run_layer(platform, op, x, state), wanted, strict=True):
+        for ours, theirs in zip(
+            run_layer(platform, op, x, state, toolchain=toolchain), wanted, strict=True
+        ):
             assert len(np.unique(theirs)) > 2
             np.testing.assert_allclose(ours, theirs, atol=1e-5 if data == "float32" else 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,3 +65,25 @@ def test_tflms_person_detection() -> None:
     with Session("stm32l4r5") as session:
         got = session.load(compile_model(graph, "stm32l4r5")).run(*inputs)
     assert np.array_equal(got, run_reference(graph, inputs)[0])
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("name", ["lstm2", "micro_kws_m_quantized"])
+def test_networks_of_others(name: str, platform: str, litert: Any) -> None:
+    """An LSTM written out as operators, in float as LiteRT, and an int8 keyword spotter.
+
+    tests/graph/test_models.py compares the latter with LiteRT, whose FULLY_CONNECTED rounds
+    otherwise.
+    """
+    path = CASES / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing")
+    graph = load_tflite(path)
+    inputs = random_inputs(graph.inputs, 3)
+    with Session(platform) as session:
+        found = session.load(compile_model(graph, platform)).run(*inputs)
+    several = found if isinstance(found, list) else [found]
+    is_float = graph.outputs[0].dtype == np.float32
+    wanted = litert(path.read_bytes(), inputs) if is_float else run_reference(graph, inputs)
+    for ours, theirs in zip(several, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5 if is_float else 0)
