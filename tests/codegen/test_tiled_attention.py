@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import covp
 from covp.graph.attributes import Elementwise, Softmax, Transpose
 from covp.graph.ops.matmul import BatchMatMul
-from covp.graph.reference import run_reference
+from covp.graph.reference import run_all, run_reference
 from covp.passes import run_passes
 from covp.passes.fuse_attention import expand_attention
 from covp.zoo.builder import GraphBuilder
@@ -91,14 +91,17 @@ LAYERS = st.fixed_dictionaries(
 def test_tiles_are_bit_exact(run_layer, platform, layer):
     graph, values = attention(**layer)
     lowered = run_passes(graph)
-    assert [op.kind for op in lowered.ops] == ["ATTENTION_TILED"]
+    # a TRANSPOSE that moves nothing has become a RESHAPE
+    assert {op.kind for op in lowered.ops} <= {"ATTENTION_TILED", "RESHAPE"}
+    op = next(op for op in lowered.ops if op.kind == "ATTENTION_TILED")
     wanted = run_reference(graph, values)[0]
     assert np.array_equal(run_reference(lowered, values)[0], wanted)
-    assert np.array_equal(run_layer(platform, lowered.ops[0], *values)[0], wanted)
+    known = run_all(lowered, values)
+    inputs = [known[name] for name in dict.fromkeys(t.name for t in op.inputs)]
+    found = [run_layer(platform, op, *inputs)[0]]
     if run_layer.code.in_place:
-        assert np.array_equal(
-            run_layer(platform, lowered.ops[0], *values, in_place=True)[0], wanted
-        )
+        found.append(run_layer(platform, op, *inputs, in_place=True)[0])
+    assert all(np.array_equal(result, known[op.output.name]) for result in found)
 
 
 def test_a_model_runs_with_less_memory():

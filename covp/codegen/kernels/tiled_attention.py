@@ -17,7 +17,7 @@ from covp.codegen.kernels.loop_nest import LoopNest
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.kernels.tiled_attention_dsp import dsp_products
-from covp.codegen.kernels.tiled_attention_plain import plain_products
+from covp.codegen.kernels.tiled_attention_packed import packed_products
 from covp.codegen.kernels.tiled_attention_products import Products
 from covp.codegen.kernels.tiled_attention_softmax import softmax_functions
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
@@ -33,7 +33,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
     op = request.op
     attention: TiledAttention = op.attributes
     shape = attention.shape
-    make = dsp_products if request.core.has("dsp") else plain_products
+    make = dsp_products if request.core.has("dsp") else packed_products
     products = make(request.core, attention)
     depths = {"scores": shape.depth, "mix": shape.keys}
     steps = {"scores": attention.scores, "mix": attention.mix}

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.tiled_attention_products import Products, block, declare, in_order
-from covp.cores import Core
-from covp.graph.ops.tiled_attention import TiledAttention
 
 
 @dataclass(frozen=True)
-class _PlainProducts(Products):
+class PlainProducts(Products):
     """One product at a time."""
 
     score_arguments = "queries, k, codes_of"
@@ -101,10 +99,3 @@ class _PlainProducts(Products):
 def _columns(columns: int, first: int, end: int, body: list[str]) -> list[str]:
     head = f"for (int32_t column = {first}; column < {end}; column += {columns}) {{"
     return [head, indent(body), "}"]
-
-
-def plain_products(core: Core, attention: TiledAttention) -> Products:
-    """For the others: as many sums as there are registers for."""
-    if core.architecture == "riscv":
-        return _PlainProducts(core, attention, 4)
-    return _PlainProducts(core, attention, 2, 2)
