@@ -1,29 +1,29 @@
 """ATTENTION_TILED: attention in tiles of query rows, the scores of one tile at a time in scratch.
 
 For each head the keys and values are brought into the form that the core multiplies best
-(`Products`); then, for each tile: scores, softmax, weighted values. The arithmetic
-is that of BATCH_MATMUL, MUL, SOFTMAX, BATCH_MATMUL, row by row. Scores are kept as 127 - score, an
-unsigned byte, so that the distance from the row's maximum is a difference from the least byte.
+(`Products`); then, for each tile: scores, softmax, weighted values. The arithmetic is that of
+BATCH_MATMUL, MUL, SOFTMAX, BATCH_MATMUL, row by row. Scores are kept as 127 - score, an unsigned
+byte, so that the distance from the row's maximum is a difference from the least byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import indent
 from covp.codegen.kernels.loop_nest import LoopNest
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.kernels.tiled_attention_codes import (
+    mix_text,
+    product_requantizer,
+    score_text,
+)
 from covp.codegen.kernels.tiled_attention_dsp import dsp_products
 from covp.codegen.kernels.tiled_attention_packed import packed_products
 from covp.codegen.kernels.tiled_attention_products import Products
 from covp.codegen.kernels.tiled_attention_softmax import softmax_functions
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
-from covp.graph.graph import Op, Tensor
-from covp.graph.ops import definition
-from covp.graph.ops.matmul import matmul_factor
+from covp.graph.graph import Tensor
 from covp.graph.ops.tiled_attention import TiledAttention
 
 
@@ -33,15 +33,11 @@ def emit_attention(request: KernelRequest) -> LayerCode:
     op = request.op
     attention: TiledAttention = op.attributes
     shape = attention.shape
-    make = dsp_products if request.core.has("dsp") else packed_products
-    products = make(request.core, attention)
-    depths = {"scores": shape.depth, "mix": shape.keys}
-    steps = {"scores": attention.scores, "mix": attention.mix}
-    requantizers = {name: _requantizer(request, steps[name], depths[name]) for name in steps}
+    core = request.core
+    products = (dsp_products if core.has("dsp") else packed_products)(core, attention)
     functions = [
-        _named(requantizers["scores"], "scores", _MIDDLE if attention.scale is not None else ""),
-        _named(requantizers["mix"], "mix"),
-        _code(attention),
+        score_text(core, attention),
+        mix_text(core, attention),
         *softmax_functions(attention, products),
         *products.functions(),
         *(_tile(products, rows) for rows in products.tiles(shape.queries)),
@@ -51,7 +47,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
     shared = _without_repetition(names)
     arguments: dict[str, Argument] = {**shared, "output": op.output}
     arguments["scratch"] = Scratch(products.scratch_bytes)
-    includes = [requantizers["scores"].includes, requantizers["mix"].includes, products.includes]
+    includes = [product_requantizer(core, attention.mix, shape.keys).includes, products.includes]
     return Operands(arguments, "").layer(
         request,
         _body(products, names, shared),
@@ -75,50 +71,6 @@ def _in_place(attention: TiledAttention, tensors: Sequence[Tensor]) -> bool:
     shape = attention.shape
     alone = all(tensors[0] is not other for other in tensors[1:])
     return alone and shape.q == shape.output and shape.depth == shape.width
-
-
-def _requantizer(request: KernelRequest, op: Op, depth: int) -> Requantizer:
-    bound = depth * (128 + abs(op.input(0).zero_point)) * (128 + abs(op.input(1).zero_point))
-    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
-    return Requantizer(request.core, multiplier, shift, op.output.zero_point, -128, 127, bound)
-
-
-def _named(requantizer: Requantizer, name: str, more: str = "") -> str:
-    """C text of ``to_<name>(sum, factor)``: the requantization of one of the two products.
-
-    The factor comes from ``START_<name>``, an opaque variable: a compiler that knows it makes four
-    instructions of what is one with a register.
-    """
-    factor, *others = (str(int(column[0])) for column in requantizer.columns())
-    text = requantizer.function()
-    for helper in ("requantize", "high_multiply"):
-        text = text.replace(f"{helper}(", f"{helper}_{name}(")
-    arguments = ", ".join(["sum", "factor", *others])
-    return (
-        f'#define START_{name} int32_t factor = {factor}; __asm__("" : "+r"(factor)){more}\n'
-        f"{text}\nstatic inline int32_t to_{name}(int32_t sum, int32_t factor)\n{{\n"
-        f"    return requantize_{name}({arguments});\n}}\n"
-    )
-
-
-def _code(attention: TiledAttention) -> str:
-    """C text of ``CODE(score)``: 127 - score, after the MUL if there is one.
-
-    Its table is read with positive and negative indices from `_MIDDLE`, a part of START_scores.
-    """
-    scale = attention.scale
-    if scale is None:
-        return "#define CODE(score) (uint8_t)(127 - (score))\n"
-    every = np.arange(-128, 128).astype(np.int8)
-    scaled = definition("MUL").reference(scale, [every, scale.input(1).data])[0]
-    table = (127 - scaled.reshape(-1).astype(np.int64)).astype(np.uint8)
-    return (
-        c_array("codes", table, "127 less the scaled score, from score -128 on")
-        + "#define CODE(score) middle[score]\n"
-    )
-
-
-_MIDDLE = '; const uint8_t *middle = codes + 128; __asm__("" : "+r"(middle))'
 
 
 def _tile(products: Products, rows: int) -> str:
