@@ -86,7 +86,7 @@ def _transpose_before(graph: Graph, tensor: Tensor) -> Op | None:
 
 
 def _is_output(graph: Graph, tensor: Tensor) -> bool:
-    return any(tensor is output for output in graph.outputs)
+    return graph.is_result(tensor)
 
 
 def _replace(graph: Graph, parts: list[Op]) -> None:

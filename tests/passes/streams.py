@@ -106,7 +106,7 @@ class Stack:
 
     def residual(self, x: Tensor) -> Tensor:
         """A convolution over time beside the rows at one place in its window."""
-        side = self._int(1, min(3, x.shape[self.axis] - 1))
+        side = self._int(1, min(3, x.shape[self.axis]))
         sides = (side, 1) if self.axis == 1 else (1, side)
         weights = self._weights((x.shape[3], *sides, x.shape[3]))
         y = self._add("CONV_2D", x, weights, attributes=Conv2D((1, 1), Padding()))

@@ -6,15 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
-from covp.graph.ops.pointwise import POINTWISE
+from covp.graph.ops.pooling_nd import PoolND
+from covp.graph.ops.reduction import REDUCTIONS
+from covp.passes.axis_orders import ELEMENTWISE
 from covp.passes.streaming.rows import Plan, Reach, Refused, Rows, common, each, slide
 
 Rule = Callable[[Op, Sequence[Rows | None], int], Plan | None]
 """From an operator, the rows of its inputs (None without time) and the hop."""
 
-_IMAGE = (1, 2)
-"""The axes that windows slide along."""
+_ONES = (1, 1, 1)
+"""Dilations of what has none."""
 
 
 def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
@@ -64,21 +67,37 @@ def _along_last(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
 def _window(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
     """Convolutions and pools, without padding in time."""
     own, a = rows[0], op.attributes
-    if own is None or own.axis not in _IMAGE:
+    if own is None or not 0 < own.axis < len(op.input(0).shape) - 1:
         return None
     way = own.axis - 1
-    padding = (a.padding.top, a.padding.bottom) if way == 0 else (a.padding.left, a.padding.right)
-    if any(padding):
-        raise Refused(
-            f"{op.name} ({op.kind}) pads time with {padding[0]} + {padding[1]} rows at the ends of "
-            "each window; train it with padding='valid'"
-        )
-    if op.kind.endswith("POOL_2D"):
-        length = a.filter[way]
-    else:
-        length = (op.input(1).shape[1 + way] - 1) * a.dilation[way] + 1
-    need, _, out = slide(op, own, Reach(0, length, a.stride[way]), own.axis, hop)
+    _demand_no_padding(op, _padding(op, way))
+    if len(op.outputs) > 1:
+        raise Refused(f"{op.name} ({op.kind}) says where in the window its results are")
+    taps = a.filter[way] if "POOL" in op.kind else op.input(1).shape[1 + way]
+    reach = Reach(0, (taps - 1) * getattr(a, "dilation", _ONES)[way] + 1, a.stride[way])
+    need, unread, out = slide(op, own, reach, own.axis, hop)
+    _demand_no_padding(op, (0, max(-unread, 0)))
+    if isinstance(a, PoolND) and out is not None:
+        a = replace(a, size=(*a.size[:way], out.new, *a.size[way + 1 :]))
     return Plan((need, *(0 for _ in rows[1:])), out, a)
+
+
+def _padding(op: Op, way: int) -> Pair:
+    """Before and after an axis of space."""
+    padding = op.attributes.padding
+    if not isinstance(padding, Padding):
+        before, after = padding[way]
+        return before, after
+    sides = (padding.top, padding.bottom), (padding.left, padding.right)
+    return sides[way]
+
+
+def _demand_no_padding(op: Op, rows: Pair) -> None:
+    if any(rows):
+        raise Refused(
+            f"{op.name} ({op.kind}) pads time with {rows[0]} + {rows[1]} rows at the ends of each "
+            "window; train the network without padding in time (padding='valid')"
+        )
 
 
 def _fully_connected(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
@@ -127,7 +146,7 @@ def _split(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
 
 def _reduction(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
     own, a = rows[0], op.attributes
-    if own is None or own.axis in a.axes:
+    if own is None or a.axes is None or own.axis in a.axes:
         return None
     lost = 0 if a.keep_dims else sum(axis < own.axis for axis in a.axes)
     return Plan(each(rows), replace(own, axis=own.axis - lost), a)
@@ -137,12 +156,7 @@ def _pad(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
     own = rows[0]
     if own is None:
         return None
-    padding = op.attributes.paddings[own.axis]
-    if any(padding):
-        raise Refused(
-            f"{op.name} ({op.kind}) pads time with {padding[0]} + {padding[1]} rows at the ends of "
-            "each window; train the network without padding in time"
-        )
+    _demand_no_padding(op, op.attributes.paddings[own.axis])
     return Plan(each(rows), own, op.attributes)
 
 
@@ -155,27 +169,27 @@ def _slice(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
     if taken.step < 0:
         return None
     axis = -1 if own.axis in a.shrink else own.axis - sum(s < own.axis for s in a.shrink)
+    for new in a.new_axes:
+        axis += 0 <= new <= axis
     need, unread, out = slide(op, own, Reach(taken.start, 1, taken.step), axis, hop)
     slices = list(a.slices)
     slices[own.axis] = (0, need - unread, taken.step)
     return Plan((need, *(0 for _ in rows[1:])), out, replace(a, slices=tuple(slices)))
 
 
-_ELEMENTWISE = (
-    *POINTWISE,
-    *("ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"),
-    *("QUANTIZE", "DEQUANTIZE", "IDENTITY"),
+_WINDOWS = (
+    *("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_ND"),
+    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "AVERAGE_POOL", "MAX_POOL", "LP_POOL"),
 )
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _window),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _window),
-    **dict.fromkeys(("MEAN", "REDUCE_MAX"), _reduction),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_WINDOWS, _window),
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(("LOG_SOFTMAX", "L2_NORMALIZATION", "SOFTMAX"), _along_last),
     **dict.fromkeys(("PAD", "PADV2"), _pad),
     "CONCATENATION": _concatenation,
     "FULLY_CONNECTED": _fully_connected,
     "RESHAPE": _reshape,
-    "SOFTMAX": _along_last,
     "SPLIT": _split,
     **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _slice),
     "TRANSPOSE": _transpose,
