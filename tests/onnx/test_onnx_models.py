@@ -111,6 +111,22 @@ def test_a_branch_with_a_constant_condition_is_taken():
     assert [op.kind for op in graph.ops] == ["FULLY_CONNECTED"]
 
 
+def test_a_branch_with_a_condition_at_run_time_is_chosen():
+    result = [("r", TensorProto.FLOAT, None)]
+    branches = {
+        "then_branch": _body([helper.make_node("MatMul", ["x", "w"], ["r"])], [], result),
+        "else_branch": _body([helper.make_node("Relu", ["x"], ["r"])], [], result),
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Less", ["total", "zero"], ["is_less"]),
+        helper.make_node("If", ["is_less"], ["y"], **branches),
+    ]
+    model = _model(nodes, [("w", W), ("zero", np.array(0, np.float32))])
+    for x in (X, -X):
+        _holds(model, x)
+
+
 def test_a_loop_with_a_constant_number_of_turns_is_unrolled():
     body = _body(
         [
@@ -145,7 +161,8 @@ def test_old_opsets_are_converted(opset):
         helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
         helper.make_node("Unsqueeze", ["h"], ["u"], axes=[0]),
         clip,
-        helper.make_node("Squeeze", ["p"], ["y"], axes=[0]),
+        helper.make_node("Softmax", ["p"], ["q"], axis=1),  # over all axes from this one on
+        helper.make_node("Squeeze", ["q"], ["y"], axes=[0]),
     ]
     limits = [("low", np.float32(-0.5)), ("high", np.float32(0.25))]
     model = _model(nodes, [("w", W), ("b", W[0]), *limits], opset=opset)
@@ -239,7 +256,7 @@ def _wrong():
         _model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("w", W[:2])]),
     )
     yield (
-        "the condition (x) must be constant",
+        "the condition x is not one bool",
         _model(
             [
                 helper.make_node(

@@ -46,6 +46,7 @@ from covp.codegen.kernels import (  # noqa: F401  (each registers its emitters)
     softmax_int16,
     svdf,
     tiled_attention,
+    top_k,
     unary_table,
     user_operator,
 )

@@ -1,4 +1,4 @@
-"""If and Loop that are settled when the model is read: a branch taken, a loop unrolled."""
+"""If and Loop: a branch taken or chosen, a loop unrolled."""
 
 from __future__ import annotations
 
@@ -20,12 +20,28 @@ MOST_TURNS = 1000
 
 
 def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
-    """The branch that a constant condition takes."""
-    condition = node.constant(0, "the condition")
-    branch = node.get("then_branch" if condition.reshape(-1)[:1].any() else "else_branch")
-    if not isinstance(branch, onnx.GraphProto):
+    """The branch that a constant condition takes; else both, and of their results the right ones.
+
+    Branches have no effect but their results, so that computing both costs time alone.
+    """
+    branches = [node.get("then_branch"), node.get("else_branch")]
+    if not all(isinstance(branch, onnx.GraphProto) for branch in branches):
         raise ModelError("has not both branches")
-    return run(branch, [])
+    condition = node.input(0)
+    if condition.dtype != np.bool_ or condition.size != 1:
+        raise ModelError(f"the condition {condition.name} is not one bool")
+    if condition.data is not None:
+        return run(branches[0 if condition.data.reshape(-1)[0] else 1], [])
+    results = []
+    for x, y in zip(run(branches[0], []), run(branches[1], []), strict=True):
+        if x.shape != y.shape or x.dtype != y.dtype:
+            raise ModelError(
+                f"the condition must be constant, as its branches give {x.dtype} {x.shape} and "
+                f"{y.dtype} {y.shape}"
+            )
+        which = importer.reshape(condition, ())
+        results.append(importer.add("SELECT_V2", which, x, y, dtype=x.dtype))
+    return results
 
 
 def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:

@@ -38,8 +38,10 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of ONNX's own operators; 1 where the model states none."""
-    return max((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), default=1)
+    """The version of ONNX's own operators; 1 where a model that uses some states none."""
+    versions = [e.version for e in model.opset_import if e.domain in ("", "ai.onnx")]
+    uses_none = all(node.domain not in ("", "ai.onnx") for node in model.graph.node)
+    return max(versions, default=OLDEST if uses_none and model.graph.node else 1)
 
 
 def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:

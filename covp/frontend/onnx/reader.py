@@ -17,7 +17,7 @@ import onnx
 
 from covp.errors import ModelError, near_misses
 from covp.frontend.onnx.control_flow import convert_if, convert_loop
-from covp.frontend.onnx.converters import CONVERTERS
+from covp.frontend.onnx.converters import CONVERTERS, unknown_operator
 from covp.frontend.onnx.file import identifier, read_proto
 from covp.frontend.onnx.function_bodies import body_of
 from covp.frontend.onnx.fuse_qdq import with_integers
@@ -186,12 +186,7 @@ class _Reader:
             return [own]
         body = body_of(proto, node, scope.opsets)
         if body is None:
-            known = [kind for place, kind in CONVERTERS if place == node.domain]
-            raise ModelError(
-                f"operator {f'{node.domain}::' * bool(node.domain)}{node.kind} of opset "
-                f"{node.opset} is not supported; {near_misses(node.kind, known)} "
-                "(covp.frontend.onnx.converters.register teaches the reader others)"
-            )
+            raise unknown_operator(node)
         return self._body(body, node, scope)
 
     def _body(self, body: onnx.FunctionProto, node: Node, scope: _Scope) -> Sequence[Tensor | None]:

@@ -36,6 +36,7 @@ import covp.graph.ops.sequence_lstm
 import covp.graph.ops.softmax
 import covp.graph.ops.svdf
 import covp.graph.ops.tiled_attention
+import covp.graph.ops.top_k
 import covp.graph.ops.unary
 import covp.graph.ops.windows  # noqa: F401
 from covp.graph.ops.definition import OPS, OpDefinition, definition, macs

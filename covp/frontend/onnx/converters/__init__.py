@@ -20,12 +20,18 @@ import covp.frontend.onnx.converters.recurrent
 import covp.frontend.onnx.converters.reductions
 import covp.frontend.onnx.converters.resize
 import covp.frontend.onnx.converters.run_time_scales
+import covp.frontend.onnx.converters.selection
 import covp.frontend.onnx.converters.shapes
 import covp.frontend.onnx.converters.windows  # noqa: F401
 from covp.frontend.onnx.converters.quantized import on_int8
-from covp.frontend.onnx.converters.registry import CONVERTERS, Converter, register
+from covp.frontend.onnx.converters.registry import (
+    CONVERTERS,
+    Converter,
+    register,
+    unknown_operator,
+)
 from covp.frontend.onnx.fuse_qdq import MOVERS
 
-__all__ = ["CONVERTERS", "Converter", "register"]
+__all__ = ["CONVERTERS", "Converter", "register", "unknown_operator"]
 
 CONVERTERS.update({key: on_int8(CONVERTERS[key]) for key in list(CONVERTERS) if key[1] in MOVERS})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from covp.errors import ModelError, near_misses
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
 from covp.graph.graph import Tensor
@@ -24,3 +25,18 @@ def register(*kinds: str, domain: str = "") -> Callable[[Converter], Converter]:
         return convert
 
     return add
+
+
+_DYNAMIC = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
+
+
+def unknown_operator(node: Node) -> ModelError:
+    """The error of an operator that has neither a converter nor a body."""
+    name = f"{node.domain}::{node.kind}" if node.domain else node.kind
+    text = f"operator {name} of opset {node.opset} is not supported; "
+    if not node.domain and node.kind in _DYNAMIC:
+        return ModelError(f"{text}the shape of its output depends on values")
+    known = [kind for domain, kind in CONVERTERS if domain == node.domain]
+    hint = near_misses(node.kind, known)
+    hint = hint if hint.startswith("did") else "docs/onnx-operators.md lists those that are"
+    return ModelError(f"{text}{hint} (covp.frontend.onnx.converters.register teaches others)")
