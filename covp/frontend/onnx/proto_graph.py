@@ -15,6 +15,8 @@ from onnx import helper, numpy_helper
 OWN_DOMAIN = "covp"
 """Of nodes that only this reader makes."""
 _BYTES = ("int8", "uint8")
+_NIBBLES = {"int4": "int8", "uint4": "uint8"}
+"""Constants of four bits, and the type that they are read as."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class ProtoGraph:
             return None
         given = len(node.input) > 2 and bool(node.input[2])
         zero = self.constant(node.input[2]) if given else self._zero(node, name, scale.shape)
+        if zero is not None and name in self._constants and zero.dtype.name in _NIBBLES:
+            zero = zero.astype(_NIBBLES[zero.dtype.name])
         if zero is None or zero.dtype.name not in _BYTES or zero.size != scale.size:
             return None
         point = node.input[2] if given else self.add_constant(f"{name}_zero_point", zero)

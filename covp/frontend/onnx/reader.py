@@ -27,6 +27,7 @@ from covp.frontend.onnx.prepare import MOST_NODES, prepared
 from covp.frontend.onnx.values import (
     array_of,
     attribute_of,
+    bits_of,
     check_size,
     dtype_of,
     stated_extents,
@@ -133,6 +134,7 @@ class _Reader:
             raise ModelError("has sparse initializers, which are not supported; make them dense")
         for tensor in proto.initializer:
             constant = self.importer.constant(array_of(tensor), tensor.name)
+            constant.bits = bits_of(tensor)
             scope.tensors[tensor.name] = constant
 
     def _convert(self, nodes: Iterable[onnx.NodeProto], scope: _Scope) -> None:

@@ -23,9 +23,25 @@ _ADVICE = {
 }
 
 
+_NIBBLES: dict[int, np.dtype[Any]] = {
+    onnx.TensorProto.INT4: np.dtype(np.int8),
+    onnx.TensorProto.UINT4: np.dtype(np.uint8),
+}
+
+
+def bits_of(tensor: onnx.TensorProto) -> int | None:
+    """4 for constants of four bits, which `array_of` widens."""
+    return 4 if tensor.data_type in _NIBBLES else None
+
+
 def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """A constant. Raises ModelError: its type is not supported, or its bytes do not fit it."""
-    dtype = dtype_of(tensor.data_type, f"constant {tensor.name}")
+    """A constant; of int4 and uint4 as int8 and uint8.
+
+    Raises ModelError: its type is not supported, or its bytes do not fit it.
+    """
+    dtype = _NIBBLES.get(int(tensor.data_type))
+    if dtype is None:
+        dtype = dtype_of(tensor.data_type, f"constant {tensor.name}")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise ModelError(f"the data of constant {tensor.name} is in another file; read it by path")
     try:

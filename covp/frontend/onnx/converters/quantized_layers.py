@@ -143,7 +143,10 @@ def _weights(
     along[axis] = -1
     stored = data + (point.reshape(along) if several else point)
     scales = Quantization(by.scale, point, axis if several else 0)
-    return importer.constant(stored.astype(np.int8), node.input(3).name, scales)
+    weights = importer.constant(stored.astype(np.int8), node.input(3).name, scales)
+    if node.input(3).bits == 4 and stored.min(initial=0) >= -8 and stored.max(initial=0) <= 7:
+        weights.bits = 4
+    return weights
 
 
 def _bias(importer: Importer, bias: Tensor, outputs: int) -> Tensor:
