@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covp.device.phase_count import Causes, FunctionCount, Traffic
@@ -17,7 +18,7 @@ from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op
 from covp.graph.ops import macs
 from covp.html_table import html_table
 from covp.platform_file import Platform
@@ -28,6 +29,7 @@ _ROUNDING = frozenset(
     {
         *("ADD", "SUB", "MUL", "MEAN", "SUM", "AVERAGE_POOL_2D", "SOFTMAX", "BATCH_MATMUL"),
         *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LOGISTIC", "TANH", "TRANSPOSE_CONV"),
+        *("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     }
 )
 """Quantized operators whose results depend on whose arithmetic they follow."""
@@ -93,11 +95,11 @@ class Evaluation:
     def oracle(self) -> str:
         """Whose arithmetic the reference follows: "TFLite Micro's", "onnxruntime's" or both.
 
-        Empty where nothing is quantized.
+        And "LiteRT's", of an int8 LSTM. Empty where nothing is quantized.
         """
-        owners = {"tflm": "TFLite Micro's", "onnxruntime": "onnxruntime's"}
+        owners = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxruntime's"}
         ops = self.program.graph.ops
-        found = {op.arithmetic for op in ops if op.kind in _ROUNDING and op.output.quantization}
+        found = {_arithmetic(op) for op in ops if op.kind in _ROUNDING and op.output.quantization}
         return " and ".join(name for key, name in owners.items() if key in found)
 
     @property
@@ -198,6 +200,12 @@ class Evaluation:
             ("RAM, bytes", f"{memory.ram_bytes:,}"),
         ]
         return html_table((self.model, self.source), rows) + profile._repr_html_()
+
+
+def _arithmetic(op: Op) -> str:
+    """Whose arithmetic an operator follows; docs/accuracy.md says why an LSTM's differs."""
+    is_lstm = op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    return "litert" if is_lstm and op.output.dtype == np.int8 else op.arithmetic
 
 
 def _layer(entry: LayerProfile) -> dict[str, Any]:

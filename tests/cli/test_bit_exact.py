@@ -88,3 +88,9 @@ def test_the_check_is_not_part_of_the_simulation_time(call: Call, small: Path) -
     counts = [(d["instructions"], d["cycles"], json.dumps(d["layers"])) for d in documents]
     assert counts[0] == counts[1]
     assert documents[0]["check"]["seconds"] > 0
+
+
+def test_an_lstm_names_whose_arithmetic_it_follows(call: Call) -> None:
+    """int8: LiteRT's, beside TFLite Micro's of the other layers."""
+    done = call("run", "mnist_lstm", "-p", "riscv32", "--check", "output")
+    assert "bit-exact: outputs x 1 input; TFLite Micro's and LiteRT's arithmetic\n" in done.out
