@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from covp.errors import ModelError
+from covp.frontend.onnx.converters.quantized_at_run_time import (
+    dequantize_by_definition,
+    quantize_by_definition,
+)
 from covp.frontend.onnx.converters.registry import Converter, register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
@@ -28,10 +32,12 @@ EVERY_BYTE = np.arange(-128, 128).astype(np.int8)
 
 @register("QuantizeLinear")
 def _quantize(node: Node, importer: Importer) -> Tensor:
-    to = Parameters(node, 1, 2, "the output")
     source = node.input(0)
-    if to.scale.size != 1 or source.dtype != np.float32:
-        raise ModelError("QuantizeLinear along an axis at run time is not supported")
+    if not all_constant(node, 1, 2) or node.input(1).size != 1 or source.dtype != np.float32:
+        return quantize_by_definition(node, importer)
+    to = Parameters(node, 1, 2, "the output")
+    if to.zero_point.dtype.name not in ("int8", "uint8", "int16") or node.get("output_dtype", 0):
+        return quantize_by_definition(node, importer)
     point = np.array([int(to.zero_point[0])], np.int32)
     return importer.add(
         "QUANTIZE",
@@ -44,17 +50,24 @@ def _quantize(node: Node, importer: Importer) -> Tensor:
 
 @register("DequantizeLinear")
 def _dequantize(node: Node, importer: Importer) -> Tensor:
-    of = Parameters(node, 1, 2, "the input")
     source = node.input(0)
+    several = node.input(1).size != 1
+    if not all_constant(node, 1, 2) or node.get("block_size", 0):
+        return dequantize_by_definition(node, importer)
+    of = Parameters(node, 1, 2, "the input")
     if source.data is not None:
         return importer.constant(_dequantized_constant(node, of, source))
-    if of.scale.size != 1:
-        raise ModelError("DequantizeLinear along an axis at run time is not supported")
-    if source.dtype.itemsize == 1:
-        source = stored(importer, source, of)
-    elif source.quantization is None:
-        source.quantization = Quantization(of.scale, of.zero_point.astype(np.int32))
-    return importer.add("DEQUANTIZE", source, dtype=np.float32, arithmetic=ARITHMETIC)
+    if several or source.dtype.name not in ("int8", "uint8"):
+        return dequantize_by_definition(node, importer)
+    return importer.add(
+        "DEQUANTIZE", stored(importer, source, of), dtype=np.float32, arithmetic=ARITHMETIC
+    )
+
+
+def all_constant(node: Node, *positions: int) -> bool:
+    """Whether the inputs at these positions are constants or left out."""
+    given = [node.optional(position) for position in positions]
+    return all(tensor is None or tensor.constant for tensor in given)
 
 
 def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray[np.float32]:

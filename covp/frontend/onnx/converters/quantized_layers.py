@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.frontend.onnx.converters.quantized import ARITHMETIC, MICROSOFT
+from covp.frontend.onnx.converters.quantized import ARITHMETIC, MICROSOFT, all_constant
+from covp.frontend.onnx.converters.quantized_at_run_time import (
+    conv_by_definition,
+    matmul_by_definition,
+)
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
@@ -21,6 +25,8 @@ from covp.graph.ops.half_even import UNSIGNED
 
 @register("QLinearConv")
 def _conv(node: Node, importer: Importer) -> Tensor:
+    if not all_constant(node, *range(1, 9)):
+        return conv_by_definition(node, importer)
     of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
     weights = _centred(node, 3, by, axis=0)
     source = stored(importer, node.input(0), of)
@@ -64,10 +70,10 @@ _OPERANDS = ((1, "the input"), (4, "the weights"), (6, "the output"))
 
 @register("QLinearMatMul")
 def _matmul(node: Node, importer: Importer) -> Tensor:
+    if not all_constant(node, *range(1, 8)) or len(node.input(3).shape) != 2:
+        return matmul_by_definition(node, importer)
     of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
     weights = np.swapaxes(_centred(node, 3, by, axis=-1), -1, -2)
-    if weights.ndim != 2:
-        raise ModelError(f"a second matrix of shape {node.input(3).shape}; 2 dimensions are needed")
     return _product(node, importer, stored(importer, node.input(0), of), weights, None, by, to)
 
 
