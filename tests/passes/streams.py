@@ -47,7 +47,7 @@ class Stack:
         for _ in range(self._int(1, 5)):
             x = self._of(
                 [self.convolution, self.depthwise, self.pool, self.function, self.residual,
-                 self.branches]
+                 self.joined, self.branches]
             )(x)  # fmt: skip
         self.graph: Graph = self.builder.graph(
             self._of([self.keep, self.mean, self.flat, self.last])(x)
@@ -115,6 +115,14 @@ class Stack:
         bounds[self.axis] = (begin, begin + y.shape[self.axis], 1)
         z = self.builder.add("STRIDED_SLICE", x, attributes=StridedSlice(tuple(bounds)))
         return self._add("ADD", y, z, attributes=Elementwise())
+
+    def joined(self, x: Tensor) -> Tensor:
+        """Two rows become one."""
+        extent = x.shape[1]
+        if self.axis != 1 or extent % 2 or extent < 4 or self.hop % (2 * self.step):
+            return x
+        self.step *= 2
+        return self.builder.add("RESHAPE", x, shape=(1, extent // 2, x.shape[2], 2 * x.shape[3]))
 
     def branches(self, x: Tensor) -> Tensor:
         step = self.step

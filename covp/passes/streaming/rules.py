@@ -112,14 +112,24 @@ def _fully_connected(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | No
 
 
 def _reshape(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """Where time stays an axis: as many elements before it, and as many rows."""
+    """Where time stays an axis: as many elements before it, and as many rows, or several in one.
+
+    The latter is how a flat input becomes rows of features.
+    """
     own, shape, out = rows[0], op.input(0).shape, op.output.shape
     if own is None:
         return None
     before = math.prod(shape[: own.axis])
-    for axis, extent in enumerate(out):
-        if extent == own.extent and math.prod(out[:axis]) == before:
+    axes = [axis for axis in range(len(out)) if math.prod(out[:axis]) == before]
+    for axis in axes:
+        if out[axis] == own.extent:
             return Plan(each(rows), replace(own, axis=axis), op.attributes)
+    for axis in axes:
+        together, rest = divmod(own.extent, out[axis])
+        if rest or out[axis] == 1 or axis == 0:
+            continue
+        _, _, joined = slide(op, own, Reach(0, together, together), axis, hop)
+        return Plan(each(rows), joined, op.attributes) if joined else None
     return None
 
 
