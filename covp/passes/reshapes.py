@@ -28,9 +28,14 @@ def merge_reshapes(graph: Graph) -> None:
 
 
 def _may_go_before(graph: Graph, op: Op, source: Op) -> bool:
-    """Whether the operator has one input, and reads a RESHAPE of what another one computes."""
+    """Whether the operator has one input, and reads a RESHAPE of what another one computes.
+
+    One that gives its input another quantization stays where it is.
+    """
     alone = op.kind in ELEMENTWISE and len(op.inputs) == len(op.outputs) == 1
     if not alone or graph.is_result(op.output) or graph.consumers(source.output) != [op]:
+        return False
+    if source.input(0).quantization is not source.output.quantization:
         return False
     return graph.producer(source.input(0)) is not None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx
 from onnx import helper
 
@@ -24,6 +25,7 @@ MOVERS = frozenset(
         "GatherElements",
         "Identity",
         "MaxPool",
+        "Pad",
         "ReduceMax",
         "ReduceMin",
         "Reshape",
@@ -219,7 +221,7 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
     source = graph.dequantized(chain[-1].input[0])
     if source is None or not source.per_tensor or source.type != result.type:
         return None
-    if any(_interpolates(graph, one) or len(one.output) != 1 for one in chain):
+    if any(_computes(graph, one) or len(one.output) != 1 for one in chain):
         return None
     same = graph.same_parameters(source, result)
     read = source.name
@@ -235,8 +237,15 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
     return _own("Requantize", [read, *source.parameters, *result.parameters], result)
 
 
-def _interpolates(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
-    return node.op_type == "Resize" and graph.text(node, "mode", "nearest") != "nearest"
+def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
+    """Whether it makes values of its own: weighed ones, or margins of another value than 0."""
+    if node.op_type == "Resize":
+        return graph.text(node, "mode", "nearest") != "nearest"
+    if node.op_type != "Pad" or graph.text(node, "mode", "constant") != "constant":
+        return False
+    name = node.input[2] if len(node.input) > 2 else ""
+    value = graph.constant(name) if name else np.array(graph.number(node, "value", 0.0))
+    return value is None or bool(value.any())
 
 
 def _table(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:

@@ -21,6 +21,16 @@ MOST_BYTES = 2**29
 """Of a tensor: larger ones fit no core."""
 
 
+_MOVING = frozenset(
+    {
+        *("BROADCAST_TO", "COMPRESS", "DEPTH_TO_SPACE", "DYNAMIC_SLICE", "GATHER"),
+        *("GATHER_ELEMENTS", "GATHER_ND", "MAX_POOL", "MIRROR_PAD", "REVERSE_SEQUENCE"),
+        *("REVERSE_V2", "SPACE_TO_DEPTH", "SPLIT_V", "STRIDED_SLICE", "TILE"),
+    }
+)
+"""Operators whose outputs are elements of their first input, in its quantization."""
+
+
 class Importer:
     """The graph that grows.
 
@@ -88,6 +98,8 @@ class Importer:
     ) -> list[Tensor]:
         """As `add` for several outputs, one for each of ``dtypes``."""
         first = next((t.dtype for t in inputs if t is not None), np.dtype(np.float32))
+        if quantization is None and kind in _MOVING and inputs[0] is not None:
+            quantization = inputs[0].quantization
         outputs = [
             Tensor(
                 self.unique(f"{self.label}_{kind.lower()}"),

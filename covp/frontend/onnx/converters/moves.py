@@ -105,6 +105,8 @@ def _pad(node: Node, importer: Importer) -> Tensor:
     fill = node.get("value", 0.0)
     if value is not None and value.data is not None and value.size:
         fill = value.data.reshape(-1)[0].item()
+    if source.quantization is not None:  # `fuse_qdq` pads with 0 alone
+        fill = float(source.zero_point)
     return padded(importer, source, pads, mode, fill)
 
 
@@ -143,7 +145,8 @@ def padded(
     if not any(map(any, margins)):
         return source
     if mode == "constant":
-        return importer.add("PAD", source, attributes=Pad(margins, value))
+        scaled = source.quantization
+        return importer.add("PAD", source, attributes=Pad(margins, value), quantization=scaled)
     return importer.add("MIRROR_PAD", source, attributes=MirrorPad(margins, mode))
 
 
