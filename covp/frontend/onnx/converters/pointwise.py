@@ -139,7 +139,22 @@ def _clip(node: Node, importer: Importer) -> Tensor:
             bounds[position] = importer.constant(value)
     if bounds == [None, None]:
         return source
+    kind = _RECTIFIERS.get(tuple(None if t is None else _value(t) for t in bounds))
+    if kind is not None and source.dtype == np.float32:
+        return importer.add(kind, source)  # joins the layer before
     return importer.add("CLIP", source, *bounds)
+
+
+_RECTIFIERS: dict[tuple[float | None, ...], str] = {
+    (0.0, None): "RELU",
+    (0.0, np.inf): "RELU",
+    (0.0, 6.0): "RELU6",
+}
+
+
+def _value(tensor: Tensor) -> float:
+    """Of a constant; NaN, which equals nothing, of one that comes at run time."""
+    return float("nan") if tensor.data is None else float(tensor.data.reshape(-1)[0])
 
 
 @register("Max", "Min", "Sum", "Mean")
