@@ -156,6 +156,27 @@ def test_states_change_where_they_are(platform: str) -> None:
             np.testing.assert_array_equal(found, reference.states[name])
 
 
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_sums_beyond_32_bits(run_layer: Any, platform: str, form: str) -> None:
+    """Of int8 they wrap, as on TFLM's cores; of int16 they have 64 bits."""
+    rng = np.random.default_rng(6)
+    graph = network(form, 9)
+    op = graph.ops[0]
+    for position in range(12, 16):
+        bias = op.input(position)
+        assert bias.data is not None
+        limit = 2**31 - 1 if form == "int8" else 2**40
+        bias.data = rng.choice([-limit, limit, 1000], bias.shape).astype(bias.dtype)
+    x = values(graph, rng)
+    states = [np.zeros(t.shape, t.dtype) for t in (op.input(HIDDEN), op.input(CELL))]
+    arguments = [None if t is None else t.data for t in op.inputs]
+    arguments[0], arguments[HIDDEN], arguments[CELL] = x, *states
+    wanted = definition(op.kind).reference(op, arguments)
+    for ours, theirs in zip(run_layer(platform, op, x, *states), wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_gate_functions_on_every_input(platform: str, form: str) -> None:
