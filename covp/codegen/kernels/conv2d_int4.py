@@ -16,6 +16,7 @@ from covp.codegen.kernels.conv2d import Conv2DCode
 from covp.codegen.kernels.conv2d_schedules import block_of
 from covp.codegen.kernels.gemm import Gemm
 from covp.codegen.kernels.nibbles import nibble, packed_words
+from covp.codegen.kernels.packed_nibbles import PackedNibblesCode
 from covp.codegen.kernels.packed_pixels import PackedGemm
 from covp.codegen.layer import PACKED_WEIGHTS, KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
@@ -139,6 +140,7 @@ _MAC = Space(
     "mac",
     {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6), "unroll": (1,), "weights": (4,)},
 )
+_PACKED_WEIGHTS = Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "weights": (4,)})
 _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (8,)})
 
 
@@ -146,7 +148,7 @@ def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
     """The valid schedules, the default first."""
     problem = resolve(request.op)
     dsp = request.core.has("dsp") and problem.weights[0].size < _DEEPEST
-    spaces = [_SMLAD] if dsp else [_PACKED, _MAC]
+    spaces = [_SMLAD] if dsp else [_PACKED, _PACKED_WEIGHTS, _MAC]
     default = next(s for s in _preferred(request.core, dsp) if _is_valid(problem, s))
     return valid_schedules(spaces, default, lambda s: _is_valid(problem, s))
 
@@ -165,14 +167,20 @@ def _preferred(core: Core, dsp: bool) -> list[Schedule]:
         for count in dict.fromkeys((channels, 1))
         for pairs in (3, 2, 1)
     ]
+    several = [
+        Schedule("packed_weights", {"pairs": pairs, "weights": 4})
+        for pairs in ((4, 1) if core.has("mull") else (1,))
+    ]
     single = [
         Schedule("mac", {"pixels": 1, "channels": count, "unroll": 1, "weights": 4})
         for count in ((4, 1) if core.has("mull") else (2, 1))
     ]
-    return [*packed, *single]
+    return [*packed, *several, *single]
 
 
 def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
+    if schedule.tile == "packed_weights":
+        return PackedNibblesCode.fits(problem, schedule["pairs"])
     pixels = 2 * schedule["pairs"] if schedule.tile == "packed" else schedule["pixels"]
     fits = pixels <= problem.batch * problem.out_height * problem.out_width
     sums = pixels * schedule["channels"] <= _MOST_SUMS
@@ -184,5 +192,8 @@ def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
 def emit_conv2d4(request: KernelRequest) -> LayerCode:
     """The C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules4)
+    if schedule.tile == "packed_weights":
+        code4 = PackedNibblesCode(request, resolve(request.op), schedule["pairs"])
+        return code4.layer(str(schedule))
     code = Conv2DCode4(request, resolve(request.op), block_of(schedule))
     return code.layer(str(schedule))
