@@ -23,6 +23,7 @@ def emit_layer_norm(request: KernelRequest) -> LayerCode:
         rows=op.output.size // k.depth,
         epsilon=k.epsilon,
         fraction=FRACTION,
+        unroll=next(n for n in (4, 3, 2, 1) if k.depth % n == 0),
         clamp=clamp(request.core, "result", -128, 127),
     )
     tables = [
@@ -57,6 +58,7 @@ static uint32_t square_root(uint32_t value)
 _BODY = Template("""\
 for (int32_t row = 0; row < $rows; row++, input += $depth, output += $depth) {
     int32_t total = 0, squares = 0;
+#pragma GCC unroll $unroll
     for (int32_t i = 0; i < $depth; i++) {
         total += input[i];
         squares += input[i] * input[i];
@@ -72,6 +74,7 @@ for (int32_t row = 0; row < $rows; row++, input += $depth, output += $depth) {
     uint32_t reciprocal = 0x80000000u / square_root((uint32_t)(spread >> 32));
     int32_t left = h < 3 ? 3 - h : 0;
     int32_t scale = (int32_t)(reciprocal << (17 - h - left));
+#pragma GCC unroll $unroll
     for (int32_t i = 0; i < $depth; i++) {
         int32_t distance = (input[i] * $depth - total) * (1 << left);
         int32_t y = (int32_t)(((int64_t)distance * scale) >> 32);

@@ -38,7 +38,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
     functions = [
         score_text(core, attention),
         mix_text(core, attention),
-        *softmax_functions(attention, products),
+        *softmax_functions(core, attention, products),
         *products.functions(),
         *(_tile(products, rows) for rows in products.tiles(shape.queries)),
     ]

@@ -74,7 +74,7 @@ class _DspProducts(Products):
             adds.append(f"uint32_t y{c} = {factor}[{c}];")
             adds += [f"s{r}{c} = __smlad(x{r}, y{c}, s{r}{c});" for r in range(rows)]
             adds.append(in_order([f"s{r}{c}" for r in range(rows)]))
-        unroll = next(n for n in (4, 2, 1) if words % n == 0)
+        unroll = next(n for n in (8, 7, 6, 5, 4, 3, 2, 1) if words % n == 0)
         return [
             declare(pairs),
             f"#pragma GCC unroll {unroll}",

@@ -142,6 +142,7 @@ class PackedProducts(PlainProducts):
             f"int32_t wide[{2 * n * words}] = {{0}};",
             "uint32_t " + ", ".join(f"a{r}{w} = 0" for r, w in every) + ";",
             "uint32_t " + ", ".join(f"n{r} = 0, all{r} = 0" for r in range(n)) + ";",
+            f"#pragma GCC unroll {next(n for n in (4, 3, 2, 1) if self.shape.keys % n == 0)}",
             f"for (int32_t i = 0; i < {self.shape.keys}; i++) {{",
             indent([*adds, f"values += {words};"]),
             "}",

@@ -46,7 +46,7 @@ class PlainProducts(Products):
         return [
             declare(block(rows, columns), "z{r}"),
             f"const int8_t *y = {y[0]} + column * {y[1]};",
-            f"#pragma GCC unroll {next(n for n in (4, 3, 2, 1) if count % n == 0)}",
+            f"#pragma GCC unroll {next(n for n in (8, 7, 6, 5, 4, 3, 2, 1) if count % n == 0)}",
             f"for (int32_t i = 0; i < {count}; i++) {{",
             indent([*adds, f"y += {y[2]};"]),
             "}",

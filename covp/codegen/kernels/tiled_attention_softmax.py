@@ -14,11 +14,12 @@ import numpy as np
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.softmax import FLAT, MOST_IN_A_SHIFT, RECIPROCAL
 from covp.codegen.kernels.tiled_attention_products import Products
+from covp.cores import Core
 from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 from covp.graph.ops.tiled_attention import TiledAttention
 
 
-def softmax_functions(attention: TiledAttention, products: Products) -> list[str]:
+def softmax_functions(core: Core, attention: TiledAttention, products: Products) -> list[str]:
     """C text of ``soften(codes, weights, table)``: a row of codes to weights (plus 128)."""
     op = attention.softmax
     check_depth(op)
@@ -28,32 +29,40 @@ def softmax_functions(attention: TiledAttention, products: Products) -> list[str
     reach = int(np.count_nonzero(powers >= 1 << 21))
     tabled = reach <= keys and bool((np.diff(powers) <= 0).all())
     return [
-        c_array("powers", powers.astype(np.int32), "exp of 0 ... 255 steps down"),
+        c_array("powers", np.append(powers, 0).astype(np.int32), "exp of 0 ... 255 steps down"),
         c_array(
             "terms", ((powers + (1 << (SUM_BITS - 1))) >> SUM_BITS).astype(np.int32), "of the sum"
         ),
         RECIPROCAL,
         _SOFTEN.substitute(
             keys=keys,
+            whole=keys // 4 * 4,
             weight=products.weight_type,
             flat=FLAT if keys > MOST_IN_A_SHIFT else "",
             # RoundingDivideByPOT's exponent without the leading zeros
             exponent=SUM_BITS + 31 - 8,
             least=Template(products.least or _LEAST).substitute(keys=keys, words=keys // 4),
             write=Template(_TABLED if tabled else _DIRECT).substitute(
-                keys=keys, weight=products.weight_type
+                keys=keys,
+                whole=keys // 4 * 4,
+                weight=products.weight_type,
+                store=_STORE_WORDS if core.has("dsp") else _STORE,
             ),
         ),
     ]
 
 
 _SOFTEN = Template("""\
-static inline int32_t weight(int32_t power, int32_t scale, int32_t exponent)
+/* high_multiply(scale, power) / 2**(shift + 1), rounded: with both roundings in the offset */
+static inline int32_t weight(int32_t power, int32_t scale, int64_t offset, int32_t shift)
 {
-    int32_t high = high_multiply(scale, power);
-    int32_t result = ((high >> (exponent - 1)) + 1) >> 1;
-    return result > 255 ? 255 : result;
+    return (int32_t)(((int64_t)scale * power + offset) >> 32) >> shift;
 }
+
+/* loads that wait for nothing, in a row */
+#define FOUR_CODES \\
+    uint32_t a = codes[i], b = codes[i + 1], c = codes[i + 2], d = codes[i + 3]; \\
+    __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d))
 
 static __attribute__((noinline)) void soften(const uint8_t *codes, $weight *weights, uint8_t *table)
 {
@@ -61,8 +70,11 @@ static __attribute__((noinline)) void soften(const uint8_t *codes, $weight *weig
 $least
     uint32_t sum = 0;
     const int32_t *from = (const int32_t *)((uintptr_t)terms - 4u * least);
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < $keys; i++)
+    for (int32_t i = 0; i < $whole; i += 4) {
+        FOUR_CODES;
+        sum += (uint32_t)from[a] + (uint32_t)from[b] + (uint32_t)from[c] + (uint32_t)from[d];
+    }
+    for (int32_t i = $whole; i < $keys; i++)
         sum += (uint32_t)from[codes[i]];
     int32_t zeros = 0;
     while (!(sum & 0x80000000u)) {
@@ -72,6 +84,8 @@ $least
     int32_t scale = reciprocal(sum - 0x80000000u);
     int32_t exponent = $exponent - zeros;
     $flat
+    int32_t shift = exponent - 1;
+    int64_t offset = (1 << 30) + ((int64_t)1 << (30 + exponent));
 $write
 }
 """)
@@ -86,18 +100,29 @@ _TABLED = """\
         ((uint32_t *)table)[i] = 0;
     const int32_t *power = powers;
     uint32_t at = least;
-    do {
-        int32_t next = weight(*power++, scale, exponent);
-        if (next == 0)
-            break;
+    int32_t next = weight(*power, scale, offset, shift);
+    for (; next > 255 && at < 256; next = weight(*++power, scale, offset, shift))
+        table[at++] = 255;
+    for (; next && at < 256; next = weight(*++power, scale, offset, shift))
         table[at++] = (uint8_t)next;
-    } while (at < 256);
     last[0] = (uint8_t)least;
     last[1] = (uint8_t)(at - 1);
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < $keys; i++)
+    for (int32_t i = 0; i < $whole; i += 4) {
+        FOUR_CODES;
+        $store
+    }
+    for (int32_t i = $whole; i < $keys; i++)
         weights[i] = ($weight)table[codes[i]];"""
 _DIRECT = """\
     (void)table;
-    for (int32_t i = 0; i < $keys; i++)
-        weights[i] = ($weight)weight(powers[codes[i] - least], scale, exponent);"""
+    for (int32_t i = 0; i < $keys; i++) {
+        int32_t next = weight(powers[codes[i] - least], scale, offset, shift);
+        weights[i] = ($weight)(next > 255 ? 255 : next);
+    }"""
+_STORE = """\
+weights[i] = table[a]; weights[i + 1] = table[b];
+        weights[i + 2] = table[c]; weights[i + 3] = table[d];"""
+# where OR shifts its operand for nothing
+_STORE_WORDS = """\
+((uint32_t *)weights)[i / 2] = table[a] | (uint32_t)table[b] << 16;
+        ((uint32_t *)weights)[i / 2 + 1] = table[c] | (uint32_t)table[d] << 16;"""
