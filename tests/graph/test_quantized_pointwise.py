@@ -17,6 +17,7 @@ from covp.graph.ops.quantized_unary import TABLES
 from covp.graph.ops.unary import Gelu
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
+from covp.testing.quantizations import affine
 from covp.testing.tensors import int8, plain
 from covp.zoo.tflite_writer import write_tflite
 
@@ -139,3 +140,24 @@ def test_rows_on_cores(kind: str, platform: str) -> None:
             graph, inputs = rows(kind, rng)
             found = session.load(compile_model(graph, platform)).run(*inputs)
             np.testing.assert_array_equal(found, run_reference(graph, inputs)[0])
+
+
+@pytest.mark.parametrize("kind", ["EXP", "LOG", "RSQRT", "SQRT"])
+def test_int16_is_litert_s_and_the_cores_compute_it(litert: Any, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    low = 0 if kind in ROOTS else -32768
+    x = rng.integers(low, 32768, (1, 300)).astype(np.int16)
+    x[0, :2] = low, 32767
+    for number in range(8):
+        tensors = [Tensor(n, x.shape, x.dtype, affine(10 ** rng.uniform(-4.5, -3))) for n in "xy"]
+        graph = Graph(
+            "layer", tensors[:1], tensors[1:], [Op(kind, "layer", tensors[:1], tensors[1:])]
+        )  # type: ignore[arg-type]
+        data = write_tflite(graph)
+        (wanted,) = litert(data, [x])
+        np.testing.assert_array_equal(run_reference(read_tflite(data), [x])[0], wanted)
+        if number < 2:
+            platform = PLATFORMS[number]
+            with Session(platform) as session:
+                found = session.load(compile_model(graph, platform)).run(x)
+            np.testing.assert_array_equal(found, wanted)

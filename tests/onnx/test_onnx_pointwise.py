@@ -119,3 +119,31 @@ def test_what_onnxruntime_computes(
     names = [value.name for value in session.get_inputs()]
     wanted = session.run(None, dict(zip(names, inputs, strict=True)))
     on_cores(model, inputs, wanted)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kinds"),
+    [((0, 6), []), ((-1, 2), ["CLIP"])],
+)
+def test_a_clamp_becomes_part_of_a_convolution(bounds: tuple[float, float], kinds: Any) -> None:
+    """As PyTorch exports ReLU6; the bounds are constants."""
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Clip", ["c", "low", "high"], ["d"]),
+        helper.make_node("Conv", ["d", "v"], ["y"]),
+    ]
+    ends = [onnx.numpy_helper.from_array(np.array(value, np.float32), name)
+            for value, name in zip(bounds, ("low", "high"), strict=True)]  # fmt: skip
+    weights = [onnx.numpy_helper.from_array(floats(*shape), name)
+               for name, shape in (("w", (3, 2, 1, 1)), ("v", (3, 3, 1, 1)))]  # fmt: skip
+    shapes = (("x", (1, 2, 4, 4)), ("y", (1, 3, 4, 4)))
+    values = [helper.make_tensor_value_info(name, 1, shape) for name, shape in shapes]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [*weights, *ends])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    x = floats(1, 2, 4, 4) * 3
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    prepared = Backend.prepare(model, "riscv32")
+    np.testing.assert_allclose(prepared.run([x])[0], wanted, rtol=1e-5, atol=1e-5)
+    layers = [layer.op for layer in prepared.program.layers if layer.op != "TRANSPOSE"]
+    assert layers == ["CONV_2D", *kinds, "CONV_2D"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from covp.codegen.c_text import c_array, c_type
+from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.clamp import clamp_includes
 from covp.codegen.kernels.pointwise import emit_formula, emit_pointwise
 from covp.codegen.kernels.pointwise_formulas import INTEGER, Formula
 from covp.codegen.kernels.scaling import finish, scale_function
+from covp.codegen.kernels.softmax_int16 import LOOKUP
 from covp.codegen.kernels.unary_table import emit_unary_table
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.fixed_point import reciprocal
@@ -23,6 +24,7 @@ from covp.graph.ops.quantized_binary import (
     prelu_factors,
     squared_bits,
 )
+from covp.graph.ops.quantized_int16 import INTERPOLATED, interpolation_table
 from covp.graph.ops.quantized_unary import TABLES
 from covp.graph.quantization import activation_range, quantize_multiplier
 
@@ -30,6 +32,30 @@ for _kind in TABLES:
     kernel(_kind, "int8")(emit_unary_table)
 for _kind in STORED:
     kernel(_kind, "int8", "uint8", "int16")(emit_pointwise)
+
+
+def emit_interpolated(request: KernelRequest) -> LayerCode:
+    """int16: between two of 513 samples."""
+    table = c_array("table", interpolation_table(request.op).astype(np.int16), "513 samples")
+    return emit_formula(
+        request, Formula(("return (int16_t)lookup(table, x);",), False, table + LOOKUP)
+    )
+
+
+for _kind in INTERPOLATED:
+    kernel(_kind, "int16")(emit_interpolated)
+
+
+@kernel("SQRT", "int16")
+def emit_sqrt16(request: KernelRequest) -> LayerCode:
+    """In single precision, cut."""
+    source, out = request.op.input(0), request.op.output
+    real = f"{c_float(source.scale)} * (float)x"
+    lines = (
+        f"float root = x > 0 ? sqrtf({real}) / {c_float(out.scale)} : 0.0f;",
+        "return root < 32767.0f ? (int16_t)root : 32767;",
+    )
+    return emit_formula(request, Formula(lines, False))
 
 
 def _centred(op: Op) -> list[str]:

@@ -12,7 +12,7 @@ from covp.codegen.kernels.scaling import scale_function
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.ops.int16 import exponential_table, reciprocal_table, softmax_factor
 
-_LOOKUP = """\
+LOOKUP = """\
 static inline int32_t lookup(const int16_t *table, int32_t index)
 {
     index = index < -32768 ? -32768 : index;
@@ -53,7 +53,7 @@ def emit_softmax16(request: KernelRequest) -> LayerCode:
     definitions = [
         c_array("exponentials", exponential_table().astype(np.int16), "exp of -10 to 0"),
         c_array("reciprocals", reciprocal_table().astype(np.int16), "1 / (1 + x), x from 0 to 1"),
-        _LOOKUP,
+        LOOKUP,
         scale_function(request.core, "scale", softmax_factor(op), 1 << 16),
     ]
     body = _BODY.substitute(rows=op.output.size // depth, depth=depth).rstrip().split("\n")

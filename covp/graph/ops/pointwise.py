@@ -55,6 +55,8 @@ QUANTIZED_INT16 = frozenset(
     | {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"}
 )
 """Kinds whose rule holds for int16 too, with zero points of 0; slopes of PRELU are int8 then."""
+INT16: dict[str, Compute] = {}
+"""Kind to its rule for quantized int16, where that is another one."""
 STORED = ("CAST", "MAXIMUM", "MINIMUM")
 """Kinds that work on stored values of any type, whatever they stand for; and SELECT_V2."""
 
@@ -88,9 +90,12 @@ def broadcast(op: Op) -> list[Shape]:
 
 def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """In numpy, with the rule of the tensors' types."""
-    rules = QUANTIZED if is_quantized(op) else {k: p.compute for k, p in POINTWISE.items()}
+    compute = POINTWISE[op.kind].compute
+    if is_quantized(op):
+        rules = INT16 if op.input(0).dtype == np.int16 and op.kind in INT16 else QUANTIZED
+        compute = rules[op.kind]
     with ieee():
-        return [np.asarray(rules[op.kind](op, *values)).astype(op.output.dtype)]
+        return [np.asarray(compute(op, *values)).astype(op.output.dtype)]
 
 
 def check_types(op: Op) -> None:
@@ -126,7 +131,7 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
 def _check_quantized(op: Op) -> None:
     dtype = op.input(0).dtype
     known = op.kind in QUANTIZED and (dtype == np.int8 or op.kind in (*STORED, "SELECT_V2"))
-    if dtype == np.int16 and op.kind in QUANTIZED_INT16:
+    if dtype == np.int16 and (op.kind in QUANTIZED_INT16 or op.kind in INT16):
         known = True
         check_int16(*(t for t in (*op.inputs, op.output) if t is not None))
     if not known:

@@ -1,4 +1,4 @@
-"""int8 and int16 functions of two elements: LiteRT's reference arithmetic, to the byte.
+"""int8 functions of two elements: LiteRT's reference arithmetic, to the byte.
 
 Sources: tensorflow/lite/kernels/internal/reference/{comparisons,div,prelu}.h,
 kernels/{squared_difference,maximum_minimum,select}.cc. A division by zero, which they leave

@@ -1,4 +1,4 @@
-"""int8 functions of one element: LiteRT's reference arithmetic, to the byte.
+"""int8 and int16 functions of one element: LiteRT's reference arithmetic, to the byte.
 
 Sources: tensorflow/lite/kernels/{elementwise,exp,activations}.cc, kernels/internal/common.h
 (LUTPopulate: a float function of the dequantized value, rounded half away from zero),
@@ -17,7 +17,8 @@ from covp.errors import ModelError
 from covp.graph.fixed_point import inverse_root
 from covp.graph.graph import Op
 from covp.graph.ops.definition import Array
-from covp.graph.ops.pointwise import QUANTIZED
+from covp.graph.ops.pointwise import INT16, QUANTIZED
+from covp.graph.ops.quantized_int16 import INTERPOLATED, interpolate
 from covp.graph.ops.unary import FLOAT_FUNCTIONS
 from covp.graph.quantization import (
     activation_range,
@@ -160,3 +161,4 @@ TABLES = {
 }
 """Kind to its rule; on cores a table of the 256 results."""
 QUANTIZED |= TABLES
+INT16 |= {"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)}
