@@ -222,6 +222,7 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     "TILE": ("TileOptions", _nothing),
     "SVDF": ("SVDFOptions", lambda op: {"Rank": op.attributes.rank} | _activation(op)),
     "SUM": _REDUCER,
+    "TOPK_V2": ("TopKV2Options", _nothing),
     "TRANSPOSE": ("TransposeOptions", _nothing),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",

@@ -11,10 +11,11 @@ import pytest
 import covp
 from covp.errors import ModelError
 from covp.frontend.tflite import read_tflite
-from covp.graph.attributes import Elementwise, Mean
+from covp.graph.attributes import Elementwise, FullyConnected, Mean
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops.top_k import TopK
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder
+from covp.zoo.builder import GraphBuilder, quantization
 from covp.zoo.tflite_writer import write_tflite
 
 FLOAT = np.dtype(np.float32)
@@ -57,6 +58,46 @@ def test_outputs_that_nothing_computes(litert: Any) -> None:
     wanted = [value, value + added, added, value + added]
     for found in (run_reference(graph, [value]), on_core(graph, value)):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_constants_of_float16(litert: Any) -> None:
+    """Converters put a DEQUANTIZE behind each, which LiteRT runs once."""
+    rng = np.random.default_rng(3)
+    x = Tensor("x", (1, 4), FLOAT)
+    parts = {"weights": (3, 4), "bias": (3,)}
+    halves = {
+        name: Tensor(name, shape, np.dtype(np.float16), None, rng.normal(size=shape).astype("f2"))
+        for name, shape in parts.items()
+    }
+    singles = {name: Tensor(f"{name}_32", shape, FLOAT) for name, shape in parts.items()}
+    y = Tensor("y", (1, 3), FLOAT)
+    ops = [
+        *(Op("DEQUANTIZE", f"op_{name}", [halves[name]], [singles[name]]) for name in parts),
+        Op("FULLY_CONNECTED", "fc", [x, *singles.values()], [y], FullyConnected(), 2),
+    ]
+    data = write_tflite(Graph("halves", [x], [y], ops))
+    graph = read_tflite(data)
+    assert [op.kind for op in graph.ops] == ["FULLY_CONNECTED"]
+    assert graph.expanded_bytes == 2 * (12 + 3)
+    value = rng.normal(size=(1, 4)).astype(np.float32)
+    wanted = litert(data, [value])[0]
+    for found in (run_reference(graph, [value]), on_core(graph, value)):
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_the_largest_elements(litert: Any) -> None:
+    """TOPK_V2, whose number is an operand; of equal elements the first comes first."""
+    x = Tensor("x", (2, 6), np.dtype(np.int8), quantization(0.5, 3))
+    count = Tensor("k", (), np.dtype(np.int32), None, np.array(4, np.int32))
+    best = Tensor("best", (2, 4), np.dtype(np.int8), quantization(0.5, 3))
+    places = Tensor("places", (2, 4), np.dtype(np.int32))
+    op = Op("TOPK_V2", "top", [x, count], [best, places], TopK(4))
+    data = write_tflite(Graph("top", [x], [best, places], [op]))
+    value = np.array([[1, 7, 7, -9, 7, 0], [-128, 127, 3, 3, -1, -1]], np.int8)
+    graph = read_tflite(data)
+    for found in (run_reference(graph, [value]), on_core(graph, value)):
+        for ours, theirs in zip(found, litert(data, [value]), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_only_the_first_of_several_signatures_is_read() -> None:

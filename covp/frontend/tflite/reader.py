@@ -137,7 +137,7 @@ class _Subgraph:
             [self.tensors[i] for i in self._indices(self.table.InputsAsNumpy())],
             [self._result(i) for i in self._indices(self.table.OutputsAsNumpy())],
             self._ops,
-            expanded_bytes=self._expanded_bytes,
+            expanded_bytes=self._expanded_bytes + self.tensors.expanded_bytes,
         )
         graph.states = list(self.variables.states())
         keep_interface(graph, self.tensors.unsigned)
@@ -147,7 +147,7 @@ class _Subgraph:
         return indices(values, len(self.tensors))
 
     def _op(self, index: int) -> Op | None:
-        """The operator; None for those that only name variables."""
+        """The operator; None for those that only name variables or constants."""
         raw = self.table.Operators(index)
         kind = self.file.kind(raw)
         inputs = [int(raw.Inputs(i)) for i in self.file.range(raw.InputsLength())]
@@ -158,6 +158,9 @@ class _Subgraph:
             options = self.file.options(raw)
             if kind in _RESOURCES:
                 self._resource(kind, options, inputs, outputs)
+                return None
+            if kind == "DEQUANTIZE" and self._is_real(inputs[0]):
+                self.tensors[outputs[0]] = self.tensors[inputs[0]]
                 return None
             kind, convert = _converter(kind)
             op = Op(kind, f"{kind.lower()}_{index}", [], [], None, index)
@@ -184,6 +187,10 @@ class _Subgraph:
         if op.kind in _CHANGED_OUTPUT:
             op.inputs.insert(0, self._present(outputs[0]))
             op.outputs = [self._next(outputs[0])]
+
+    def _is_real(self, at: int) -> bool:
+        """Whether a tensor is a constant of floats: float16 in the file."""
+        return self.tensors[at].constant and self.tensors[at].dtype == np.float32
 
     def _present(self, at: int) -> Tensor:
         if not self.tensors.is_variable(at):

@@ -35,6 +35,7 @@ class Tensors:
 
     Attributes:
         unsigned: ids of tensors that are uint8 in the file.
+        expanded_bytes: by which constants of float16 grew as float32.
     """
 
     def __init__(self, file: File, subgraph: Any) -> None:
@@ -43,6 +44,7 @@ class Tensors:
         self._names = _unique([self._name(i) for i in file.range(subgraph.TensorsLength())])
         self._read: dict[int, Tensor] = {}
         self.unsigned: set[int] = set()
+        self.expanded_bytes = 0
 
     def __len__(self) -> int:
         return len(self._names)
@@ -74,6 +76,8 @@ class Tensors:
         raw = self._subgraph.Tensors(index)
         name = self._names[index]
         shape = tuple(int(raw.Shape(i)) for i in self._file.range(raw.ShapeLength()))
+        if raw.Type() == tflite.TensorType.FLOAT16 and self._file.content(raw.Buffer()):
+            return self._widened(raw, name, shape)
         if raw.Type() not in _DTYPES:
             kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
             raise ModelError(
@@ -102,6 +106,14 @@ class Tensors:
         packed = np.frombuffer(content, np.int8)
         values = np.stack([(packed << 4) >> 4, packed >> 4], axis=1).reshape(-1)
         return np.asarray(values[: math.prod(shape)].reshape(shape), np.int8)
+
+    def _widened(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+        """A float16 constant as float32; the DEQUANTIZE behind it keeps it as it is."""
+        _check_shape(name, shape, np.dtype(np.float32))
+        halves = self._data(raw, shape, np.dtype(np.float16))
+        assert halves is not None
+        self.expanded_bytes += halves.nbytes
+        return Tensor(name, shape, np.dtype(np.float32), None, halves.astype(np.float32))
 
     def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         content = self._file.content(raw.Buffer())

@@ -17,6 +17,7 @@ from covp.frontend.tflite.converters.common import (
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.gather import Gather, GatherND, OneHot, ReverseSequence, Scatter
 from covp.graph.ops.placed import MirrorPad
+from covp.graph.ops.top_k import TopK
 
 
 @register("GATHER")
@@ -27,6 +28,18 @@ def _gather(op: Op, table: Any) -> Gather:
     options = options_of(tflite.GatherOptions, table)
     batches = checked_axis(options.BatchDims(), len(op.input(1).shape) + 1)
     return Gather(checked_axis(options.Axis(), rank), batches)
+
+
+@register("TOPK_V2")
+def _top_k(op: Op, table: Any) -> TopK:
+    count = constant_integers(op, 1, "the number of elements")
+    out = op.output.quantization
+    given = op.input(0).quantization
+    if given is not None and (out is None or (given.scale[0], given.zero_point[0]) != (
+        out.scale[0], out.zero_point[0]
+    )):  # fmt: skip
+        raise ModelError("its input and output have different scales; convert the model again")
+    return TopK(count[0])
 
 
 @register("GATHER_ND")
