@@ -19,6 +19,7 @@ import numpy as np
 from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.float24 import QUOTIENT, ROUNDING, mantissa
+from covp.codegen.kernels.half_even_ties import ties_text
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode
@@ -82,10 +83,7 @@ def emit_half_even_average(request: KernelRequest, window: Window, schedule: Sch
         ),
         "}",
     ]
-    if request.core.has("fpu"):
-        functions = [tables, _exact_in_float(op, window)]
-    else:
-        functions = [tables, ROUNDING, QUOTIENT, _exact(op, window)]
+    functions = [tables, *_exact_functions(request, window)]
     functions.append(_average(request, window, steps, shift, limits))
     return Operands.of(op).layer(
         request,
@@ -125,10 +123,10 @@ def _corner(window: Window) -> str:
 def _average(
     request: KernelRequest, window: Window, steps: list[_Step], s: int, limits: tuple[int, int]
 ) -> str:
-    rows, columns, parameters = str(window.size[0]), str(window.size[1]), ""
+    sizes, parameters = "", ""
     factor, constant = f"{steps[-1].factor}u", f"{steps[-1].constant % (1 << 32)}u"
     if not window.whole:
-        rows, columns = "rows", "columns"
+        sizes = ", rows, columns"
         parameters = ", int32_t rows, int32_t columns, const int32_t *step"
         factor, constant = "(uint32_t)step[0]", "(uint32_t)step[1]"
     widest = 2 * max(step.window for step in steps)
@@ -139,10 +137,39 @@ def _average(
         f"    int32_t t = (int32_t)((uint32_t)sum * {factor} + {constant});\n"
         f"    int32_t result = t >> {s};\n"
         f"    if (__builtin_expect((uint32_t)t << {32 - s} < {limit}u, 0))\n"
-        f"        result = exact(corner, {rows}, {columns});\n"
+        f"        result = exact(corner{sizes});\n"
         f"    {clamp(request.core, 'result', *limits)}\n"
         "    return result;\n}\n"
     )
+
+
+def _exact_functions(request: KernelRequest, window: Window) -> list[str]:
+    """C text that defines ``exact``, the level before the clamp, from the corner's pixels."""
+    op = request.op
+    if request.core.has("fpu"):
+        return [_exact_in_float(op, window)]
+    if window.whole:
+        offset, area = offset_of(op), window.size[0] * window.size[1]
+        ties = ties_text(op, area, offset, _taps(window, "{tap}"), _parameters(window))
+        if ties is not None:
+            return [ties]
+    return [ROUNDING, QUOTIENT, _exact(op, window)]
+
+
+def _parameters(window: Window) -> str:
+    return "const int8_t *from" + ("" if window.whole else ", int32_t rows, int32_t columns")
+
+
+def _taps(window: Window, statement: str) -> str:
+    """C loops over the bytes of a window's channel, each in ``value``."""
+    _, _, width, channels = window.source
+    rows, columns = (str(n) for n in window.size) if window.whole else ("rows", "columns")
+    return f"""\
+    for (int32_t y = 0; y < {rows}; y++, from += {width * channels})
+        for (int32_t x = 0; x < {columns}; x++) {{{{
+            int32_t value = from[x * {channels}];
+            {statement}
+        }}}}"""
 
 
 def _exact_in_float(op: Op, window: Window) -> str:
@@ -150,19 +177,16 @@ def _exact_in_float(op: Op, window: Window) -> str:
 
     Dequantized bytes come from a table: a product that is added would be fused with the sum.
     """
-    _, _, width, channels = window.source
     offset, every = offset_of(op), np.arange(256, dtype=np.uint8).view(np.int8)
     values = dequantized(every, op.input(0).scale, op.input(0).zero_point)
     return (
         c_array("dequantized", values, "the value of each byte")
         + f"""\
-static __attribute__((noinline)) int32_t exact(const int8_t *from, int32_t rows, int32_t columns)
+static __attribute__((noinline)) int32_t exact({_parameters(window)})
 {{
     float total = 0.0f;
-    for (int32_t y = 0; y < rows; y++, from += {width * channels})
-        for (int32_t x = 0; x < columns; x++)
-            total += dequantized[(uint8_t)from[x * {channels}]];
-    float level = total / (float)(rows * columns) / {c_float(op.output.scale)};
+{_taps(window, "total += dequantized[(uint8_t)value];").format()}
+    float level = total / (float)({_count(window)}) / {c_float(op.output.scale)};
     level += {c_float(op.output.zero_point + offset)};
     level = level < -1024.0f ? -1024.0f : level;
     level = level > 1024.0f ? 1024.0f : level;
@@ -173,12 +197,17 @@ static __attribute__((noinline)) int32_t exact(const int8_t *from, int32_t rows,
     )
 
 
+def _count(window: Window) -> str:
+    """C expression of the pixels of a window."""
+    return str(window.size[0] * window.size[1]) if window.whole else "rows * columns"
+
+
 def _by_count(window: Window) -> str:
     """C statement: the mean of the sum, times 2**21, in 24 bits; at least 2**43."""
     area = window.size[0] * window.size[1]
     if window.whole and area & (area - 1) == 0:  # a power of two: nothing to round
         return f"    magnitude <<= {21 - area.bit_length() + 1};"
-    return "    magnitude = quotient_24(magnitude << 20, (uint64_t)(rows * columns));"
+    return f"    magnitude = quotient_24(magnitude << 20, (uint64_t)({_count(window)}));"
 
 
 def _exact(op: Op, window: Window) -> str:
@@ -186,7 +215,6 @@ def _exact(op: Op, window: Window) -> str:
 
     Sums are in units of the last bit of the input's scale; levels in units of 2**-30.
     """
-    _, _, width, channels = window.source
     m_in, e_in = mantissa(op.input(0).scale)
     m_out, e_out = mantissa(op.output.scale)
     offset = offset_of(op)
@@ -211,12 +239,10 @@ static inline int64_t part(int32_t x)
     return x < 0 ? -(int64_t)value : (int64_t)value;
 }}
 
-static __attribute__((noinline)) int32_t exact(const int8_t *from, int32_t rows, int32_t columns)
+static __attribute__((noinline)) int32_t exact({_parameters(window)})
 {{
     int64_t total = 0;
-    for (int32_t y = 0; y < rows; y++, from += {width * channels})
-        for (int32_t x = 0; x < columns; x++)
-            total = signed_24(total + part(from[x * {channels}] - ({op.input(0).zero_point})));
+{_taps(window, f"total = signed_24(total + part(value - ({op.input(0).zero_point})));").format()}
     uint64_t magnitude = (uint64_t)(total < 0 ? -total : total);
     if (magnitude == 0)
         return {op.output.zero_point};
