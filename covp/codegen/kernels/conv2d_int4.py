@@ -1,8 +1,8 @@
 """int8 CONV_2D and FULLY_CONNECTED with int4 weights, which flash holds packed.
 
-A word holds eight k of a channel. With SMLAD the nibbles are made the upper halves of bytes, which
-SXTB16 widens: products are 16 times too large, and sums are shifted back before the bias is added.
-Other cores take one nibble after the other; the small weights make long runs of packed pixels.
+A word holds eight k of a channel. For SMLAD 8 is added to weights, so that one mask gives a pair of
+them; the 8 count as often as the sum of a pixel's inputs, which is the same for all channels. Other
+cores take one nibble after the other; the small weights make long runs of packed pixels.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _GROUP = 8
+_OFFSET = 8
 _MOST_SUMS = 16
 _DEEPEST = 1 << 17
-"""k from which on sums of products that are 16 times too large may leave 32 bits."""
+"""k up to which sums of products with 15 instead of 7 surely fit 32 bits."""
 
 
 class Gemm4(Gemm):
@@ -38,15 +39,15 @@ class Gemm4(Gemm):
         return _GROUP
 
     def _packed(self) -> NDArray[Any]:
-        """Words, in the order of `Gemm`; for SMLAD nibbles 2i and 2i + 1 are k i and i + 4."""
+        """Words, in the order of `Gemm`; for SMLAD with 8 added, a pair's weights 16 bits apart."""
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]
-            padded = np.zeros((len(block), self.steps * _GROUP), np.int8)
+            padded = np.zeros((len(block), self.steps * _GROUP), np.int64)
             padded[:, : self.depth] = block
             groups = padded.reshape(len(block), self.steps, _GROUP).transpose(1, 0, 2)
             if self.block.widened:
-                groups = groups[..., [0, 4, 1, 5, 2, 6, 3, 7]]
+                groups = groups[..., [0, 1, 4, 5, 2, 3, 6, 7]] + _OFFSET
             parts.append(packed_words(groups).ravel())
         return np.concatenate(parts)
 
@@ -56,18 +57,26 @@ class Gemm4(Gemm):
     def _strides(self, channels: int) -> tuple[int, int]:
         return 4 if self.block.widened else _GROUP, channels
 
-    def _first(self, channel: int, columns: int) -> str:
-        return "0" if self.block.widened else super()._first(channel, columns)
-
-    def _result(self, pixel: int, channel: int, constants: list[str]) -> str:
+    def _before(self, pixels: int) -> list[str]:
+        """The sums of the pixels' inputs, by which the 8 that are added to weights count."""
         if not self.block.widened:
-            return super()._result(pixel, channel, constants)
-        columns = 1 + len(self.requantizer.columns())
-        total = f"(s{pixel}{channel} >> 4) + q[{channel * columns}]"
-        if self.requantizer.wraps:
-            bias = f"(uint32_t)q[{channel * columns}]"
-            total = f"(int32_t)((uint32_t)(s{pixel}{channel} >> 4) + {bias})"
-        return f"requantize({', '.join([total, *constants])})"
+            return []
+        row, words = self.row_stride // 2, _GROUP // 2 * self.steps
+        add = [self.block.dot.add(f"i{p}", f"(int32_t)patch[k + {p * row}]", "0x00010001")
+               for p in range(pixels)]  # fmt: skip
+        names = ", ".join(f"i{p} = 0" for p in range(pixels))
+        offsets = ", ".join(f"o{p} = (uint32_t)i{p} * {_OFFSET}u" for p in range(pixels))
+        return [
+            f"int32_t {names};",
+            f"for (int32_t k = 0; k < {words}; k++) {{",
+            *("    " + line for line in add),
+            "}",
+            f"const uint32_t {offsets};",
+        ]
+
+    def _first(self, pixel: int, channel: int, columns: int) -> str:
+        first = super()._first(pixel, channel, columns)
+        return f"(int32_t)((uint32_t){first} - o{pixel})" if self.block.widened else first
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
         """Eight k: one nibble of each channel's word after the other."""
@@ -84,19 +93,17 @@ class Gemm4(Gemm):
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: two words of patches times the lower nibbles, then two times the upper ones."""
-        widen, row = self.block.dot.widen, self.row_stride // 2
+        """Eight k: four words of patches, one mask each for the pairs of weights."""
+        row = self.row_stride // 2
         words = ", ".join(f"v{c} = w[{step * channels + c}]" for c in range(channels))
         lines = [f"uint32_t {words};"]
-        for half, nibbles in enumerate(("(v{} << 4)", "v{}")):
+        for first in (0, 2):
             inner = []
             for c in range(channels):
-                inner += [
-                    f"uint32_t n{c} = {nibbles.format(c)} & 0xf0f0f0f0u;",
-                    f"int32_t a{c} = {widen}(n{c}), b{c} = {widen}((n{c} >> 8) | (n{c} << 24));",
-                ]
+                a, b = (f"(int32_t)((v{c} >> {4 * n}) & 0x000f000fu)" for n in (first, first + 1))
+                inner.append(f"int32_t a{c} = {a}, b{c} = {b};")
             for p in range(pixels):
-                at = 4 * step + 2 * half + p * row
+                at = 4 * step + first + p * row
                 inner.append(f"int32_t y{p} = (int32_t)x[{at}], z{p} = (int32_t)x[{at + 1}];")
                 for c in range(channels):
                     inner.append(self.block.dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
@@ -158,7 +165,7 @@ def _preferred(core: Core, dsp: bool) -> list[Schedule]:
     if dsp:
         shapes = ((4, 1), (1, 3), (1, 1))
         return [
-            Schedule("smlad", {"pixels": p, "channels": c, "unroll": 2, "weights": 4})
+            Schedule("smlad", {"pixels": p, "channels": c, "unroll": 1, "weights": 4})
             for p, c in shapes
         ]
     channels = 2 if core.has("mull") else 1

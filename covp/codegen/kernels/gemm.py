@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, c_type
+from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import DotProduct
 from covp.codegen.kernels.compiler_barrier import (
     barrier_macros,
@@ -144,6 +144,7 @@ class Gemm:
             "{",
         ]
         lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
+        lines += [indent([line]) for line in self._before(pixels)]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
             lines += ["        " + line for line in self._block(pixels, self.block.channels)]
@@ -159,7 +160,7 @@ class Gemm:
         columns = 1 + len(self.requantizer.columns())
         sums = [(p, c) for c in range(channels) for p in range(pixels)]
         lines = [
-            *self._start_sums([(self._sum(p, c), self._first(c, columns)) for p, c in sums]),
+            *self._start_sums([(self._sum(p, c), self._first(p, c, columns)) for p, c in sums]),
             self._patch_pointer(),
         ]
         lines += self._loop(pixels, channels)
@@ -176,8 +177,12 @@ class Gemm:
         lines.append(f"q += {channels * columns};")
         return lines
 
-    def _first(self, channel: int, columns: int) -> str:
-        """C expression of the first value of a channel's sums."""
+    def _before(self, pixels: int) -> list[str]:
+        """Statements before the blocks of channels."""
+        return []
+
+    def _first(self, pixel: int, channel: int, columns: int) -> str:
+        """C expression of the first value of a sum."""
         return f"q[{channel * columns}]"
 
     def _patch_pointer(self) -> str:
