@@ -1,7 +1,7 @@
 """The CODAI'22 paper's network: channel-wise convolutions, a GRU, 21 classes, 1,525 parameters.
 
     python examples/codai22.py [--to codai22.onnx] [--time 128] [--format onnx|qdq|tflite]
-    covp run codai22.onnx -p nucleo-l4r5zi --shape x=1,128,6 --check
+    covp run codai22.onnx -p nucleo-l4r5zi --shape x=1,128,6 --check layers
 
 Input: any number of samples of 6 channels (an inertial sensor). The arrangement that has
 1,525 parameters:

@@ -30,6 +30,7 @@ from covp.errors import AcceleratorError, UsageError
 from covp.frontend import Shapes
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS, definition
+from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import as_graph
 from covp.passes import run_passes
@@ -194,11 +195,15 @@ def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
     come from one node of an ONNX file, and then have the same index.
     """
     stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
-    left = {op.name: op.index for placement in split.placements for op in placement.ops}
+    lowered = [op for placement in split.placements for op in placement.ops]
+    left = {op.name: op.index for op in lowered}
     found = {name: stated.get(name, 0) for name in left}
+    for op in lowered:
+        if isinstance(op.attributes, TiledAttention):
+            found[op.name] = sum(stated.pop(part.name, 0) for part in op.attributes.ops)
     for op in graph.ops:
         made = [name for name, index in left.items() if index == op.index and name not in stated]
-        if op.name not in left and made:
+        if op.name not in left and made and op.name in stated:
             found[made[-1]] += stated[op.name]
     return found
 

@@ -107,6 +107,7 @@ def test_tiles_are_bit_exact(run_layer, platform, layer):
 def test_a_model_runs_with_less_memory():
     graph, values = attention(heads=4, queries=64, keys=64)
     program = covp.compile(graph, "stm32l4r5")
+    assert [layer.macs for layer in program.layers] == [2 * 4 * 64 * 64 * 8]
     assert program.arena_bytes < graph.ops[3].output.size  # the scores of all heads
     with covp.Session("stm32l4r5") as session:
         found = session.load(program).run(*values)

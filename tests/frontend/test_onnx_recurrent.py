@@ -189,6 +189,7 @@ def sessions():
     [
         ({"activations": ["Tanhh"]}, "did you mean tanh"),
         ({"activations": ["Tanh", "Relu"]}, "2 activations; 1 are needed"),
+        ({"clip": -1.0}, "clip is -1.0"),
         ({"direction": "back"}, "direction 'back'"),
         ({"hidden_size": 3}, r"W has shape \(1, 2, 4\), which should be \(1, 3, 4\)"),
     ],

@@ -40,7 +40,12 @@ def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
         raise ModelError(f"layout {layout} is neither 0 nor 1")
     names = ("Y", "Y_h", "Y_c")[: 3 if node.kind == "LSTM" else 2]
     wanted = tuple(name for i, name in enumerate(names) if node.wants(i)) or ("Y",)
+    most = 8 if node.kind == "LSTM" else 6
+    if len(node.inputs) > most:
+        raise ModelError(f"{len(node.inputs)} inputs; {node.kind} has at most {most}")
     clip = node.get("clip")
+    if clip is not None and not float(clip) > 0:
+        raise ModelError(f"clip is {clip}; it must be positive")
     attributes = Recurrent(
         _hidden_size(node),
         _activations(node, directions[direction]),
