@@ -61,6 +61,8 @@ class HostedGraph(GraphModule):
     def run_until(self, name: str, *inputs: ArrayLike) -> NDArray[Any]:
         """Run up to and with the layer that writes a tensor, and return the tensor's content.
 
+        The states are then what they were before: the inference did not end.
+
         Args:
             name: of the tensor in the model.
             inputs: as for `run`.
@@ -82,9 +84,13 @@ class HostedGraph(GraphModule):
             return self.tensor(name)  # says what there is
         with self.session.in_use:
             self.session.sync()
+            states = self.states()
             self._store(arrays)
             self._run_layers(last + 1)
-            return self.tensor(name)
+            content = self.tensor(name)
+            if states:
+                self.reset(states)
+            return content
 
     def steps(
         self,

@@ -18,6 +18,7 @@ from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.circular_buffer import CircularBuffer
 from covp.runtime.elf import ElfImage
+from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.linking import write_image
 from covp.toolchain import get_toolchain
 from covp.zoo.builder import GraphBuilder
@@ -165,6 +166,19 @@ def test_a_session_sets_and_reads_states() -> None:
             module.reset({"totals": x})
         with pytest.raises(UsageError, match=r"state total must be float32 of shape \(1, 1, 4\)"):
             module.reset({"total": x[0]})
+
+
+def test_a_part_of_an_inference_leaves_the_states() -> None:
+    program = covp.compile(accumulator(), "riscv32f")
+    x = np.full((1, 1, 4), 2, np.float32)
+    with covp.Session("riscv32f") as session:
+        module = session.load(program, hosted=True)
+        assert isinstance(module, HostedGraph)
+        name = program.outputs[0].name
+        for _ in range(2):
+            assert module.run_until(name, x).tolist() == [[[2.5] * 4]]
+        assert module.run(x)[0].tolist() == [[[2.5] * 4]]
+        assert module.run(x)[0].tolist() == [[[4.5] * 4]]
 
 
 @pytest.mark.parametrize("platform", ["riscv32f", "stm32l4r5"])
