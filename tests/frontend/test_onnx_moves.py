@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import onnx
 import pytest
 from onnx.backend.test.loader import load_model_tests
 
+from covp.errors import ModelError
+from covp.frontend.onnx import read_onnx
 from covp.testing.onnx_backend import Backend
 
 OPERATORS = (
@@ -58,3 +61,39 @@ def test_all_of_the_tests_of(operator, platform):
     assert cases()[operator]
     for case in cases()[operator]:
         passes(case, platform)
+
+
+WRONG = [
+    ("MaxPool", {"kernel_shape": [3]}, {}, "kernel_shape .* does not fit the image"),
+    ("MaxPool", {"kernel_shape": [9, 9]}, {}, "leaves nothing"),
+    ("AveragePool", {"kernel_shape": [1 << 20, 1]}, {}, "does not fit 2 axes"),
+    ("ReverseSequence", {"time_axis": 7}, {"lengths": np.array([1])}, "axis 7 is outside"),
+    ("Tile", {}, {"repeats": np.array([1, 1, -2, 1])}, "do not fit"),
+    ("Resize", {}, {"roi": None, "scales": np.float32([1, 1, 0, 1])}, "leave nothing"),
+    (
+        "Slice",
+        {},
+        {"starts": np.array([0]), "ends": np.array([1]), "axes": np.array([9])},
+        "axis 9",
+    ),
+    ("Pad", {"mode": "mirror"}, {"pads": np.array([0] * 8)}, "mode mirror is not supported"),
+    ("Conv", {}, {"w": np.zeros((2, 5, 3, 3), np.float32)}, "do not fit the image"),
+    ("Gather", {"axis": 4}, {"at": np.array([0])}, "axis 4 is outside"),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "constants", "reason"), WRONG)
+def test_what_does_not_fit_is_rejected_with_the_reason(kind, attributes, constants, reason):
+    names = ["x", *(name if value is not None else "" for name, value in constants.items())]
+    values = [
+        onnx.numpy_helper.from_array(np.asarray(value), name)
+        for name, value in constants.items()
+        if value is not None
+    ]
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 4, 5])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    node = onnx.helper.make_node(kind, names, ["y"], **attributes)
+    graph = onnx.helper.make_graph([node], "g", [x], [y], values)
+    opset = [onnx.helper.make_opsetid("", 19)]
+    with pytest.raises(ModelError, match=reason):
+        read_onnx(onnx.helper.make_model(graph, opset_imports=opset))

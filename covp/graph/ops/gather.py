@@ -98,6 +98,12 @@ def wrapped(indices: Array, extent: int | Array) -> Array:
     return np.clip(found, 0, np.asarray(extent) - 1)
 
 
+def _demand_elements(source: Shape, indices: Shape) -> None:
+    """There has to be something to find."""
+    if 0 in source and 0 not in indices:
+        raise ModelError(f"there are {indices} indices for {source}, which has no element")
+
+
 def _check_indices(op: Op, position: int = 1) -> None:
     check_type(op.input(position), "int32", "int64")
 
@@ -117,6 +123,7 @@ def _scatter_types(op: Op) -> None:
 def _gather_shape(op: Op) -> list[Shape]:
     a, source, indices = op.attributes, op.input(0).shape, op.input(1).shape
     shared = a.batches
+    _demand_elements(source, indices)
     if not shared <= a.axis < len(source) or source[:shared] != indices[:shared]:
         raise ModelError(f"indices {indices} do not fit axis {a.axis} of {source}")
     if source[a.axis] == 0 and math.prod(indices):
@@ -139,6 +146,7 @@ def _gather(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _gather_nd_shape(op: Op) -> list[Shape]:
     shared, source, indices = op.attributes.batches, op.input(0).shape, op.input(1).shape
     depth = indices[-1] if indices else 0
+    _demand_elements(source, indices)
     if not indices or shared + depth > len(source) or source[:shared] != indices[:shared]:
         raise ModelError(f"indices {indices} do not fit data {source}")
     return [indices[:-1] + source[shared + depth :]]
@@ -159,6 +167,7 @@ def _gather_nd(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _elements_shape(op: Op) -> list[Shape]:
     source, indices = op.input(0).shape, op.input(1).shape
     axis = op.attributes.axis
+    _demand_elements(source, indices)
     fits = len(source) == len(indices) and all(
         i <= n or position == axis
         for position, (n, i) in enumerate(zip(source, indices, strict=False))
@@ -213,6 +222,7 @@ def _scatter_elements(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _scatter_nd_shape(op: Op) -> list[Shape]:
     source, indices, updates = (op.input(position).shape for position in range(3))
+    _demand_elements(source, indices)
     if not indices or indices[:-1] + source[indices[-1] :] != updates:
         raise ModelError(f"updates {updates} do not fit indices {indices} of {source}")
     return [source]

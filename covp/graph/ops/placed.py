@@ -93,9 +93,20 @@ def _chosen_axes(axes: Array | None, rank: int) -> list[int]:
 
 
 def _stated_shape(op: Op) -> list[Shape]:
-    if len(op.attributes.shape) != len(op.input(0).shape):
-        raise ModelError(f"{op.input(0).shape} cannot become {op.attributes.shape}")
-    return [op.attributes.shape]
+    shape, source = op.attributes.shape, op.input(0).shape
+    if len(shape) != len(source):
+        raise ModelError(f"{source} cannot become {shape}")
+    axes = op.input(1).size // (2 if op.kind == "DYNAMIC_PAD" else 1)
+    counts = {len(source) if op.kind == "DYNAMIC_PAD" else axes}
+    if len(op.inputs) > 3 and op.inputs[3] is not None and op.kind == "DYNAMIC_PAD":
+        counts = {op.input(3).size}
+    if op.kind == "DYNAMIC_SLICE":
+        counts |= {t.size for t in op.inputs[2:] if t is not None}
+        if any(n and not m for n, m in zip(shape, source, strict=True)):
+            raise ModelError(f"{source} has no element")
+    if counts != {axes} or axes > len(source):
+        raise ModelError(f"operands for {axes} axes do not fit the shape {source}")
+    return [shape]
 
 
 def _pad_types(op: Op) -> None:
@@ -135,7 +146,10 @@ def _slice_types(op: Op) -> None:
 def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x, starts, axes, steps = (*values, None, None)[:4]
     assert x is not None and starts is not None
-    shown = [np.arange(count) for count in op.attributes.shape]
+    shown = [
+        np.minimum(np.arange(count), extent - 1)
+        for count, extent in zip(op.attributes.shape, x.shape, strict=True)
+    ]
     strides = np.ones(starts.size, int) if steps is None else steps.reshape(-1)
     chosen = _chosen_axes(axes, x.ndim)[: starts.size]
     for axis, start, step in zip(chosen, starts.reshape(-1), strides, strict=True):

@@ -133,7 +133,7 @@ def _unpack(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _tile_shape(op: Op) -> list[Shape]:
     source, multiples = op.input(0).shape, op.attributes.multiples
-    if len(source) != len(multiples):
+    if len(source) != len(multiples) or min(multiples, default=0) < 0:
         raise ModelError(f"multiples {list(multiples)} do not fit the shape {source}")
     return [tuple(n * m for n, m in zip(source, multiples, strict=True))]
 

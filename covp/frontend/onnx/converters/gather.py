@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from covp.errors import ModelError
 from covp.frontend.onnx.converters.moves import axis_of, known
 from covp.frontend.onnx.converters.registry import register
-from covp.frontend.onnx.importer import Importer
+from covp.frontend.onnx.importer import MOST_BYTES, Importer
 from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.values import check_size
 from covp.graph.graph import Tensor
 from covp.graph.ops.gather import Gather, GatherElements, GatherND, OneHot, Scatter
 from covp.graph.ops.generate import Compress, Generated
@@ -90,7 +92,7 @@ def _eye(node: Node, importer: Importer) -> Tensor:
     rows, columns = node.input(0).shape
     number = node.get("dtype")
     dtype: Any = node.input(0).dtype
-    if number is not None:
+    if number is not None and number in onnx.TensorProto.DataType.values():
         dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
     return importer.constant(np.eye(rows, columns, node.get("k", 0), dtype))
 
@@ -105,4 +107,8 @@ def _range(node: Node, importer: Importer) -> Tensor:
         np.asarray(node.constant(position, "an end of the range")).reshape(-1)[0]
         for position in range(3)
     )
+    if delta == 0 or not np.isfinite((limit - start) / delta):
+        raise ModelError(f"{start} to {limit} by {delta} is no range")
+    count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
+    check_size((count,), node.input(0).dtype, MOST_BYTES, "a range")
     return importer.constant(np.arange(start, limit, delta, dtype=node.input(0).dtype))

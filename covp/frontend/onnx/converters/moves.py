@@ -198,5 +198,8 @@ def _triangle(node: Node, importer: Importer) -> Tensor:
 
 @register("ReverseSequence")
 def _reverse_sequence(node: Node, importer: Importer) -> Tensor:
-    attributes = ReverseSequence(node.get("time_axis", 0), node.get("batch_axis", 1))
+    rank = len(node.input(0).shape)
+    attributes = ReverseSequence(
+        axis_of(node.get("time_axis", 0), rank), axis_of(node.get("batch_axis", 1), rank)
+    )
     return importer.add("REVERSE_SEQUENCE", node.input(0), node.input(1), attributes=attributes)

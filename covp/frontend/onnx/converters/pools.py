@@ -36,11 +36,9 @@ def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
     kind, image = _KINDS[node.kind], channels_last(importer, source)
     counted = bool(node.get("count_include_pad", 0)) and any(map(any, g.pads))
     if node.kind != "LpPool" and not node.wants(1) and not counted:
-        plain = _plain(image, g, size)
-        if plain is not None:
-            scale = image.quantization
-            result = importer.add(f"{kind}_2D", image, attributes=plain, quantization=scale)
-            return [channels_first(importer, result)]
+        found = _plain(importer, f"{kind}_2D", image, g, size)
+        if found is not None:
+            return [channels_first(importer, found)]
     column_major = bool(node.get("storage_order", 0))
     attributes = PoolND(
         *(g.kernel, g.stride, g.dilation, g.pads, size),
@@ -62,27 +60,35 @@ def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...
         count = (-(-room // stride) if node.get("ceil_mode", 0) else room // stride) + 1
         if node.get("ceil_mode", 0) and (count - 1) * stride >= extent + before:
             count -= 1
+        if count < 1:
+            raise ModelError(f"a window of {g.kernel} leaves nothing of {tuple(space)}")
         size.append(count)
     return tuple(size)
 
 
-def _plain(image: Tensor, g: Geometry, size: Sequence[int]) -> Pool2D | None:
-    """The pool of a float or quantized image with two axes, without dilation, as TFLite has it."""
+def _plain(
+    importer: Importer, kind: str, image: Tensor, g: Geometry, size: Sequence[int]
+) -> Tensor | None:
+    """The pool of a float or quantized image, as TFLite has it; one with one axis has height 1."""
     known = image.dtype == np.float32 or image.quantization is not None
-    if len(size) != 2 or not known or max(g.dilation) > 1:
+    if len(size) > 2 or not known or max(g.dilation) > 1:
         return None
-    (top, bottom), (left, right) = g.pads
-    if min(top, bottom, left, right) < 0 or max(top, bottom) >= g.kernel[0]:
-        return None
-    if max(left, right) >= g.kernel[1]:
+    if any(min(pads) < 0 or max(pads) >= k for pads, k in zip(g.pads, g.kernel, strict=True)):
         return None
     # what lies outside does not count, so padding that no window reaches need not be there
     ends = [
-        max((size[n] - 1) * g.stride[n] + g.kernel[n] - image.shape[n + 1] - g.pads[n][0], 0)
-        for n in (0, 1)
+        max((count - 1) * g.stride[n] + g.kernel[n] - image.shape[n + 1] - g.pads[n][0], 0)
+        for n, count in enumerate(size)
     ]
-    padding = Padding(top, ends[0], left, ends[1])
-    return Pool2D((g.kernel[0], g.kernel[1]), (g.stride[0], g.stride[1]), padding)
+    line = len(size) == 1
+    kernel, stride = ([1] * line + list(values) for values in (g.kernel, g.stride))
+    starts, ends = [0] * line + [pads[0] for pads in g.pads], [0] * line + ends
+    padding = Padding(starts[0], ends[0], starts[1], ends[1])
+    pool = Pool2D((kernel[0], kernel[1]), (stride[0], stride[1]), padding)
+    if line:
+        image = importer.reshape(image, (image.shape[0], 1, *image.shape[1:]))
+    result = importer.add(kind, image, attributes=pool, quantization=image.quantization)
+    return importer.reshape(result, (result.shape[0], *result.shape[2:])) if line else result
 
 
 @register("GlobalAveragePool", "GlobalMaxPool")
@@ -107,12 +113,13 @@ def _global_norm(node: Node, importer: Importer) -> Tensor:
 def _unpool(node: Node, importer: Importer) -> Tensor:
     """The indices are of the output that the pool's image had; a larger one is padded."""
     source, indices = node.input(0), node.input(1)
-    kernel = node.get("kernel_shape")
-    rank = len(kernel)
-    strides, pads = node.get("strides", [1] * rank), node.get("pads", [0] * 2 * rank)
+    kernel = node.get("kernel_shape", [])
+    if len(kernel) != len(source.shape) - 2:
+        raise ModelError(f"kernel_shape {kernel} does not fit the image {source.shape}")
+    g = geometry(node, source.shape[2:], kernel)
     space = [
-        (source.shape[2 + n] - 1) * strides[n] + kernel[n] - pads[n] - pads[rank + n]
-        for n in range(rank)
+        (source.shape[2 + n] - 1) * g.stride[n] + kernel[n] - sum(g.pads[n])
+        for n in range(len(kernel))
     ]
     shape = (*source.shape[:2], *space)
     result = importer.add("MAX_UNPOOL", source, indices, attributes=MaxUnpool(shape))

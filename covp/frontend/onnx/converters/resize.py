@@ -107,6 +107,8 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
         return _Wanted(wanted, roi, axes, node.stated_shape("the size"))
     extents = list(source.shape)
     values = wanted.data.reshape(-1)
+    if (values <= 0).any() or source.size == 0:
+        raise ModelError(f"{wanted.name} {values.tolist()} of {source.shape} leave nothing")
     if len(values) != len(axes):
         raise ModelError(f"{wanted.name} has {len(values)} values for {len(axes)} axes")
     policy = node.get("keep_aspect_ratio_policy", "stretch")
@@ -119,6 +121,8 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
             extents[axis] = math.floor(common(ratios) * source.shape[axis] + 0.5)
         else:
             extents[axis] = int(values[n])
+    if min(extents) < 1:
+        raise ModelError(f"{wanted.name} {values.tolist()} leave nothing of {source.shape}")
     return _Wanted(wanted, roi, axes, tuple(extents))
 
 

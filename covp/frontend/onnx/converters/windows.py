@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from covp.frontend.onnx.node import Node
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding, Pair
 from covp.graph.graph import Tensor
 from covp.graph.ops.windows import ConvND, TransposeConv
+
+_MOST_TAPS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ def geometry(node: Node, space: Sequence[int], kernel: Sequence[int]) -> Geometr
         ModelError: the attributes do not fit the image's axes.
     """
     rank = len(space)
+    if len(kernel) != rank or not 0 < math.prod(kernel) <= _MOST_TAPS or min(kernel) < 1:
+        raise ModelError(f"a kernel of {list(kernel)} does not fit {rank} axes")
     stride = _per_axis(node, "strides", rank)
     dilation = _per_axis(node, "dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -170,6 +175,8 @@ def _transposed_size(
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [n * s for n, s in zip(space, stride, strict=True)]
     flat = node.get("pads", [0] * 2 * rank)
+    if len(flat) != 2 * rank or any(len(v) != rank for v in (more, wanted or more)):
+        raise ModelError(f"pads, output_padding or output_shape do not fit {rank} axes")
     before, size = [], []
     for axis in range(rank):
         whole = (space[axis] - 1) * stride[axis] + more[axis] + (kernel[axis] - 1) * dilation[axis]
