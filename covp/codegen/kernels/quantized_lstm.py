@@ -30,28 +30,46 @@ static inline int32_t saturate(int32_t value)
 @kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", "int16")
 def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
     """Weights by cell, then feature and hidden value, then gate."""
-    op = request.op
-    numbers = QuantizedLstm.of(op)
-    _, _, depth, cells = dimensions(op)
+    numbers = QuantizedLstm.of(request.op)
+    _, _, depth, cells = dimensions(request.op)
     wide = _bound(numbers) >= 1 << 31
     # sums of int8 products wrap as on TFLM's cores
     beyond = "int64_t" if numbers.dtype == np.int16 else "uint32_t"
     total = beyond if wide else "int32_t"
     products = GateProducts.of(request.core, {"x": depth, "h": cells}, not wide)
-    matrices = [
-        [gate.weights for gate in numbers.gates],
-        [gate.recurrent for gate in numbers.gates],
-    ]
-    weights = [products.packed(np.stack(gates, axis=-1)) for gates in matrices]
-    biases = [g.bias for g in numbers.gates] + [g.recurrent_bias for g in numbers.gates]
-    constants = [
-        c_array("weights", np.concatenate(weights, axis=1), "by cell, vector, gate"),
-        c_array("biases", _wrapped(np.stack(biases, axis=-1), total), "by cell, gate"),
+    step = Step(
+        f"{numbers.dtype.name}_t",
+        "int16_t",
+        _cell(numbers, products, total),
+        products.prepare(),
+        products.scratch,
+        products.name,
+    )
+    definitions = [
+        *_constants(numbers, products, total),
         _SATURATE,
         *_rescalers(request.core, numbers, wide),
         gate_functions(numbers),
     ]
-    cell = [
+    return lstm_layer(request, step, definitions, products.includes)
+
+
+def _constants(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+    """C text of the weights and biases."""
+    gates = numbers.gates
+    matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
+    weights = [products.packed(np.stack(parts, axis=-1)) for parts in matrices]
+    biases = [gate.bias for gate in gates] + [gate.recurrent_bias for gate in gates]
+    stored = np.stack(biases, axis=-1).astype(total.removesuffix("_t"))
+    return [
+        c_array("weights", np.concatenate(weights, axis=1), "by cell, vector, gate"),
+        c_array("biases", stored, "by cell, gate"),
+    ]
+
+
+def _cell(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+    """C statements of one cell in one step."""
+    return [
         f"const int8_t *w = weights + j * {products.stride()};",
         f"const {total} *bias = biases + j * 8;",
         *products.start(),
@@ -63,15 +81,6 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
         *(f"{name} = saturate({name} + {_back(numbers, name)});" for name in _GATES),
         *_update(numbers),
     ]
-    step = Step(
-        f"{numbers.dtype.name}_t",
-        "int16_t",
-        cell,
-        products.prepare(),
-        products.scratch,
-        products.name,
-    )
-    return lstm_layer(request, step, constants, products.includes)
 
 
 def _bound(numbers: QuantizedLstm) -> int:
@@ -82,10 +91,6 @@ def _bound(numbers: QuantizedLstm) -> int:
         for gate in numbers.gates
         for weights, bias in ((gate.weights, gate.bias), (gate.recurrent, gate.recurrent_bias))
     )
-
-
-def _wrapped(values: Array, total: str) -> Array:
-    return values.astype(total.removesuffix("_t"))
 
 
 def _sums(total: str, suffix: str, first: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_type, indent
@@ -15,6 +17,26 @@ from covp.graph.ops.definition import Array
 from covp.graph.ops.svdf import BIAS, FEATURE, STATE, TIME, svdf_factors
 
 
+@dataclass(frozen=True)
+class _Form:
+    """What the types differ in.
+
+    Attributes:
+        total, sums: C types of a filter's sum of products and of a unit's.
+        newest: C of the state's new element, from the sum ``newest`` of filter ``f``.
+        centred: C of a state's element ``kept`` as it is multiplied.
+        finish: statements that write ``sum``.
+        definitions: C text of constants and functions.
+    """
+
+    total: str
+    sums: str
+    newest: str
+    centred: str
+    finish: list[str]
+    definitions: list[str]
+
+
 @kernel("SVDF", "float32")
 def emit_float_svdf(request: KernelRequest) -> LayerCode:
     """One unit at a time."""
@@ -23,7 +45,8 @@ def emit_float_svdf(request: KernelRequest) -> LayerCode:
     data = np.zeros(op.output.shape[1], np.float32) if bias is None else np.asarray(bias.data)
     clamp = float_clamp("sum", op.attributes.activation)
     finish = [*clamp.splitlines(), "*output++ = sum;"]
-    return _layer(request, "float", "float", data, "newest", "kept", finish, [])
+    form = _Form("float", "float", "newest", "kept", finish, [c_array("biases", data)])
+    return _layer(request, form)
 
 
 @kernel("SVDF", "int8")
@@ -32,26 +55,36 @@ def emit_quantized_svdf(request: KernelRequest) -> LayerCode:
     op = request.op
     bias, bounds = _bias_and_bounds(op)
     sums = "int32_t" if bounds[1] < 1 << 31 else "uint32_t"
-    info, zero = np.iinfo(op.input(STATE).dtype), op.input(STATE).zero_point
-    newest = f"admit(newest - {_offset(op)})" if _offset(op) else "admit(newest)"
-    functions = _rescalers(request.core, op, bounds)
-    functions.append(
-        "static inline int32_t admit(int32_t sum)\n{\n"
-        "    int32_t value = to_state(sum);\n"
-        f"    value = value > {info.max} ? {info.max} : value < {info.min} ? {info.min} : value;\n"
-        f"    return ({c_type(op.input(STATE).dtype)})(value + {zero});\n}}\n"
-    )
+    zero, own = op.input(STATE).zero_point, op.input(0).zero_point
+    definitions = [c_array("biases", bias.astype(sums.removesuffix("_t")))]
+    if own:
+        shift = own * np.asarray(op.input(FEATURE).data).astype(np.int64).sum(axis=1)
+        definitions.append(c_array("offsets", shift.astype(np.int32), "the input's zero point"))
     finish = [
         f"int32_t result = to_output((int32_t)sum) + {op.output.zero_point};",
         "*output++ = (int8_t)(result < -128 ? -128 : result > 127 ? 127 : result);",
     ]
-    centred = f"(kept - ({zero}))" if zero else "kept"
-    return _layer(request, "int32_t", sums, bias, newest, centred, finish, functions)
+    form = _Form(
+        "int32_t",
+        sums,
+        "admit(newest - offsets[f])" if own else "admit(newest)",
+        f"(kept - ({zero}))" if zero else "kept",
+        finish,
+        [*definitions, *_rescalers(request.core, op, bounds), _admit(op)],
+    )
+    return _layer(request, form)
 
 
-def _offset(op: Op) -> str:
-    """C of what the input's zero point adds to the products of filter ``f``; empty: nothing."""
-    return "offsets[f]" if op.input(0).zero_point else ""
+def _admit(op: Op) -> str:
+    """C text of the function from a filter's sum to the state's new element."""
+    state = op.input(STATE)
+    info = np.iinfo(state.dtype)
+    return (
+        "static inline int32_t admit(int32_t sum)\n{\n"
+        "    int32_t value = to_state(sum);\n"
+        f"    value = value > {info.max} ? {info.max} : value < {info.min} ? {info.min} : value;\n"
+        f"    return ({c_type(state.dtype)})(value + {state.zero_point});\n}}\n"
+    )
 
 
 def _bias_and_bounds(op: Op) -> tuple[Array, tuple[int, int]]:
@@ -76,63 +109,20 @@ def _rescalers(core: Core, op: Op, bounds: tuple[int, int]) -> list[str]:
     return [high_multiply(core), *functions] if called else functions
 
 
-def _layer(
-    request: KernelRequest,
-    total: str,
-    sums: str,
-    bias: Array,
-    newest: str,
-    centred: str,
-    finish: list[str],
-    functions: list[str],
-) -> LayerCode:
-    """The loops over batch, units and their filters.
-
-    Args:
-        request: that is answered.
-        total, sums: C types of a filter's sum of products and of a unit's.
-        bias: of the units.
-        newest: C of the state's new element, from the sum ``newest`` of filter ``f``.
-        centred: C of a state's element ``kept`` as it is multiplied.
-        finish: statements that write ``sum``.
-        functions: definitions.
-    """
+def _layer(request: KernelRequest, form: _Form) -> LayerCode:
+    """The loops over batch, units and their filters."""
     op = request.op
     batch, depth = op.input(0).shape
-    filters, steps = op.input(TIME).shape
-    feature, time = (np.asarray(op.input(p).data) for p in (FEATURE, TIME))
-    state = c_type(op.input(STATE).dtype)
-    own = bias.astype(np.uint32) if sums == "uint32_t" else bias
-    constants = [c_array("features", feature), c_array("times", time), c_array("biases", own)]
-    if _is_offset(op):
-        shift = op.input(0).zero_point * feature.astype(np.int64).sum(axis=1)
-        constants.append(c_array("offsets", shift.astype(np.int32), "the input's zero point"))
-    product = f"sum += times[f * {steps} + i] * {centred};"
-    if sums == "uint32_t":
-        product = f"sum += (uint32_t)(times[f * {steps} + i] * {centred});"
-    one_filter = [
-        f"const {c_type(feature.dtype)} *w = features + f * {depth};",
-        f"{total} newest = 0;",
-        f"for (int32_t i = 0; i < {depth}; i++)",
-        "    newest += input[i] * w[i];",
-        f"for (int32_t i = 0; i < {steps}; i++) {{",
-        f"    {state} kept = i < {steps - 1} ? state[i + 1] : {newest};",
-        "    state_after[i] = kept;",
-        f"    {product}",
-        "}",
-        f"state += {steps};",
-        f"state_after += {steps};",
-    ]
-    rank = op.attributes.rank
+    filters, rank = op.input(TIME).shape[0], op.attributes.rank
     body = [
         f"for (int32_t b = 0; b < {batch}; b++) {{",
         "    int32_t f = 0;",
         f"    for (int32_t unit = 0; unit < {filters // rank}; unit++) {{",
-        f"        {sums} sum = biases[unit];",
+        f"        {form.sums} sum = biases[unit];",
         f"        for (int32_t r = 0; r < {rank}; r++, f++) {{",
-        indent(one_filter, 3),
+        indent(_one_filter(op, form), 3),
         "        }",
-        indent(finish, 2),
+        indent(form.finish, 2),
         "    }",
         f"    input += {depth};",
         "}",
@@ -143,9 +133,33 @@ def _layer(
         "output": op.output,
         "state_after": op.outputs[1],
     }
+    weights = [
+        c_array(name, np.asarray(op.input(position).data))
+        for name, position in (("features", FEATURE), ("times", TIME))
+    ]
     changed = [(op.input(STATE), op.outputs[1])]
-    return Operands(arguments, "").layer(request, body, [*constants, *functions], changed=changed)
+    return Operands(arguments, "").layer(
+        request, body, [*weights, *form.definitions], changed=changed
+    )
 
 
-def _is_offset(op: Op) -> bool:
-    return op.input(0).dtype == np.int8 and bool(_offset(op))
+def _one_filter(op: Op, form: _Form) -> list[str]:
+    """The new element of a filter, its state moved by one step, its sum over the steps."""
+    depth, steps = op.input(0).shape[1], op.input(TIME).shape[1]
+    state = c_type(op.input(STATE).dtype)
+    product = f"times[f * {steps} + i] * {form.centred}"
+    if form.sums == "uint32_t":
+        product = f"(uint32_t)({product})"
+    return [
+        f"const {c_type(op.input(FEATURE).dtype)} *w = features + f * {depth};",
+        f"{form.total} newest = 0;",
+        f"for (int32_t i = 0; i < {depth}; i++)",
+        "    newest += input[i] * w[i];",
+        f"for (int32_t i = 0; i < {steps}; i++) {{",
+        f"    {state} kept = i < {steps - 1} ? state[i + 1] : {form.newest};",
+        "    state_after[i] = kept;",
+        f"    sum += {product};",
+        "}",
+        f"state += {steps};",
+        f"state_after += {steps};",
+    ]
