@@ -174,10 +174,10 @@ def page(rows: Sequence[Row], models: Sequence[Row]) -> str:
     lines += ["", "## Files", "", _FILES, "", f"| tests | {' | '.join(PLATFORMS.values())} |"]
     lines.append("|---|---:|---:|")
     for suite, what in SUITES.items():
-        mine = [row for row in models if row["operator"] == suite]
-        counts = [[row["passed"] for row in mine if row["platform"] == p] for p in PLATFORMS]
-        cells = " | ".join(f"{sum(passed)}/{len(passed)}" for passed in counts)
-        lines.append(f"| {suite}: {what} | {cells} |")
+        rows_of = [row for row in models if row["operator"] == suite]
+        counts = [[row["passed"] for row in rows_of if row["platform"] == p] for p in PLATFORMS]
+        shown = " | ".join(f"{sum(passed)}/{len(passed)}" for passed in counts)
+        lines.append(f"| {suite}: {what} | {shown} |")
     lines += ["", "## Instructions of each test", ""]
     lines += [f"| operator | test | {' | '.join(PLATFORMS.values())} |", "|---|---|---:|---:|"]
     for (operator, name), cells in sorted(by_name.items(), key=lambda item: item[0][0].lower()):

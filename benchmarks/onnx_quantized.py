@@ -26,6 +26,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from quantized_networks import NETWORKS, inputs, quantized
 
 import covp
@@ -138,6 +139,7 @@ def forbidden_calls(graph: Graph) -> int:
             continue
         (compiled,) = toolchain.compile([Source(file, text)], flags=("-Os",))
         table = ELFFile(io.BytesIO(Path(compiled).read_bytes())).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         names = [s.name for s in table.iter_symbols() if s["st_shndx"] == "SHN_UNDEF"]
         found += sum(any(part in name for part in FORBIDDEN) for name in names)
     return found

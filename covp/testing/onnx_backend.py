@@ -23,7 +23,7 @@ TIMEOUT = 60.0
 """Seconds of host time that one inference may take."""
 
 
-class Prepared(BackendRep):
+class Prepared(BackendRep):  # type: ignore[misc]
     """A compiled model and the core that runs it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Prepared(BackendRep):
         return tuple(found) if isinstance(found, list) else (found,)
 
 
-class Backend(BackendBase):
+class Backend(BackendBase):  # type: ignore[misc]
     """Compiles for a platform, ``device``; `cpu` by default.
 
     Attributes:

@@ -133,7 +133,7 @@ def sums(job: QuantizedConv2D, x: NDArray[np.int8]) -> NDArray[np.int32]:
         columns = np.arange(job.out_width) * job.stride[1] + kx * job.dilation[1]
         taps = image[:, rows][:, :, columns]
         total += np.einsum("nhwc,oc->nhwo", taps, job.weights[:, ky, kx].astype(np.int64))
-    return (total + job.bias).astype(np.int32)
+    return np.asarray(total + job.bias, np.int32)
 
 
 @settings(

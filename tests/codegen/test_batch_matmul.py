@@ -39,7 +39,7 @@ def operator(shapes, flags, dtype, scales=(None, None, None), zeros=(0, 0, 0)):
         Tensor(name, shape, np.dtype(dtype), quantization(scale, zero))
         for name, shape, scale, zero in zip("xyz", sizes, scales, zeros, strict=True)
     ]
-    op = Op("BATCH_MATMUL", "layer", tensors[:2], tensors[2:], a)
+    op = Op("BATCH_MATMUL", "layer", [*tensors[:2]], tensors[2:], a)
     assert definition(op.kind).infer_shapes(op) == [sizes[2]]
     return op
 
@@ -125,7 +125,7 @@ def test_shapes_that_do_not_fit(first, second, text):
         Tensor(n, s, np.dtype(np.float32)) for n, s in zip("xy", (first, second), strict=True)
     ]
     op = Op(
-        "BATCH_MATMUL", "layer", tensors, [Tensor("z", (), np.dtype(np.float32))], BatchMatMul()
+        "BATCH_MATMUL", "layer", [*tensors], [Tensor("z", (), np.dtype(np.float32))], BatchMatMul()
     )
     with pytest.raises(ModelError, match=text):
         definition(op.kind).infer_shapes(op)

@@ -29,7 +29,7 @@ def test_new_rows_push_old_ones_out(run_layer, platform, shape, dtype, in_place,
     rng = np.random.default_rng(1)
     old, new = (rng.integers(-99, 99, s).astype(dtype) for s in (shape, new_shape))
     tensors = [plain(n, tuple(s), dtype) for n, s in (("b", shape), ("x", new_shape), ("y", shape))]
-    op = Op("CIRCULAR_BUFFER", "ring", tensors[:2], tensors[2:], CircularBuffer(axis))
+    op = Op("CIRCULAR_BUFFER", "ring", [*tensors[:2]], tensors[2:], CircularBuffer(axis))
     joined = np.concatenate([old, new], axis)
     wanted = np.take(joined, range(new_shape[axis], joined.shape[axis]), axis)
     assert np.array_equal(definition(op.kind).reference(op, [old, new])[0], wanted)
@@ -38,6 +38,6 @@ def test_new_rows_push_old_ones_out(run_layer, platform, shape, dtype, in_place,
 
 def test_rows_that_do_not_fit_are_an_error():
     tensors = [plain("b", (1, 2, 3)), plain("x", (1, 3, 3)), plain("y", (1, 2, 3))]
-    op = Op("CIRCULAR_BUFFER", "ring", tensors[:2], tensors[2:], CircularBuffer(1))
+    op = Op("CIRCULAR_BUFFER", "ring", [*tensors[:2]], tensors[2:], CircularBuffer(1))
     with pytest.raises(ModelError, match="do not fit a buffer"):
         definition(op.kind).infer_shapes(op)

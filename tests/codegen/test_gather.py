@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,7 +63,7 @@ TFLITE = [
 @pytest.mark.parametrize(("kind", "values", "attributes"), TFLITE)
 def test_definitions_compute_what_litert_computes(litert, kind, values, attributes):
     builder = GraphBuilder("indices")
-    inputs = [builder.input(value.shape, value.dtype) for value in values]
+    inputs: list[Any] = [builder.input(value.shape, value.dtype) for value in values]
     written = write_tflite(builder.graph(builder.add(kind, *inputs, attributes=attributes)))
     (got,) = run_reference(read_tflite(written), values)
     np.testing.assert_array_equal(got, litert(written, values)[0])
@@ -76,8 +79,8 @@ def test_operands_of_tflite_become_those_of_onnx(litert, kind):
     else:
         values, attributes = [integers([1, 0, 3], [2, 1, 5])], OneHot(1, 4)
         constants = [np.array(4, np.int32), np.float32(5), np.float32(-1)]
-        shape = (2, 4, 3)
-    inputs = [builder.input(value.shape, value.dtype) for value in values]
+        shape = (2, 4, 3)  # type: ignore[assignment]
+    inputs: list[Any] = [builder.input(value.shape, value.dtype) for value in values]
     inputs += [builder.constant(np.asarray(value)) for value in constants]
     out = Tensor("y", shape, np.dtype(np.float32))
     builder.ops.append(Op(kind, "op", inputs, [out], attributes))
@@ -86,7 +89,7 @@ def test_operands_of_tflite_become_those_of_onnx(litert, kind):
     np.testing.assert_array_equal(got, litert(written, values)[0])
 
 
-def cases(dtype):
+def cases(dtype) -> Iterator[tuple[str, list[Any], Any, Any]]:
     x, y = data(3, 4, 5, dtype=dtype), data(4, 3, dtype=dtype)
     at = integers([0, -1, 2], [3, 1, 0])
     wide = at.astype(np.int64)
@@ -95,12 +98,13 @@ def cases(dtype):
     yield "GATHER_ND", [x, integers([[-1], [2]], [[0], [3]], [[1], [-4]])], GatherND(1), None
     yield "GATHER_ELEMENTS", [y, at], GatherElements(0), None
     yield "ONE_HOT", [at, data(2, dtype=dtype)], OneHot(1, 4), dtype
-    reductions = ["none"] if dtype == "bool" else ["none", "add", "mul", "max", "min"]
+    reductions: list[Any] = ["none"] if dtype == "bool" else ["none", "add", "mul", "max", "min"]
     few = [v.astype(dtype) for v in (RNG.integers(-3, 4, (4, 3)), RNG.integers(-3, 4, (2, 3)))]
     for reduction in reductions:
         yield "SCATTER_ELEMENTS", [few[0], at, few[1]], Scatter(0, reduction), None
         rows = integers([1], [-1])
         yield "SCATTER_ND", [few[0], rows, few[1]], Scatter(0, reduction), None
+    mode: Any
     for mode in ("reflect", "edge", "wrap", "constant"):
         pads = integers(1, 0, 2, 2, 3, -1)
         yield "DYNAMIC_PAD", [x, pads, None, None], DynamicPad((6, 7, 6), mode), None

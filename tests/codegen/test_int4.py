@@ -83,7 +83,9 @@ def test_files_compute_what_litert_computes(litert: Any, kind: str, data: Any) -
     content = write_tflite(graph)
     read = read_tflite(content)
     weights = read.ops[0].input(1)
-    assert weights.bits == 4 and np.array_equal(weights.data, graph.ops[0].input(1).data)
+    unpacked = graph.ops[0].input(1).data
+    assert weights.data is not None and unpacked is not None
+    assert weights.bits == 4 and np.array_equal(weights.data, unpacked)
     (x,) = layer.inputs()
     ours, theirs = run_reference(read, [x])[0], litert(content, [x])[0]
     assert np.abs(ours.astype(int) - theirs).max() <= (kind == "FULLY_CONNECTED")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,9 @@ def run(kind, inputs, unsigned, **attributes):
     """
     dtype = np.uint8 if unsigned else np.int8
     shift = 128 if unsigned else 0
-    names, constants, feeds = [], {}, {}
+    names: list[str] = []
+    constants: dict[str, Any] = {}
+    feeds: dict[str, Any] = {}
     for i, (array, scale, zero) in enumerate(inputs):
         if array is not None:
             feeds[f"x{i}"] = (array.astype(np.int64) + shift).astype(dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,7 +99,7 @@ def test_masks_of_strided_slice(litert, monkeypatch, masks):
     op = graph.ops[0]
     op.kind, op.inputs = "STRIDED_SLICE", [x, *operands]
     sliced = {0: (slice(1, 2), 0), 1: (slice(1, 3, 2), 1), 2: (slice(1, 2), 1)}
-    key = []
+    key: list[Any] = []
     for entry in range(3):
         if ellipsis & 1 << entry:
             key.append(Ellipsis)

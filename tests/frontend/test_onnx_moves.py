@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +28,7 @@ SMALL = 50_000
 @functools.cache
 def cases():
     """The tests of one node, by its operator."""
-    found = {}
+    found: dict[str, Any] = {}
     for case in load_model_tests(kind="node"):
         if case.model is not None and len(case.model.graph.node) == 1:
             found.setdefault(case.model.graph.node[0].op_type, []).append(case)

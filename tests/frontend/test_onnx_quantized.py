@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 import covp
 from covp.frontend.onnx import load_onnx, read_onnx
@@ -64,6 +65,7 @@ def test_only_the_borders_are_float(name):
         assert "float " not in text and "malloc" not in text
         (compiled,) = toolchain.compile([Source(file, text)], flags=("-Os",))
         table = ELFFile(io.BytesIO(Path(compiled).read_bytes())).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         needed = {s.name for s in table.iter_symbols() if s["st_shndx"] == "SHN_UNDEF" and s.name}
         integers = {n for n in needed if n.startswith(("__aeabi_l", "__aeabi_u", "__aeabi_i"))}
         assert needed <= integers | {

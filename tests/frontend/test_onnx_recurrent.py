@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +28,8 @@ ACTIVATIONS = {
     "LeakyRelu": (0.03,), "ThresholdedRelu": (0.1,), "Elu": (0.7,),
     "Affine": (0.6, 0.05), "ScaledTanh": (0.9, 0.8), "HardSigmoid": (0.3, 0.4),
 }  # fmt: skip
-with warnings.catch_warnings(action="ignore"):  # of tests of other operators
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of tests of other operators
     SUITE = [
         case
         for case in load_model_tests(kind="node")
@@ -178,7 +180,7 @@ def test_kernel_is_the_reference(sessions, platform, network, layout):
 
 @pytest.fixture(scope="module")
 def sessions():
-    opened = {}
+    opened: dict[str, Any] = {}
     yield lambda name: opened.setdefault(name, opened.get(name) or covp.Session(name))
     for session in opened.values():
         session.close()

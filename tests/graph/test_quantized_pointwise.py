@@ -151,8 +151,8 @@ def test_int16_is_litert_s_and_the_cores_compute_it(litert: Any, kind: str) -> N
     for number in range(8):
         tensors = [Tensor(n, x.shape, x.dtype, affine(10 ** rng.uniform(-4.5, -3))) for n in "xy"]
         graph = Graph(
-            "layer", tensors[:1], tensors[1:], [Op(kind, "layer", tensors[:1], tensors[1:])]
-        )  # type: ignore[arg-type]
+            "layer", tensors[:1], tensors[1:], [Op(kind, "layer", [*tensors[:1]], tensors[1:])]
+        )
         data = write_tflite(graph)
         (wanted,) = litert(data, [x])
         np.testing.assert_array_equal(run_reference(read_tflite(data), [x])[0], wanted)

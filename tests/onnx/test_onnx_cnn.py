@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -37,7 +39,7 @@ class Network:
 
     def constant(self, *shape: int, low: float | None = None) -> str:
         name = f"w{len(self.constants)}"
-        drawn = self.rng.standard_normal(shape) / np.sqrt(max(np.prod(shape[1:]), 1))
+        drawn = self.rng.standard_normal(shape) / math.sqrt(max(math.prod(shape[1:]), 1))
         value = drawn if low is None else self.rng.uniform(low, low + 1, shape)
         self.constants[name] = value.astype(np.float32)
         return name

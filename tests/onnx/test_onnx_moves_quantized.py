@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((1, 3, 8, 8)).astype(np.float32) for _ in range(12)]
 
 
-class Images(CalibrationDataReader):
+class Images(CalibrationDataReader):  # type: ignore[misc]
     """For the scales."""
 
     def __init__(self):

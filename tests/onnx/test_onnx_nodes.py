@@ -48,7 +48,8 @@ def cases() -> type[unittest.TestCase]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = BackendTest(OnPlatform, __name__).test_cases
-    return found["OnnxBackendNodeModelTest"]
+    suite: type[unittest.TestCase] = found["OnnxBackendNodeModelTest"]
+    return suite
 
 
 def execute(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 def test_against_double_precision(session: Session) -> None:
     module = session.load_c(SOURCE, flags=("-Werror",))
     x = spread()
+    sets: list[tuple[str, tuple[NDArray[np.float32], ...], Any, int]]
     sets = [(name, (x,), *rest) for name, rest in UNARY.items()]
     sets += [(name, pairs(), *rest) for name, rest in BINARY.items()]
     failures = []

@@ -1,6 +1,6 @@
 """The CODAI'22 paper's network on cores with an FPU: cost, memory, error against onnxruntime.
 
-    python benchmarks/codai22.py [--time 128] [--platforms stm32l4r5 riscv32f] [--unrolled]
+    python benchmarks/codai22_network.py [--time 128] [--platforms stm32l4r5 riscv32f] [--unrolled]
 
 float: all in float32. int8: convolutions and dense layer in int8 (QDQ), the GRU between in float32.
 unrolled (slow to compile): what TFLite can express, the GRU as some hundred operators. "error" is
