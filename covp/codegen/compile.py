@@ -26,7 +26,7 @@ from covp.codegen.offload import (
 )
 from covp.codegen.schedule import Schedule
 from covp.codegen.states import StateCode
-from covp.errors import AcceleratorError, UsageError
+from covp.errors import AcceleratorError, CapacityError, UsageError
 from covp.frontend import Shapes
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS, definition
@@ -37,6 +37,7 @@ from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.program import AcceleratorInstance, Program, ProgramLayer
 
+_CONSTANTS_PER_FLASH = 4
 ScheduleChoice = Callable[[Op], Schedule | None]
 
 
@@ -80,6 +81,7 @@ def compile(
     lowered, split = split_graph(
         run_passes(graph, passes), backends, platform.core, allow_slower=allow_slower
     )
+    _demand_flash(lowered, platform)
     if not allow_unused:
         demand_use(split, backends)
     renamed = aliases(lowered)
@@ -89,6 +91,22 @@ def compile(
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
     return _assemble(graph, lowered, platform, backends, split, layers)
+
+
+def _demand_flash(graph: Graph, platform: Platform) -> None:
+    """Raises CapacityError where constants are far too large for C to be written at all.
+
+    What does not fit by less is found when the program is linked.
+    """
+    needed = sum(tensor.nbytes for tensor in graph.tensors() if tensor.constant)
+    flash = sum(region.bytes for region in platform.memory if region.kind == "flash")
+    if needed > _CONSTANTS_PER_FLASH * flash:
+        raise CapacityError(
+            f"{graph.name} has {needed} bytes of constants, the flash of {platform.name} {flash}",
+            needed,
+            flash,
+            "flash",
+        )
 
 
 def _emit(

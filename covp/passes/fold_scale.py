@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops.definition import ieee
 
 _CHANNEL_AXIS = {"CONV_2D": 0, "CONV_ND": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
 """Kind to the axis of its weights that runs along the output's last."""
@@ -28,7 +29,8 @@ def fold_scales(graph: Graph) -> None:
         activation = getattr(op.attributes, "activation", "none")
         if activation != "none" and not hasattr(layer.attributes, "activation"):
             continue
-        _fold(layer, op.kind, constant)
+        if not _fold(layer, op.kind, constant):
+            continue
         if activation != "none":
             layer.attributes = replace(layer.attributes, activation=activation)
         layer.outputs = list(op.outputs)
@@ -64,7 +66,8 @@ def _per_channel(op: Op) -> NDArray[Any] | None:
     return values if np.isfinite(factor).all() else None
 
 
-def _fold(layer: Op, kind: str, constant: NDArray[Any]) -> None:
+def _fold(layer: Op, kind: str, constant: NDArray[Any]) -> bool:
+    """Whether it was done: not where weights would leave the range of float32."""
     weights = layer.input(1)
     bias = layer.inputs[2] if len(layer.inputs) > 2 else None
     assert weights.data is not None
@@ -78,9 +81,13 @@ def _fold(layer: Op, kind: str, constant: NDArray[Any]) -> None:
     shape[_CHANNEL_AXIS[layer.kind]] = -1
     old = np.zeros_like(constant) if bias is None or bias.data is None else bias.data
     name = f"{layer.name}_folded"
-    if kind in ("MUL", "DIV"):
+    with ieee():
         scaled = (weights.data * factor.reshape(shape)).astype(np.float32)
+        data = (old * factor + term).astype(np.float32)
+    if not (np.isfinite(scaled).all() and np.isfinite(data).all()):
+        return False
+    if kind in ("MUL", "DIV"):
         layer.inputs[1] = replace(weights, name=f"{weights.name}_of_{name}", data=scaled)
     if bias is not None or kind in ("ADD", "SUB"):
-        data = (old * factor + term).astype(np.float32)
         layer.inputs[2:] = [Tensor(f"{name}_bias", data.shape, data.dtype, None, data)]
+    return True

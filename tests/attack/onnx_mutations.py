@@ -86,6 +86,55 @@ def _loop() -> onnx.GraphProto:
     return _graph(nodes, [("x", [2, 3])], [("y", [2, 3])], constants)
 
 
+def _images() -> onnx.GraphProto:
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["a"], pads=[1, 1, 1, 1], strides=[2, 1]),
+        helper.make_node("BatchNormalization", ["a", "b", "b", "b", "v"], ["n"]),
+        helper.make_node("Relu", ["n"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], ceil_mode=1),
+        helper.make_node("ConvTranspose", ["p", "t"], ["u"], output_padding=[0, 0]),
+        helper.make_node("Resize", ["u", "", "scales"], ["z"], mode="linear"),
+        helper.make_node("AveragePool", ["z"], ["q"], kernel_shape=[2, 2], auto_pad="SAME_UPPER"),
+        helper.make_node("ReduceMean", ["q", "axes"], ["m"], keepdims=0),
+        helper.make_node("Softmax", ["m"], ["s"]),
+        helper.make_node("TopK", ["s", "two"], ["y", ""]),
+    ]
+    constants = {"w": _floats(4, 2, 3, 3), "b": _floats(4), "v": np.abs(_floats(4))}
+    constants |= {"t": _floats(4, 3, 2, 2), "scales": np.array([1, 1, 2, 1.5], np.float32)}
+    constants |= {"axes": np.array([2, 3]), "two": np.array([2])}
+    return _graph(nodes, [("x", [1, 2, 6, 5])], [("y", [1, 2])], constants)
+
+
+def _quantized() -> onnx.GraphProto:
+    """QDQ around a convolution and a dense layer."""
+    nodes = []
+
+    def around(name: str, scale: str) -> str:
+        nodes.append(helper.make_node("QuantizeLinear", [name, scale, "zero"], [f"{name}q"]))
+        nodes.append(
+            helper.make_node("DequantizeLinear", [f"{name}q", scale, "zero"], [f"{name}d"])
+        )
+        return f"{name}d"
+
+    nodes.append(helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0))
+    nodes.append(helper.make_node("DequantizeLinear", ["f", "s0", "zero"], ["fd"]))
+    nodes.append(helper.make_node("Conv", [around("x", "s0"), "wd"], ["c"], group=1))
+    nodes.append(helper.make_node("Relu", [around("c", "s1")], ["r"]))
+    nodes.append(helper.make_node("MaxPool", [around("r", "s1")], ["p"], kernel_shape=[2, 2]))
+    nodes.append(helper.make_node("Flatten", [around("p", "s1")], ["g"]))
+    nodes.append(helper.make_node("Gemm", [around("g", "s1"), "fd"], ["h"]))
+    nodes.append(helper.make_node("Identity", [around("h", "s2")], ["y"]))
+    constants = {
+        "w": _RNG.integers(-127, 128, (4, 2, 3, 3)).astype(np.int8),
+        "ws": np.full(4, 0.01, np.float32),
+        "wz": np.zeros(4, np.int8),
+        "f": _RNG.integers(-127, 128, (24, 3)).astype(np.int8),
+        "zero": np.int8(3),
+    }
+    constants |= {f"s{i}": np.float32(0.02 * (i + 1)) for i in range(3)}
+    return _graph(nodes, [("x", [1, 2, 6, 5])], [("y", [1, 3])], constants)
+
+
 def models() -> list[onnx.ModelProto]:
     """What is damaged."""
     imports = [helper.make_opsetid("", 23), helper.make_opsetid("local", 1)]
@@ -94,7 +143,7 @@ def models() -> list[onnx.ModelProto]:
     )
     made = [
         helper.make_model(graph, opset_imports=imports, ir_version=10, functions=[twice])
-        for graph in (_dense(), _attention(), _recurrent(), _loop())
+        for graph in (_dense(), _attention(), _recurrent(), _loop(), _images(), _quantized())
     ]
     old = onnx.ModelProto()
     old.CopyFrom(made[0])

@@ -124,7 +124,8 @@ def _types(op: Op) -> None:
 def _headed(value: Array, heads: int) -> Array:
     if value.ndim == 4:
         return value
-    return np.swapaxes(value.reshape(*value.shape[:2], heads, -1), 1, 2)
+    split = value.reshape(*value.shape[:2], heads, value.shape[2] // heads)
+    return np.swapaxes(split, 1, 2)
 
 
 def _bias(op: Op, values: Sequence[Array | None]) -> Array:

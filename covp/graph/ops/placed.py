@@ -111,6 +111,8 @@ def _stated_shape(op: Op) -> list[Shape]:
 
 def _pad_types(op: Op) -> None:
     value = len(op.inputs) > 2 and op.inputs[2] is not None
+    if value and op.input(2).size != 1:
+        raise ModelError(f"the value of the padding is of shape {op.input(2).shape}, not one value")
     of_one_type(*ELEMENT_TYPES, data=(0, 2) if value else (0,))(op)
     for position in (1, 3):
         if len(op.inputs) > position and op.inputs[position] is not None:

@@ -74,7 +74,11 @@ def _types(op: Op) -> None:
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a: RotaryEmbedding = op.attributes
     x = given(values, 0)
-    x = np.swapaxes(x, 1, 2) if x.ndim == 4 else x.reshape(*x.shape[:2], a.heads, -1)
+    x = (
+        np.swapaxes(x, 1, 2)
+        if x.ndim == 4
+        else x.reshape(*x.shape[:2], a.heads, x.shape[2] // a.heads)
+    )
     positions = values[POSITIONS] if len(values) > POSITIONS else None
     cos, sin = (
         given(values, i) if positions is None else given(values, i)[positions] for i in (1, 2)
