@@ -37,7 +37,7 @@ from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
 from covp.program import AcceleratorInstance, Program, ProgramLayer
 
-_CONSTANTS_PER_FLASH = 4
+_MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
 
 
@@ -100,7 +100,7 @@ def _demand_flash(graph: Graph, platform: Platform) -> None:
     """
     needed = sum(tensor.nbytes for tensor in graph.tensors() if tensor.constant)
     flash = sum(region.bytes for region in platform.memory if region.kind == "flash")
-    if needed > _CONSTANTS_PER_FLASH * flash:
+    if needed > 4 * max(flash, _MUCH_FLASH):
         raise CapacityError(
             f"{graph.name} has {needed} bytes of constants, the flash of {platform.name} {flash}",
             needed,
