@@ -123,6 +123,27 @@ def test_average_pools(run_layer, platform, scales, unsigned):
         assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
+@pytest.mark.parametrize("scale", [0.0371, 0.114755966, 0.0147574302, 0.0625, 1.7, 0.0078431377])
+def test_ties_of_averages(run_layer, scale):
+    """Of the same scale on both sides: float32's errors decide."""
+    rng = np.random.default_rng(6)
+    shapes = [((2, 2), 0), ((3, 3), 1), ((4, 4), 0), ((2, 3), 0), ((1, 2), 0), ((3, 4), 1)]
+    for number, (kernel, pad) in enumerate(shapes):
+        zero = (-128, 3, 127, 0)[number % 4]
+        x = rng.integers(-128, 128, (1, 24, 24, 4)).astype(np.int8)
+        x[:, :16] = np.clip(rng.normal(zero, 6, (1, 16, 24, 4)), -128, 127)
+        operands = [(x.transpose(0, 3, 1, 2), scale, zero), (None, scale, zero)]
+        windows = {"kernel_shape": kernel, "strides": (1, 1), "pads": [pad] * 4}
+        wanted = run("QLinearAveragePool", operands, number % 2 == 1, **windows)
+        wanted = np.ascontiguousarray(wanted.transpose(0, 2, 3, 1))
+        kind = UnsignedPool2D if number % 2 else Pool2D
+        attributes = kind(kernel, (1, 1), Padding(pad, pad, pad, pad))
+        source, out = tensor("x", x.shape, scale, zero), tensor("y", wanted.shape, scale, zero)
+        op = Op("AVERAGE_POOL_2D", "layer", [source], [out], attributes, 0, "onnxruntime")
+        for platform in ("riscv32", "stm32l4r5"):
+            assert np.array_equal(run_layer(platform, op, x)[0], wanted), (kernel, platform)
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("scales", SCALES)
 def test_global_average_pool(run_layer, platform, scales):

@@ -148,11 +148,11 @@ def _exact_functions(request: KernelRequest, window: Window) -> list[str]:
     op = request.op
     if request.core.has("fpu"):
         return [_exact_in_float(op, window)]
-    if window.whole:
-        offset, area = offset_of(op), window.size[0] * window.size[1]
-        ties = ties_text(op, area, offset, _taps(window, "{tap}"), _parameters(window))
-        if ties is not None:
-            return [ties]
+    area = window.size[0] * window.size[1]
+    loops, parameters = _taps(window, "{tap}"), _parameters(window)
+    ties = ties_text(op, area, _count(window), offset_of(op), loops, parameters)
+    if ties is not None:
+        return [ties]
     return [ROUNDING, QUOTIENT, _exact(op, window)]
 
 
