@@ -15,7 +15,7 @@ from covp.codegen.kernels.requantize import Requantizer
 from covp.codegen.kernels.requantize_int16 import ReducedRequantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
-from covp.graph.ops.matmul import matmul_factor
+from covp.graph.ops.matmul import half_even_factor, matmul_factor
 
 Shape = tuple[int, ...]
 
@@ -85,8 +85,9 @@ def emit_int8_matmul(request: KernelRequest) -> LayerCode:
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = product.depth * math.prod(128 + abs(zero) for zero in zeros)
     multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
+    factors = half_even_factor(op) if op.arithmetic == "onnxruntime" else None
     requantizer = Requantizer(
-        request.core, multiplier, shift, op.output.zero_point, -128, 127, bound
+        request.core, multiplier, shift, op.output.zero_point, -128, 127, bound, factors
     )
     constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
     wraps = requantizer.wraps

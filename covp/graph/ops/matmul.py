@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.errors import ModelError
+from covp.graph.float_scaling import requantization_factor, rescaled
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.ops.int16 import check_int16
@@ -47,6 +49,12 @@ def product_multiplier(first: float, second: float, result: float) -> tuple[int,
 def matmul_factor(op: Op) -> tuple[int, int]:
     """`product_multiplier` of an int8 or int16 BATCH_MATMUL."""
     return product_multiplier(op.input(0).scale, op.input(1).scale, op.output.scale)
+
+
+def half_even_factor(op: Op) -> NDArray[np.float32]:
+    """The factor of the sums of an int8 BATCH_MATMUL in onnxruntime's arithmetic, (1,)."""
+    scales = (t.quantization.scale for t in (op.input(0), op.input(1), op.output) if t.quantization)
+    return requantization_factor(*scales)
 
 
 def _matrix(shape: Shape, adjoint: bool) -> tuple[int, int]:
@@ -93,6 +101,9 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         for position, values in enumerate((x, y))
     ]
     sums = np.matmul(*centred).astype(np.int64).astype(np.int32)
+    if op.arithmetic == "onnxruntime":
+        levels = rescaled(sums, half_even_factor(op)) + out.zero_point
+        return [np.clip(levels, -128, 127).astype(np.int8)]
     scaled = multiply_by_quantized_multiplier(sums, *matmul_factor(op)) + out.zero_point
     return [np.clip(scaled, -128, 127).astype(np.int8)]
 

@@ -21,6 +21,7 @@ from covp.frontend.onnx.quantized_windows import Windows, filters, from_image, t
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.ops.half_even import UNSIGNED
+from covp.graph.ops.matmul import BatchMatMul
 
 
 @register("QLinearConv")
@@ -71,10 +72,30 @@ _OPERANDS = ((1, "the input"), (4, "the weights"), (6, "the output"))
 @register("QLinearMatMul")
 def _matmul(node: Node, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 8)) or len(node.input(3).shape) != 2:
-        return matmul_by_definition(node, importer)
+        return _matmul_at_run_time(node, importer)
     of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
     weights = np.swapaxes(_centred(node, 3, by, axis=-1), -1, -2)
     return _product(node, importer, stored(importer, node.input(0), of), weights, None, by, to)
+
+
+def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
+    """BATCH_MATMUL, where one constant scale and zero point belong to each matrix."""
+    scales = (1, 2, 4, 5, 6, 7)
+    known = all_constant(node, *scales) and all(node.input(i).size == 1 for i in scales)
+    matrices = all(len(node.input(i).shape) > 1 for i in (0, 3))
+    clipped = any(node.get(name) is not None for name in ("clip_low", "clip_high"))
+    if not known or not matrices or clipped:
+        return matmul_by_definition(node, importer)
+    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    result = importer.add(
+        "BATCH_MATMUL",
+        stored(importer, node.input(0), of),
+        stored(importer, node.input(3), by),
+        attributes=BatchMatMul(),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    return given_out(importer, result, to)
 
 
 @register("QGemm", domain=MICROSOFT)

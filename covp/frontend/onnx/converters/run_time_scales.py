@@ -213,4 +213,4 @@ def _channels(tensor: Tensor, rank: int) -> tuple[int, ...]:
 _where_computed("QuantizeLinear", (1, 2), _quantize)
 _where_computed("DequantizeLinear", (1, 2), _dequantize)
 _where_computed("QLinearConv", (1, 2, 3, 4, 5, 6, 7, 8), _conv)
-_where_computed("QLinearMatMul", (1, 2, 3, 4, 5, 6, 7), _matmul)
+_where_computed("QLinearMatMul", (1, 2, 4, 5, 6, 7), _matmul)
