@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.definition import ieee
 
-_CHANNEL_AXIS = {"CONV_2D": 0, "CONV_ND": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
+_CHANNEL_AXIS = {
+    **dict.fromkeys(("CONV_2D", "CONV_ND", "FULLY_CONNECTED", "TRANSPOSE_CONV"), 0),
+    "DEPTHWISE_CONV_2D": 3,
+}
 """Kind to the axis of its weights that runs along the output's last."""
 _FOLDED = ("ADD", "SUB", "MUL", "DIV")
 

@@ -10,13 +10,16 @@ _ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6"}
 _PRODUCERS = frozenset(
     {
         "ADD",
+        "AVERAGE_POOL",
         "AVERAGE_POOL_2D",
         "CONV_2D",
+        "CONV_ND",
         "DEPTHWISE_CONV_2D",
         "FULLY_CONNECTED",
         "MAX_POOL_2D",
         "MUL",
         "SUB",
+        "TRANSPOSE_CONV",
     }
 )
 

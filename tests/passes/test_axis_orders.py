@@ -164,3 +164,32 @@ def test_a_network_of_onnx_keeps_the_transpose_of_its_input_alone(channels, line
     session = onnxruntime.InferenceSession(model.SerializeToString())
     (wanted,) = session.run(None, {"x": x})
     np.testing.assert_allclose(run_reference(lowered, [x])[0], wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_factors_and_activations_become_part_of_a_transposed_convolution(groups):
+    """ConvTranspose, BatchNormalization, Relu of a decoder: one operator."""
+    rng = np.random.default_rng(1)
+    names = ("w", "scale", "shift", "mean", "variance")
+    shapes = ((4, 6 // groups, 3, 3), *((6,),) * 4)
+    weights = [
+        onnx.numpy_helper.from_array(rng.uniform(0.5, 1, shape).astype(np.float32), name)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w"], ["a"], strides=[2, 2], group=groups),
+        helper.make_node("BatchNormalization", ["a", *names[1:]], ["b"]),
+        helper.make_node("Relu", ["b"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 3, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    read = read_onnx(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
+    )
+    lowered = run_passes(read)
+    kinds = [op.kind for op in lowered.ops]
+    assert [kind for kind in kinds if kind != "TRANSPOSE"] == ["TRANSPOSE_CONV"], kinds
+    value = rng.standard_normal((1, 4, 3, 3)).astype(np.float32)
+    (wanted,) = run_reference(read, [value])
+    np.testing.assert_allclose(run_reference(lowered, [value])[0], wanted, rtol=1e-4, atol=1e-5)
