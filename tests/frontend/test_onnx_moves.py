@@ -70,7 +70,7 @@ WRONG = [
     ("AveragePool", {"kernel_shape": [1 << 20, 1]}, {}, "does not fit 2 axes"),
     ("ReverseSequence", {"time_axis": 7}, {"lengths": np.array([1])}, "axis 7 is outside"),
     ("Tile", {}, {"repeats": np.array([1, 1, -2, 1])}, "do not fit"),
-    ("Resize", {}, {"roi": None, "scales": np.float32([1, 1, 0, 1])}, "leave nothing"),
+    ("Resize", {}, {"roi": None, "scales": np.array([1, 1, 0, 1], np.float32)}, "leave nothing"),
     (
         "Slice",
         {},

@@ -37,7 +37,7 @@ class Layer(Alone):
 
 def convolutions(bits: int | None) -> list[Alone]:
     """Some shapes of each kind with all of their schedules that differ in tile or unroll."""
-    found = []
+    found: list[Alone] = []
     shapes: list[dict[str, Any]] = [
         {"size": (5, 6), "channels": (3, 5), "kernel": (3, 3), "same": True},
         {"size": (4, 4), "channels": (8, 8), "kernel": (1, 1)},
