@@ -114,10 +114,10 @@ class FoldedBytesCode:
             f"    for (int32_t k = 0; k < {self.depth // 4}; k++) {{",
             "        uint32_t x = *input++;",
             "        uint32_t odd = (uint32_t)__sxtb16((x >> 8) | (x << 24));",
-            "        uint32_t y = (uint32_t)__ssub16((int16x2_t)odd, 0x007f007f);",
+            "        uint32_t y = (uint32_t)__ssub16((int32_t)odd, 0x007f007f);",
             "        uint32_t high = (x << 8) & 0xff00ff00u;",
             "        *words++ = y;",
-            "        *words++ = (uint32_t)__ssub16((int16x2_t)high, (int16x2_t)y);",
+            "        *words++ = (uint32_t)__ssub16((int32_t)high, (int32_t)y);",
             "        even = __smlad(__sxtb16(x), 0x00010001, even);",
             "    }",
             "    return -128 * even;",
@@ -177,8 +177,8 @@ class FoldedBytesCode:
                 lines.append(f"    {compiler_barrier([f'v{c}' for c in pair])}")
             for c in pair:
                 lines += [
-                    f"    s{c} = __smlad((int16x2_t)v{c}, (int16x2_t)y, s{c});",
-                    f"    s{c} = __smlad((int16x2_t)__uxtb16(v{c}), (int16x2_t)z, s{c});",
+                    f"    s{c} = __smlad((int32_t)v{c}, (int32_t)y, s{c});",
+                    f"    s{c} = __smlad((int32_t)__uxtb16(v{c}), (int32_t)z, s{c});",
                 ]
         return [*lines, f"    {compiler_barrier([f's{c}' for c in range(channels)])}", "}"]
 
