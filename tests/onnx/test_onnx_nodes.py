@@ -20,6 +20,12 @@ SAMPLE = [
     "reshape_negative_dim",
     "flatten_axis1",
     "transpose_all_permutations_3",
+    "quantizelinear_axis",
+    "dequantizelinear_blocked",
+    "dynamicquantizelinear",
+    "qlinearconv",
+    "qlinearmatmul_3D_uint8_float32",
+    "convinteger_with_padding",
 ]
 
 
