@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from covp.accelerator import Accelerator, Job, Limit, number, result, table, tensor
-from covp.codegen.kernels.unary_table import table_of
+from covp.codegen.kernels.pointwise.unary_table import table_of
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Op, Tensor
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier

@@ -18,7 +18,7 @@ from covp.accelerator.call import (
 from covp.accelerator.partition import Placement
 from covp.codegen.c_text import c_comment
 from covp.codegen.call_expressions import CallExpressions
-from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import (
     KernelRequest,
     LayerCode,

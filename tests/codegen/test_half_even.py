@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from covp.codegen.kernels.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.graph.quantization import quantize_multiplier
 from covp.platform_file import load_platform
 from covp.runtime.session import Session

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.kernels.packed_pixels import LONGEST_SUM
+from covp.codegen.kernels.convolution.packed_pixels import LONGEST_SUM
 from covp.graph.attributes import Conv2D, Padding
 from covp.graph.graph import Op
 from covp.graph.ops import definition

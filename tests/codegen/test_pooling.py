@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.kernels.pooling import has_reciprocal
+from covp.codegen.kernels.pooling.pooling import has_reciprocal
 from covp.graph.attributes import Padding, Pool2D
 from covp.graph.graph import Op
 from covp.testing import layers

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import covp
-from covp.codegen.kernels.gate_functions import gate_functions
+from covp.codegen.kernels.recurrent.gate_functions import gate_functions
 from covp.errors import ModelError
 from covp.frontend.tflite import read_tflite
 from covp.graph.fixed_point import logistic, tanh

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.kernels import conv2d  # noqa: F401  (it registers itself)
+from covp.codegen.kernels.convolution import conv2d  # noqa: F401  (it registers itself)
 from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.graph import Op
 from covp.graph.reference import run_reference

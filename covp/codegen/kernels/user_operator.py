@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.unary_table import emit_unary_table
+from covp.codegen.kernels.pointwise.unary_table import emit_unary_table
 from covp.codegen.layer import USER, KernelRequest, LayerCode, kernel
 from covp.errors import CovpError, ModelError
 from covp.graph.graph import Op

@@ -1,0 +1,159 @@
+"""Weights times values of attention, two values to a word: for cores without SIMD.
+
+A weight is a byte, and the weights of a row add up to about 256. With values as unsigned bytes, two
+of them 16 bits apart in a word, one multiplication adds to two sums, as long as no sum leaves 16
+bits: that is certain while the weights added so far are at most 65535 / 255 = 257. Rounding may
+take them further; then the halves are moved to sums of their own, and it begins anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covp.codegen.c_text import indent
+from covp.codegen.kernels.attention.tiled_attention_plain import PlainProducts
+from covp.cores import Core
+from covp.graph.ops.tiled_attention import TiledAttention
+
+_MOST = 257
+
+
+@dataclass(frozen=True)
+class PackedProducts(PlainProducts):
+    """Scores one product at a time, weighted values two at a time.
+
+    Attributes:
+        words: of values at once.
+        together: rows of weights at once.
+    """
+
+    words: int = 4
+    together: int = 2
+
+    mix_arguments = "weights_of, (const uint32_t *)values"
+
+    @property
+    def _parts(self) -> list[tuple[int, int]]:
+        """(number of blocks, columns of each)."""
+        full, rest = divmod(self.shape.width, 2 * self.words)
+        return [part for part in ((full, 2 * self.words), (1 if rest else 0, rest)) if part[0]]
+
+    def head_bytes(self) -> dict[str, int]:
+        """Words of all values, an odd last one beside nothing."""
+        return {"values": 4 * self.shape.keys * ((self.shape.width + 1) // 2)}
+
+    def load_head(self) -> list[str]:
+        """Values as unsigned bytes, by blocks of columns, then keys, then pairs of columns."""
+        s = self.shape
+        value, width = s.v[self.axes :]
+        lines = [
+            f"uint32_t *to_value = (uint32_t *)((uint8_t *)scratch + {self.places()['values']});"
+        ]
+        first = 0
+        for blocks, columns in self._parts:
+            steps = []
+            for c in range(0, columns, 2):
+                low = f"(uint32_t)(from[{c * width}] + 128)"
+                high = f" | (uint32_t)(from[{(c + 1) * width}] + 128) << 16"
+                steps.append(f"*to_value++ = {low}{high if c + 1 < columns else ''};")
+            lines += [
+                f"for (int32_t block = 0; block < {blocks}; block++)",
+                f"    for (int32_t t = 0; t < {s.keys}; t++) {{",
+                f"        const int8_t *from = v_of + t * {value} + block * {columns * width}"
+                f" + {first * width};",
+                indent(steps, 2),
+                "    }",
+            ]
+            first += blocks * columns
+        return lines
+
+    def pointers(self) -> list[str]:
+        """The values are in scratch."""
+        return [*super().pointers(), "(void)v;"]
+
+    def functions(self) -> list[str]:
+        """Before the others, the products of one or two rows."""
+        rests = {rows % self.together for rows in self.tiles(self.shape.queries)} - {0}
+        sizes = {self.together, *rests} if self._some_full else rests
+        return [*(self._few_rows(n) for n in sorted(sizes)), *super().functions()]
+
+    @property
+    def _some_full(self) -> bool:
+        return any(rows >= self.together for rows in self.tiles(self.shape.queries))
+
+    def mix(self, rows: int) -> str:
+        """A few rows at a time."""
+        row = self.shape.output[self.axes]
+        whole = rows - rows % self.together
+        calls = []
+        for n, first, end in ((self.together, 0, whole), (rows - whole, whole, rows)):
+            if first < end:
+                at = f"weights_of + r * {self.weight_stride}, values, output + r * {row}"
+                calls += [f"for (int32_t r = {first}; r < {end}; r += {n})", f"    few{n}({at});"]
+        return (
+            f"static void mix{rows}(const int16_t *weights_of, const uint32_t *values,"
+            f" int8_t *output)\n{{\n{indent(calls)}\n}}\n"
+        )
+
+    def _few_rows(self, n: int) -> str:
+        step = self.shape.output[self.axes + 1]
+        lines = []
+        for blocks, columns in self._parts:
+            lines += [
+                f"for (int32_t block = 0; block < {blocks}; block++) {{",
+                indent([*self._block(n, columns), f"output += {columns * step};"]),
+                "}",
+            ]
+        return (
+            f"static __attribute__((noinline)) void few{n}(const int16_t *weights_of,"
+            " const uint32_t *values,\n    int8_t *output)\n{\n    START_mix;\n"
+            f"{indent(lines)}\n}}\n"
+        )
+
+    def _block(self, n: int, columns: int) -> list[str]:
+        """The sums of some rows and columns, and their output."""
+        (row, step), words = self.shape.output[self.axes :], (columns + 1) // 2
+        every = [(r, w) for r in range(n) for w in range(words)]
+        move = [
+            f"wide[{2 * (r * words + w) + half}] += (int32_t)({part.format(f'a{r}{w}')});"
+            for r, w in every
+            for half, part in ((0, "{} & 0xffffu"), (1, "{} >> 16"))
+        ]
+        anew = [f"a{r}{w} = 0;" for r, w in every]
+        adds = [
+            f"uint32_t x{r} = (uint32_t)weights_of[{r * self.weight_stride} + i];" for r in range(n)
+        ]
+        adds += [f"n{r} += x{r};" for r in range(n)]
+        adds.append(f"if ({' || '.join(f'n{r} > {_MOST}' for r in range(n))}) {{")
+        adds.append(indent([*move, *anew]))
+        adds += [f"    all{r} += n{r} - x{r}; n{r} = x{r};" for r in range(n)]
+        adds.append("}")
+        for w in range(words):
+            adds.append(f"uint32_t y{w} = values[{w}];")
+            adds += [f"a{r}{w} += x{r} * y{w};" for r in range(n)]
+        zero = 128 + self.zeros[2]
+        totals = [
+            f"output[{r * row + c * step}] = (int8_t)to_mix(wide[{2 * r * words + c}]"
+            f" - {zero} * (int32_t)all{r}, factor);"
+            for r in range(n)
+            for c in range(columns)
+        ]
+        return [
+            f"int32_t wide[{2 * n * words}] = {{0}};",
+            "uint32_t " + ", ".join(f"a{r}{w} = 0" for r, w in every) + ";",
+            "uint32_t " + ", ".join(f"n{r} = 0, all{r} = 0" for r in range(n)) + ";",
+            f"#pragma GCC unroll {next(n for n in (4, 3, 2, 1) if self.shape.keys % n == 0)}",
+            f"for (int32_t i = 0; i < {self.shape.keys}; i++) {{",
+            indent([*adds, f"values += {words};"]),
+            "}",
+            *move,
+            *(f"all{r} += n{r};" for r in range(n)),
+            *totals,
+        ]
+
+
+def packed_products(core: Core, attention: TiledAttention) -> PackedProducts:
+    """As many sums as there are registers for."""
+    if core.architecture == "riscv":
+        return PackedProducts(core, attention, 4)
+    return PackedProducts(core, attention, 2, 2, words=2, together=1)

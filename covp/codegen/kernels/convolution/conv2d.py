@@ -1,0 +1,237 @@
+"""int8 CONV_2D and FULLY_CONNECTED on the core: gather patches, multiply, requantize.
+
+Pixels of the output are taken in blocks. Where the patch of a pixel already lies in memory as
+one row (1x1 kernels with stride 1, fully connected) the tile reads it there; else the rows of
+the block are gathered into scratch, with the input's zero point where the image ends.
+"""
+
+from __future__ import annotations
+
+from covp.codegen.c_text import indent
+from covp.codegen.kernels.convolution.conv2d_schedules import (
+    block_of,
+    conv2d_schedules,
+    default_schedule,
+    is_valid,
+)
+from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
+from covp.codegen.kernels.convolution.gemm import Block, Gemm
+from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
+from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
+from covp.codegen.kernels.convolution.patches import PatchGather, rows_in_place
+from covp.codegen.kernels.convolution.winograd import WinogradCode
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
+from covp.errors import UsageError
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
+
+
+@kernel("CONV_2D", "int8", schedules=conv2d_schedules)
+@kernel("FULLY_CONNECTED", "int8", schedules=conv2d_schedules)
+def emit_conv2d(request: KernelRequest) -> LayerCode:
+    """The C of one convolution or fully connected layer."""
+    problem = resolve(request.op)
+    schedule = request.schedule or default_schedule(problem, request.core)
+    if not is_valid(problem, request.core, schedule):
+        raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
+    code: Conv2DCode | FoldedBytesCode | PackedWeightsCode | WinogradCode
+    if schedule.tile == "packed_weights":
+        code = PackedWeightsCode(request, problem, schedule)
+    elif schedule.tile == "folded_bytes":
+        code = FoldedBytesCode(request, problem, schedule)
+    elif schedule.tile == "winograd":
+        code = WinogradCode(request, problem, schedule)
+    else:
+        code = Conv2DCode(request, problem, block_of(schedule))
+    return code.layer(str(schedule))
+
+
+class Conv2DCode:
+    """C text of one layer.
+
+    Attributes:
+        element: C type of inputs and outputs.
+        gemm_type, packed_type: of the tile of a `Block`, of a `PackedBlock`.
+        group: k that the tile of a block reads at once, where it reads several.
+    """
+
+    element = "int8_t"
+    gemm_type: type[Gemm] = Gemm
+    packed_type: type[PackedGemm] = PackedGemm
+    group = 4
+
+    def __init__(
+        self, request: KernelRequest, problem: QuantizedConv2D, block: Block | PackedBlock
+    ) -> None:
+        self.request = request
+        self.problem = problem
+        self.block = block
+        self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
+        self.packed = isinstance(block, PackedBlock)
+        self.reads_words = isinstance(block, Block) and block.reads_words
+        widened = isinstance(block, Block) and block.widened and self.element == "int8_t"
+        widen = block.dot.widen if isinstance(block, Block) and widened else ""
+        several = self.reads_words or (self.group > 4 and not self.packed)
+        aligned = self.depth % self.group == 0 or not several
+        # then the tile reads the input itself
+        self.patches_in_input = rows_in_place(problem) and not widen and aligned
+        self.row_stride = self.depth if self.patches_in_input else self._padded_depth
+        self.patches = PatchGather(problem, self.row_stride, widen, self.element)
+        self.gemm: Gemm | PackedGemm
+        if isinstance(block, PackedBlock):
+            self.gemm = self.packed_type(problem, request.core, block)
+        else:
+            self.gemm = self.gemm_type(problem, request.core, block, self.row_stride)
+
+    @property
+    def _padded_depth(self) -> int:
+        return -(-self.depth // self.group) * self.group
+
+    @property
+    def pixels(self) -> int:
+        """Output pixels over all images."""
+        return self.problem.batch * self.problem.out_height * self.problem.out_width
+
+    def layer(self, schedule: str) -> LayerCode:
+        """The whole layer; ``schedule`` is for reports."""
+        op = self.request.op
+        arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
+        if self._scratch_bytes():
+            arguments["scratch"] = Scratch(self._scratch_bytes())
+        functions = [
+            self.gemm.requantizer.function(),
+            self.gemm.function("tile"),
+            "" if self.patches_in_input else self.patches.function(),
+            self._pack() if self.packed else "",
+        ]
+        includes = list(dict.fromkeys([self._definitions, self.gemm.requantizer.includes]))
+        operands = Operands(arguments, self.gemm.constants())
+        return operands.layer(self.request, self._body(), functions, includes, schedule=schedule)
+
+    @property
+    def _definitions(self) -> str:
+        return self.block.dot.definitions if isinstance(self.block, Block) else ""
+
+    def _scratch_bytes(self) -> int:
+        """Patches of a block, then the rows of bytes that are still to be widened or packed."""
+        if isinstance(self.gemm, PackedGemm):
+            rows = 0 if self.patches_in_input else 2 * self.row_stride
+            return self.gemm.patch_bytes + rows
+        if self.patches_in_input:
+            return 0
+        element = 1 if self.patches.element == "int8_t" else 2
+        return (
+            self.block.pixels * self.row_stride * element
+            + self.patches.widen_after_gather * self.row_stride
+        )
+
+    def _body(self) -> list[str]:
+        """Walk over the output in blocks; the last one starts early instead of being smaller."""
+        p, block = self.problem, self.block.pixels
+        last = self.pixels - block
+        lines, reset = self._walk(last)
+        lines.append(f"for (int32_t pixel = 0; pixel < {self.pixels}; pixel += {block}) {{")
+        if self.pixels % block:
+            lines += [
+                f"    if (pixel > {last}) {{",
+                indent([f"pixel = {last};", *reset], 2),
+                "    }",
+            ]
+        output = f"output + pixel * {p.out_channels}"
+        if self.packed:
+            lines += [indent(self._pack_block()), f"    tile(packed, {output});"]
+        elif self.patches_in_input:
+            words = "(const uint32_t *)" if self.reads_words else ""
+            lines.append(f"    tile({words}(input + pixel * {self.row_stride}), {output});")
+        else:
+            words = "(const uint32_t *)" if self.reads_words else ""
+            lines += [
+                f"    for (int32_t p = 0; p < {block}; p++) {{",
+                indent(self._gather_next("p"), 2),
+                "    }",
+                f"    tile({words}patches, {output});",
+            ]
+        return [*lines, "}"]
+
+    def _pack_block(self) -> list[str]:
+        """Two pixels at a time into words."""
+        if self.patches_in_input:
+            depth = self.depth
+            inner = [f"pack(input + (pixel + 2 * p) * {depth}, packed + p);"]
+        else:
+            inner = [
+                "for (int32_t i = 0; i < 2; i++) {",
+                indent(self._gather_next("i")),
+                "}",
+                "pack(patches, packed + p);",
+            ]
+        return [f"for (int32_t p = 0; p < {self.block.pixels // 2}; p++) {{", indent(inner), "}"]
+
+    def _pack(self) -> str:
+        """C text of ``pack(two rows, words)``; words of one k lie side by side."""
+        assert isinstance(self.gemm, PackedGemm)
+        pairs, row = self.block.pixels // 2, self.row_stride
+        unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if self.depth % n == 0)
+        steps = [
+            f"words[{i * pairs}] = rows[{i}] + (int32_t)((uint32_t)rows[{row + i}] << 16);"
+            for i in range(unroll)
+        ]
+        tail = [f"words[{i * pairs}] = 0;" for i in range(self.gemm.padded_depth - self.depth)]
+        lines = [
+            "static inline void pack(const int8_t *rows, int32_t *words)",
+            "{",
+            f"    for (int32_t k = 0; k < {self.depth // unroll}; k++) {{",
+            indent([*steps, f"words += {unroll * pairs};", f"rows += {unroll};"], 2),
+            "    }",
+            *(["    " + line for line in tail]),
+            "}\n",
+        ]
+        return "\n".join(lines)
+
+    def _walk(self, last: int) -> tuple[list[str], list[str]]:
+        """Declarations before the loop over pixels, and what moves the walk to pixel ``last``."""
+        p = self.problem
+        declarations = []
+        if isinstance(self.gemm, PackedGemm):
+            declarations.append("int32_t *packed = scratch;")
+            if not self.patches_in_input:
+                rows = self.gemm.patch_bytes
+                declarations.append(f"int8_t *patches = (int8_t *)scratch + {rows};")
+        elif not self.patches_in_input:
+            declarations.append(f"{self.patches.element} *patches = scratch;")
+        if rows_in_place(p):
+            return declarations, []
+        image, rest = divmod(last, p.out_height * p.out_width)
+        row, column = divmod(rest, p.out_width)
+        top, left = -p.padding.top, -p.padding.left
+        declarations.append(f"int32_t top = {top}, left = {left};")
+        reset = [f"top = {top + row * p.stride[0]};", f"left = {left + column * p.stride[1]};"]
+        if p.batch > 1:
+            declarations.insert(0, f"const {self.element} *image = input;")
+            reset.append(f"image = input + {image * p.in_height * p.in_width * p.in_channels};")
+        return declarations, reset
+
+    def _gather_next(self, index: str) -> list[str]:
+        """Gather one patch and step to the next pixel; no division, which small cores lack."""
+        p = self.problem
+        patch = f"patches + {index} * {self.row_stride}"
+        if self.patches.widen_after_gather:
+            patch += f", (int8_t *)(patches + {self.block.pixels * self.row_stride})"
+        if rows_in_place(p):
+            return [f"gather(input + (pixel + {index}) * {self.depth}, {patch});"]
+        top, left = -p.padding.top, -p.padding.left
+        next_row = [f"left = {left};", f"top += {p.stride[0]};"]
+        if p.batch > 1:
+            next_row += [
+                f"if (top == {top + p.out_height * p.stride[0]}) {{",
+                f"    top = {top};",
+                f"    image += {p.in_height * p.in_width * p.in_channels};",
+                "}",
+            ]
+        return [
+            f"gather({'image' if p.batch > 1 else 'input'}, top, left, {patch});",
+            f"left += {p.stride[1]};",
+            f"if (left == {left + p.out_width * p.stride[1]}) {{",
+            indent(next_row),
+            "}",
+        ]

@@ -1,0 +1,213 @@
+"""ADD, SUB and MUL with numpy's broadcasting.
+
+int8 sums are one linear step where that is bit-exact for every pair of bytes
+(`linear_sum`); else each input goes through a table of TFLM's rescaled values. int8 products are
+requantized as the sums of a convolution are. The schedule holds the form and the number of
+elements per iteration.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array, c_float, c_type
+from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.half_even_pairs import pair_function, pair_includes, pair_step
+from covp.codegen.kernels.pointwise.linear_sum import linear_function, linear_includes, linear_sum
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
+from covp.graph.graph import Op
+from covp.graph.ops.definition import PLAIN_INTEGERS
+from covp.graph.ops.elementwise import product_factor, sum_factors
+from covp.graph.quantization import (
+    activation_range,
+    float_activation_range,
+    multiply_by_quantized_multiplier,
+)
+
+_SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*"}
+
+
+_SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tables"))
+
+
+def sum_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of a sum, the default first."""
+    if request.op.arithmetic == "onnxruntime":
+        return plain_schedules(request)
+    nest = _nest(request.op)
+    linear = linear_sum(request.op) is not None
+    default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
+    return valid_schedules(
+        _SUM_SPACES,
+        default,
+        lambda s: nest.divides_into(s["unroll"]) and (linear or s.tile == "tables"),
+    )
+
+
+def plain_schedules(request: KernelRequest) -> list[Schedule]:
+    """The valid schedules of the other forms, the default first."""
+    nest = _nest(request.op)
+    default = Schedule("plain", {"unroll": nest.unroll()})
+    space = Space("plain", {"unroll": UNROLLS})
+    return valid_schedules([space], default, lambda s: nest.divides_into(s["unroll"]))
+
+
+@kernel("ADD", "int8", schedules=sum_schedules)
+@kernel("SUB", "int8", schedules=sum_schedules)
+def emit_sum(request: KernelRequest) -> LayerCode:
+    """The linear form where it is exact, else tables."""
+    if request.op.arithmetic == "onnxruntime":
+        return _emit_pairs(request)
+    schedule = request.choose(sum_schedules)
+    constants = linear_sum(request.op)
+    if schedule.tile == "tables" or constants is None:
+        return _emit_table_sum(request, schedule)
+    return emit_elements(
+        request,
+        [linear_function(request.core, constants)],
+        [linear_includes(request.core, constants)],
+        schedule,
+    )
+
+
+def _emit_pairs(request: KernelRequest) -> LayerCode:
+    """onnxruntime's arithmetic: one linear step with its exceptions."""
+    step, core = pair_step(request.op), request.core
+    schedule = request.choose(plain_schedules)
+    functions, includes = [pair_function(core, step)], [pair_includes(core, step)]
+    return emit_elements(request, functions, includes, schedule)
+
+
+def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
+    """TFLM's sum: the rescaled inputs from tables, then its two roundings."""
+    op = request.op
+    first, second, result = sum_factors(op)
+    terms = [_terms(op, 0, first), _terms(op, 1, second)]
+    if op.kind == "SUB":
+        terms[1] = -terms[1]
+    bound = sum(int(np.abs(term).max()) for term in terms)
+    requantizer = _requantizer(request, result, bound)
+    combine = (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        "    int32_t sum = terms0[(uint8_t)x] + terms1[(uint8_t)y];\n"
+        f"    return (int8_t)requantize(sum, {_columns(requantizer)});\n}}\n"
+    )
+    tables = [
+        c_array(f"terms{i}", term.astype(np.int32), f"input {i} at the common scale")
+        for i, term in enumerate(terms)
+    ]
+    return emit_elements(
+        request, [*tables, requantizer.function(), combine], [requantizer.includes], schedule
+    )
+
+
+@kernel("MUL", "int8", schedules=plain_schedules)
+def emit_product(request: KernelRequest) -> LayerCode:
+    """The product of the two bytes less their zero points, requantized."""
+    if request.op.arithmetic == "onnxruntime":
+        return _emit_pairs(request)
+    op = request.op
+    zeros = op.input(0).zero_point, op.input(1).zero_point
+    bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))
+    requantizer = _requantizer(request, product_factor(op), bound)
+    combine = (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        f"    int32_t product = (x - ({zeros[0]})) * (y - ({zeros[1]}));\n"
+        f"    return (int8_t)requantize(product, {_columns(requantizer)});\n}}\n"
+    )
+    schedule = request.choose(plain_schedules)
+    return emit_elements(
+        request, [requantizer.function(), combine], [requantizer.includes], schedule
+    )
+
+
+@kernel("ADD", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+@kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+@kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+def emit_integers(request: KernelRequest) -> LayerCode:
+    """Numbers that wrap modulo their size."""
+    op, dtype = request.op, request.op.output.dtype
+    kind, wide = c_type(dtype), unsigned(dtype)
+    # unsigned, because signed overflow is undefined
+    combine = (
+        f"static inline {kind} combine({kind} x, {kind} y)\n{{\n"
+        f"    return ({kind})(({wide})x {_SIGNS[op.kind]} ({wide})y);\n}}\n"
+    )
+    return emit_elements(request, [combine], [], request.choose(plain_schedules))
+
+
+@kernel("ADD", "float32", schedules=plain_schedules)
+@kernel("SUB", "float32", schedules=plain_schedules)
+@kernel("MUL", "float32", schedules=plain_schedules)
+def emit_plain(request: KernelRequest) -> LayerCode:
+    """Numbers as they are; the clamp of a fused activation."""
+    op, schedule = request.op, request.choose(plain_schedules)
+    combine = (
+        "static inline float combine(float x, float y)\n{\n"
+        f"    float result = x {_SIGNS[op.kind]} y;\n"
+        f"{float_clamp('result', op.attributes.activation)}"
+        "    return result;\n}\n"
+    )
+    return emit_elements(request, [combine], [], schedule)
+
+
+def float_clamp(name: str, activation: str) -> str:
+    """C statements that bring a float variable into the range of a fused activation."""
+    low, high = float_activation_range(activation)
+    text = ""
+    if low != -np.inf:
+        text += f"    {name} = {name} < {c_float(low)} ? {c_float(low)} : {name};\n"
+    if high != np.inf:
+        text += f"    {name} = {name} > {c_float(high)} ? {c_float(high)} : {name};\n"
+    return text
+
+
+def _terms(op: Op, position: int, factor: tuple[int, int]) -> NDArray[np.int64]:
+    """An input at the common scale, in the order of unsigned bytes."""
+    every = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+    return multiply_by_quantized_multiplier((every - op.input(position).zero_point) << 20, *factor)
+
+
+def _requantizer(request: KernelRequest, factor: tuple[int, int], bound: int) -> Requantizer:
+    out = request.op.output
+    low, high = activation_range(
+        request.op.attributes.activation, out.scale, out.zero_point, out.dtype
+    )
+    multiplier, shift = (np.array([value], np.int32) for value in factor)
+    return Requantizer(request.core, multiplier, shift, out.zero_point, low, high, bound)
+
+
+def _columns(requantizer: Requantizer) -> str:
+    return ", ".join(str(int(column[0])) for column in requantizer.columns())
+
+
+def _nest(op: Op) -> LoopNest:
+    shape = op.output.shape
+    return LoopNest.over(
+        shape,
+        input0=broadcast_strides(op.input(0).shape, shape),
+        input1=broadcast_strides(op.input(1).shape, shape),
+        output=dense_strides(shape),
+    )
+
+
+def emit_elements(
+    request: KernelRequest, definitions: list[str], includes: list[str], schedule: Schedule
+) -> LayerCode:
+    """Loops that call ``combine`` for every element of the output."""
+    op, nest = request.op, _nest(request.op)
+
+    def step(ahead: int) -> list[str]:
+        x, y = f"input0[{nest.at('input0', ahead)}]", f"input1[{nest.at('input1', ahead)}]"
+        return [f"output[{nest.at('output', ahead)}] = combine({x}, {y});"]
+
+    # an input of the output's size is read at the very index that is written
+    full = [t for t in (op.input(0), op.input(1)) if t.nbytes == op.output.nbytes]
+    return Operands.of(op, (0, 1)).layer(
+        request, nest.loops(step, schedule["unroll"]), definitions, includes, full, str(schedule)
+    )

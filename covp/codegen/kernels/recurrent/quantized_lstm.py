@@ -1,0 +1,150 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 and int16; `covp.graph.ops.quantized_lstm` in C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.c_text import c_array
+from covp.codegen.kernels.recurrent.gate_functions import gate_functions
+from covp.codegen.kernels.recurrent.gate_products import GateProducts
+from covp.codegen.kernels.recurrent.lstm_loop import Step, dimensions, lstm_layer
+from covp.codegen.kernels.requantize.rescale import high_multiply, rescale, rescale_wide
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.cores import Core
+from covp.graph.ops.quantized_lstm import UNIT_BITS, QuantizedLstm
+from covp.graph.quantization import quantize_multiplier
+
+Array = NDArray[Any]
+_GATES = ("in", "forget", "new", "last")
+_SATURATE = """\
+static inline int32_t saturate(int32_t value)
+{
+    return value > 32767 ? 32767 : value < -32768 ? -32768 : value;
+}
+"""
+
+
+@kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", "int16")
+def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
+    """Weights by cell, then feature and hidden value, then gate."""
+    numbers = QuantizedLstm.of(request.op)
+    _, _, depth, cells = dimensions(request.op)
+    wide = _bound(numbers) >= 1 << 31
+    # sums of int8 products wrap as on TFLM's cores
+    beyond = "int64_t" if numbers.dtype == np.int16 else "uint32_t"
+    total = beyond if wide else "int32_t"
+    products = GateProducts.of(request.core, {"x": depth, "h": cells}, not wide)
+    step = Step(
+        f"{numbers.dtype.name}_t",
+        "int16_t",
+        _cell(numbers, products, total),
+        products.prepare(),
+        products.scratch,
+        products.name,
+    )
+    definitions = [
+        *_constants(numbers, products, total),
+        _SATURATE,
+        *_rescalers(request.core, numbers, wide),
+        gate_functions(numbers),
+    ]
+    return lstm_layer(request, step, definitions, products.includes)
+
+
+def _constants(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+    """C text of the weights and biases."""
+    gates = numbers.gates
+    matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
+    weights = [products.packed(np.stack(parts, axis=-1)) for parts in matrices]
+    biases = [gate.bias for gate in gates] + [gate.recurrent_bias for gate in gates]
+    stored = np.stack(biases, axis=-1).astype(total.removesuffix("_t"))
+    return [
+        c_array("weights", np.concatenate(weights, axis=1), "by cell, vector, gate"),
+        c_array("biases", stored, "by cell, gate"),
+    ]
+
+
+def _cell(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+    """C statements of one cell in one step."""
+    return [
+        f"const int8_t *w = weights + j * {products.stride()};",
+        f"const {total} *bias = biases + j * 8;",
+        *products.start(),
+        *_sums(total, "", 0),
+        *products.lines([f"sum_{name}" for name in _GATES], "x"),
+        *(f"int32_t {name} = saturate(own_{name}(sum_{name}));" for name in _GATES),
+        *_sums(total, "_back", 4),
+        *products.lines([f"sum_back_{name}" for name in _GATES], "h"),
+        *(f"{name} = saturate({name} + {_back(numbers, name)});" for name in _GATES),
+        *_update(numbers),
+    ]
+
+
+def _bound(numbers: QuantizedLstm) -> int:
+    """No sum is larger in magnitude."""
+    most = -int(np.iinfo(numbers.dtype).min)
+    return max(
+        int((np.abs(bias) + most * np.abs(weights.astype(np.int64)).sum(axis=1)).max())
+        for gate in numbers.gates
+        for weights, bias in ((gate.weights, gate.bias), (gate.recurrent, gate.recurrent_bias))
+    )
+
+
+def _sums(total: str, suffix: str, first: int) -> list[str]:
+    """The sums of the four gates at their start."""
+    start = ", ".join(f"sum{suffix}_{name} = bias[{first + i}]" for i, name in enumerate(_GATES))
+    return [f"{total} {start};"]
+
+
+def _back(numbers: QuantizedLstm, name: str) -> str:
+    scaled = f"back_{name}(sum_back_{name})"
+    return f"saturate({scaled})" if numbers.dtype == np.int16 else scaled
+
+
+def _rescalers(core: Core, numbers: QuantizedLstm, wide: bool) -> list[str]:
+    """The functions of each gate's sums, of the products with the cell state, and of the output."""
+    functions = []
+    for name, gate in zip(_GATES, numbers.gates, strict=True):
+        for prefix, factor in (("own", gate.factor), ("back", gate.recurrent_factor)):
+            if numbers.dtype == np.int16:
+                functions.append(rescale_wide(f"{prefix}_{name}", factor, wide))
+            else:
+                functions.append(rescale(core, f"{prefix}_{name}", factor, _bound(numbers)))
+    functions.append(rescale(core, "hide", numbers.hidden_factor, 32767 * 32767))
+    shifts = {"keep": UNIT_BITS, "admit": 2 * UNIT_BITS + numbers.cell_power}
+    for name, bits in shifts.items():
+        if numbers.dtype == np.int16:
+            factor = quantize_multiplier(2.0**-bits)
+            functions.append(rescale(core, name, factor, 32768 * 32767))
+        else:
+            functions.append(_divide(name, bits))
+    called = any("high_multiply(" in function for function in functions)
+    return [high_multiply(core), *functions] if called else functions
+
+
+def _divide(name: str, bits: int) -> str:
+    """RoundingDivideByPOT: ties away from zero."""
+    mask = (1 << bits) - 1
+    return (
+        f"static inline int32_t {name}(int32_t value)\n{{\n"
+        f"    return (value >> {bits}) + ((value & {mask}) > {mask >> 1} + (value < 0));\n}}\n"
+    )
+
+
+def _update(numbers: QuantizedLstm) -> list[str]:
+    """Cell and hidden state from the four gates."""
+    info = np.iinfo(numbers.dtype)
+    clip = numbers.clip
+    held = [f"next = next > {clip} ? {clip} : next < -{clip} ? -{clip} : next;"] if clip else []
+    return [
+        "int32_t kept_part = keep(sigmoid(forget) * c[j]);",
+        "int32_t next = saturate(kept_part + admit(sigmoid(in) * tanh_gate(new)));",
+        *held,
+        "kept[j] = (int16_t)next;",
+        f"int32_t result = hide(sigmoid(last) * tanh_cell(next)) + {numbers.hidden_zero_point};",
+        f"result = result < {info.min} ? {info.min} : result > {info.max} ? {info.max} : result;",
+        f"out[j] = ({numbers.dtype.name}_t)result;",
+    ]

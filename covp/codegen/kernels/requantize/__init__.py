@@ -1,0 +1,1 @@
+"""From sums to outputs: requantization, its proofs, other changes of scale."""

@@ -1,0 +1,154 @@
+"""Requantization of int16 layers in C, bit-exact with TFLM.
+
+Layers with an int32 bias follow TFLM's two roundings, in the simple or the general form of
+`Requantizer`. The others have sums of 64 bits and r, the 15 upper bits of the multiplier:
+
+    output = clamp((acc * r + 2**(t - 1)) >> t)             t = 15 - shift
+
+Sums that are proved to fit 32 bits need less, and the same to the bit:
+
+``rounded``, cores with DSP
+    16 <= t <= 32: ``(acc * (r << (32 - t)) + 2**31) >> 32``, one SMMULR.
+``shifted``, other cores with a long multiplication
+    t from t0 >= 17 to t0 + 16: ``(high_word(acc * (r << (16 - (t - t0)))) + 2**(t0 - 17)) >> (t0 -
+    16)``. What the high word drops is below the bit that rounding looks at.
+``halves``, cores without one
+    t >= 17: floor(acc * r / 2**16) from the two halves of acc, then as before.
+``general``
+    TFLM's arithmetic in 64 bits; the only one for sums that may leave 32 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from string import Template
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.codegen.intrinsics import RequantizeInstruction
+from covp.codegen.kernels.clamp import clamp
+from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize_proof import Proved
+from covp.cores import Core
+from covp.graph.quantization import reduced_multiplier
+from covp.graph.typed_convolution import QuantizedConv2D
+
+
+@dataclass(frozen=True)
+class Requantizer16(Requantizer):
+    """As `Requantizer`, for outputs of int16 and TFLM's rule: never proved, as they have too many
+    steps, nor by an instruction."""
+
+    @cached_property
+    def instruction(self) -> RequantizeInstruction | None:
+        """None: those there are give int8."""
+        return None
+
+    @cached_property
+    def _proved(self) -> Proved | None:
+        return None
+
+
+@dataclass(frozen=True)
+class ReducedRequantizer(Requantizer16):
+    """Sums of 64 bits, or what is proved to be the same."""
+
+    @property
+    def wraps(self) -> bool:
+        """Sums have the bits that they need."""
+        return False
+
+    @property
+    def wide(self) -> bool:
+        """Whether sums may leave int32."""
+        return self.bound >= 1 << 31
+
+    @cached_property
+    def form(self) -> str:
+        """The form of the layer."""
+        total = self._total
+        least, most = int(total.min()), int(total.max())
+        if self.wide or least < 16:
+            return "general"
+        if self.core.has("dsp") and most <= 32:
+            return "rounded"
+        if least < 17:
+            return "general"
+        if not self.core.has("mull"):
+            return "halves"
+        return "shifted" if most - least <= 16 else "general"
+
+    @property
+    def _total(self) -> NDArray[np.int64]:
+        """TFLM's shift to the right of each channel."""
+        return 15 - self.shift.astype(np.int64)
+
+    def columns(self) -> list[NDArray[np.int32]]:
+        """The per-channel arguments of ``requantize`` after the sum, in order."""
+        total, reduced = self._total, reduced_multiplier(self.multiplier)
+        if self.form == "rounded":
+            columns = [reduced << (32 - total)]
+        elif self.form == "shifted":
+            columns = [reduced << (16 - (total - total.min()))]
+        elif self.form == "halves":
+            columns = [reduced, total - 16]
+        else:
+            columns = [reduced, total]
+        return [column.astype(np.int32) for column in columns]
+
+    def function(self) -> str:
+        """C text of ``static inline int32_t requantize(acc, <columns>)``.
+
+        ``acc`` is int64_t where sums may leave int32.
+        """
+        base = int(self._total.min()) - 16
+        lines = [
+            f"static inline int32_t requantize({'int64_t' if self.wide else 'int32_t'} acc, "
+            f"{_PARAMETERS[len(self.columns())]})",
+            "{",
+            _FORMS[self.form].substitute(base=base, rounding=1 << max(base - 1, 0)),
+            f"    {clamp(self.core, 'result', self.low, self.high)}",
+            "    return result;",
+            "}\n",
+        ]
+        return "\n".join(lines)
+
+
+_PARAMETERS = {1: "int32_t multiplier", 2: "int32_t multiplier, int32_t shift"}
+_FORMS = {
+    "rounded": Template(
+        "    int32_t result = (int32_t)(((int64_t)acc * multiplier + 0x80000000LL) >> 32);"
+    ),
+    "shifted": Template("""\
+    int32_t high = (int32_t)(((int64_t)acc * multiplier) >> 32);
+    int32_t result = (high + $rounding) >> $base;"""),
+    "halves": Template("""\
+    uint32_t low = ((uint32_t)acc & 0xffff) * (uint32_t)multiplier >> 16;
+    int32_t high = (acc >> 16) * multiplier + (int32_t)low;
+    int32_t result = (high + (1 << (shift - 1))) >> shift;"""),
+    "general": Template("""\
+    int64_t product = (int64_t)acc * multiplier + ((int64_t)1 << (shift - 1));
+    int32_t result = (int32_t)(product >> shift);"""),
+}
+"""Statements of each form."""
+
+
+def requantizer_of(core: Core, problem: QuantizedConv2D) -> Requantizer16:
+    """The requantizer of a layer's sums, whose bound is proved from weights and bias."""
+    axis = 2 if problem.depthwise else 0
+    weights = np.moveaxis(problem.weights.astype(np.int64), axis, 0)
+    weights = weights.reshape(problem.out_channels, -1)
+    # Python's integers: a bias may be any int64
+    bias = max(abs(int(value)) for value in problem.bias)
+    bound = bias + (int(np.abs(weights).sum(axis=1).max()) << 15)
+    kind = ReducedRequantizer if problem.wide_sums else Requantizer16
+    return kind(
+        core,
+        problem.multiplier,
+        problem.shift,
+        problem.output_zero_point,
+        *problem.clamp,
+        bound,
+    )
