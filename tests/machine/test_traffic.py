@@ -236,7 +236,7 @@ def test_a_unit_moves_its_tensors(unit: str) -> None:
         constants = weights.nbytes + 12 * channels
         jobs = entry.work.jobs or 0
         # and the registers that only gemm fetches: addresses and numbers
-        registers = 19 if unit == "gemm" else 0
+        registers = 21 if unit == "gemm" else 0
         assert moved[flash] == Moved(read=(constants + 4 * registers) * jobs)
         assert entry.work.bytes_read == image.nbytes + constants * jobs
     assert found >= 6

@@ -73,7 +73,7 @@ def test_a_notebook_shows_the_rows_of_the_text() -> None:
 def test_memory() -> None:
     rows = Cells(MemoryUse(1, 2000, 3, 4, 5)._repr_html_()).rows
     assert rows[1:3] == [["flash", "1"], ["ram", "2,000"]]
-    assert len(rows) == 6
+    assert len(rows) == 7
 
 
 def test_a_layer_s_profile_names_the_layer_itself() -> None:
