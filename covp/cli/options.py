@@ -113,8 +113,9 @@ streaming = click.option(
     "--streaming",
     is_flag=False,
     flag_value=1,
-    default=0,
-    type=click.IntRange(0),
+    default=None,
+    type=click.IntRange(1),
+    callback=lambda context, parameter, rows: rows or 0,
     metavar="[N]",
     help="Take N new rows of a stream (default: 1) instead of a whole window, compute what is new.",
 )

@@ -31,8 +31,10 @@ def as_streaming(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
     if lowered.states:
         raise ModelError(f"{graph.name} keeps states already ({lowered.states[0].name})")
     rank = len(lowered.inputs[0].shape)
-    if hop < 1 or (axis is not None and not 0 <= axis < rank):
-        raise ModelError(f"{graph.name}: a stream of {hop} new rows along axis {axis}: none is")
+    if hop < 1:
+        raise ModelError(f"{graph.name}: a stream of {hop} new rows; take 1 or more")
+    if axis is not None and not 0 <= axis < rank:
+        raise ModelError(f"{graph.name}: its input has axes 0 to {rank - 1}, not {axis}")
     found: list[Graph] = []
     refusals: list[tuple[int, int, str]] = []
     for one in range(1, rank) if axis is None else [axis]:
