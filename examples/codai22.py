@@ -76,10 +76,10 @@ class _Nodes:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
         return output
 
-    def scale(self, name: str) -> np.float32:
+    def scale(self, name: str) -> NDArray[np.float32]:
         """Of an activation that becomes int8."""
         low, high = self.ranges[name]
-        return np.float32((high - low) / 255)
+        return np.asarray((high - low) / 255, np.float32)
 
     def rounded(self, name: str) -> str:
         """An activation through int8, if its range is known."""

@@ -80,8 +80,8 @@ class Quantizing:
     def norm(self, value: tuple[Tensor, Array]) -> tuple[Tensor, Array]:
         """Layer normalization of the last axis."""
         real = value[1]
-        gamma = self.rng.normal(1, 0.1, real.shape[-1]).astype(np.float32)
-        beta = self.rng.normal(0, 0.1, real.shape[-1]).astype(np.float32)
+        gamma = self.rng.normal(1, 0.1, real.shape[-1:]).astype(np.float32)
+        beta = self.rng.normal(0, 0.1, real.shape[-1:]).astype(np.float32)
         centred = real - real.mean(-1, keepdims=True)
         result = centred / np.sqrt(real.var(-1, keepdims=True) + 1e-5) * gamma + beta
         constants = [self.builder.constant(part) for part in (gamma, beta)]
