@@ -22,6 +22,7 @@ from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
 from covp.timing.trace import cost
 from covp.toolchain import Source, get_toolchain
+from tests.sampling import pytest_collection_modifyitems  # noqa: F401  (a hook of pytest)
 
 PLATFORMS = {"arm": "stm32l4r5", "riscv": "riscv32"}
 
