@@ -11,7 +11,6 @@ from covp.errors import UsageError
 from covp.frontend import Shapes, read_model
 from covp.graph.graph import Graph
 from covp.passes.bind_states import bind_states
-from covp.passes.streaming import as_streaming
 from covp.zoo.catalog import CATALOG
 
 
@@ -112,4 +111,8 @@ def as_graph(
     graph = model if isinstance(model, Graph) else load_model(model, shapes)
     if states:
         graph = bind_states(graph, states)
-    return as_streaming(graph, int(streaming)) if streaming else graph
+    if not streaming:
+        return graph
+    from covp.passes.streaming import as_streaming  # its rules know many operators
+
+    return as_streaming(graph, int(streaming))

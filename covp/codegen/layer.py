@@ -12,6 +12,7 @@ from covp.cores import Core
 from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op, Tensor
 from covp.graph.user_operators import find_user_operator
+from covp.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,16 @@ Schedules = Callable[[KernelRequest], list[Schedule]]
 _PLAIN = "plain "
 USER = "user's"
 """The kind under which the emitter of users' operators is registered."""
-_EMITTERS: dict[tuple[str, str], Emitter] = {}
-_SCHEDULES: dict[tuple[str, str], Schedules] = {}
+_KERNELS: Registry[tuple[str, str], tuple[Emitter, Schedules]] = Registry("covp.codegen.kernels")
+
+
+def no_schedules(request: KernelRequest) -> list[Schedule]:
+    """Of kernels without a choice."""
+    return []
 
 
 def kernel(
-    kind: str, *dtypes: str, schedules: Schedules | None = None, plain: bool = False
+    kind: str, *dtypes: str, schedules: Schedules = no_schedules, plain: bool = False
 ) -> Callable[[Emitter], Emitter]:
     """Register the emitter of an operator kind for the dtypes of its first input.
 
@@ -137,9 +142,7 @@ def kernel(
     def register(emitter: Emitter) -> Emitter:
         for dtype in dtypes:
             key = kind, f"{_PLAIN}{dtype}" if plain else dtype
-            _EMITTERS[key] = emitter
-            if schedules is not None:
-                _SCHEDULES[key] = schedules
+            _KERNELS[key] = emitter, schedules
         return emitter
 
     return register
@@ -147,8 +150,8 @@ def kernel(
 
 def schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a request, the default first; empty without a choice."""
-    find = _SCHEDULES.get(_key(request.op))
-    return find(request) if find is not None else []
+    found = _KERNELS.get(_key(request.op))
+    return found[1](request) if found is not None else []
 
 
 PACKED_WEIGHTS = "int8 by int4"
@@ -161,10 +164,10 @@ def _key(op: Op) -> tuple[str, str]:
     weights = op.inputs[1] if len(op.inputs) > 1 else None
     if name == "int8" and weights is not None and weights.bits == 4:
         packed = op.kind, PACKED_WEIGHTS
-        return packed if packed in _EMITTERS else (op.kind, name)
+        return packed if packed in _KERNELS else (op.kind, name)
     scaled = any(t.quantization is not None for t in (op.input(0), op.output))
     plain = op.kind, f"{_PLAIN}{name}"
-    return plain if not scaled and plain in _EMITTERS else (op.kind, name)
+    return plain if not scaled and plain in _KERNELS else (op.kind, name)
 
 
 def emit_layer(request: KernelRequest) -> LayerCode:
@@ -175,11 +178,12 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     """
     op = request.op
     dtype: Any = op.input(0).dtype
-    emitter = _EMITTERS.get(_key(op))
-    if emitter is None and find_user_operator(op.kind) is not None:
-        emitter = _EMITTERS[USER, dtype.name]
-    if emitter is None:
-        known = sorted({d.removeprefix(_PLAIN) for k, d in _EMITTERS if k == op.kind})
+    found = _KERNELS.get(_key(op))
+    if found is None and find_user_operator(op.kind) is not None:
+        found = _KERNELS[USER, dtype.name]
+    if found is None:
+        known = sorted({d.removeprefix(_PLAIN) for k, d in _KERNELS if k == op.kind})
         hint = f"it exists for {', '.join(known)}" if known else "the operator has none"
         raise ModelError(f"{op.name}: no kernel for {op.kind} on {dtype.name}; {hint}")
-    return emitter(request)
+    emit, _ = found
+    return emit(request)

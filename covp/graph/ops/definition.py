@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError, near_misses
 from covp.graph.graph import Graph, Op, Tensor
+from covp.registry import Registry
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -84,7 +85,7 @@ class OpDefinition:
     types: TypeRule = ACTIVATIONS
 
 
-OPS: dict[str, OpDefinition] = {}
+OPS: Registry[str, OpDefinition] = Registry("covp.graph.ops")
 """Operator kind to definition; a new operator registers itself here."""
 
 

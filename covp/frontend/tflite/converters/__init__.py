@@ -3,16 +3,10 @@
 A function under ``@register("KIND")`` in one of these files teaches the reader a new operator.
 """
 
-# each of these registers its converters
+# each of these registers its converters; the registry imports the others when a kind is missing
 import covp.frontend.tflite.converters.convolution
-import covp.frontend.tflite.converters.detection
 import covp.frontend.tflite.converters.elementwise
-import covp.frontend.tflite.converters.gather
-import covp.frontend.tflite.converters.generate
-import covp.frontend.tflite.converters.layout
-import covp.frontend.tflite.converters.pointwise
-import covp.frontend.tflite.converters.rearrange
-import covp.frontend.tflite.converters.recurrent  # noqa: F401
+import covp.frontend.tflite.converters.layout  # noqa: F401
 from covp.frontend.tflite.converters.common import CONVERTERS, Converter
 
 __all__ = ["CONVERTERS", "Converter"]

@@ -11,12 +11,13 @@ import tflite
 from covp.errors import ModelError
 from covp.graph.attributes import Activation, Padding, Pair
 from covp.graph.graph import Op, Tensor
+from covp.registry import Registry
 
 Converter = Callable[[Op, Any], Any]
 """From an operator, whose tensors are set, and the flatbuffer table of its options to its
 `Op.attributes`."""
 
-CONVERTERS: dict[str, Converter] = {}
+CONVERTERS: Registry[str, Converter] = Registry("covp.frontend.tflite.converters")
 """Kind of operator to converter."""
 
 _ACTIVATIONS: dict[int, Activation] = {

@@ -1,0 +1,35 @@
+"""Registries that import what registers when it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from covp.registry import Registry
+
+
+def test_a_small_model_imports_the_usual_families_alone() -> None:
+    """What every command pays for; a kind that is missing brings the others."""
+    code = (
+        "import sys, covp\n"
+        "covp.compile('kws', 'riscv32')\n"
+        "rare = ('covp.graph.ops.recurrent', 'covp.codegen.kernels.recurrent.recurrent',\n"
+        "        'covp.frontend.tflite.converters.gather', 'covp.frontend.onnx', 'onnx')\n"
+        "print([name for name in rare if name in sys.modules])\n"
+        "from covp.graph.ops import OPS\n"
+        "print('GRU' in OPS, 'nothing' in OPS, 'covp.graph.ops.recurrent' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "True False True"]
+
+
+def test_it_is_a_dictionary() -> None:
+    registry: Registry[str, int] = Registry("covp.energy")
+    registry["one"] = 1
+    assert registry["one"] == 1 and dict(registry) == {"one": 1} and len(registry) == 1
+    del registry["one"]
+    assert "one" not in registry
+    with pytest.raises(KeyError, match="two"):
+        registry["two"]
