@@ -6,6 +6,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from covp.errors import ModelError
+from covp.frontend.onnx import read_onnx
+
 RNG = np.random.default_rng(3)
 PLATFORM = {0: "riscv32", 1: "mps2-an386"}
 
@@ -60,6 +63,14 @@ def test_values_along_an_axis(axis, one_node, on_cores):
     _holds(one_node("QuantizeLinear", inputs, axis=axis, opset=21), inputs, on_cores, "riscv32")
     inputs = [_bytes(3, 4, 5, dtype=np.uint8), scale, point]
     _holds(one_node("DequantizeLinear", inputs, axis=axis, opset=21), inputs, on_cores, "riscv32")
+
+
+@pytest.mark.parametrize("kind", ["QuantizeLinear", "DequantizeLinear"])
+def test_an_axis_that_is_not_there(kind, one_node):
+    x = np.ones((2, 4), np.float32 if kind == "QuantizeLinear" else np.uint8)
+    inputs = [x, np.ones(4, np.float32), np.zeros(4, np.uint8)]
+    with pytest.raises(ModelError, match=r"there is no axis 3 in \(2, 4\)"):
+        read_onnx(one_node(kind, inputs, axis=3, opset=21))
 
 
 def test_dynamic_quantization(one_node, on_cores):

@@ -22,6 +22,7 @@ from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.lookup import LookupTable
 from covp.graph.quantization import activation_range
 
+_ALL = (-128, 127)
 _ACTIVATIONS: tuple[Activation, ...] = ("none", "relu", "relu6", "relu_n1_to_1")
 
 
@@ -85,6 +86,21 @@ def stored(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor
     return importer.add("RESHAPE", tensor, shape=tensor.shape, quantization=wanted)
 
 
+def finished(
+    importer: Importer, result: Tensor, parameters: Parameters, limits: tuple[int, int]
+) -> Tensor:
+    """An int8 result between limits, as the type that the model states."""
+    if limits != _ALL:
+        clamped = np.arange(-128, 128).clip(*limits)
+        result = importer.add(
+            "LOOKUP_TABLE",
+            result,
+            attributes=LookupTable(tuple(int(v) for v in clamped), "Clip"),
+            quantization=parameters.quantization,
+        )
+    return given_out(importer, result, parameters)
+
+
 def given_out(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
     """An int8 result as the type that the model states."""
     if not parameters.unsigned or tensor.quantization is None:
@@ -131,16 +147,21 @@ def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tens
     )
 
 
-def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, LookupTable | None]:
-    """The clamp that a Relu or Clip after the operator becomes: a fused one, or a table."""
+def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
+    """The least and the largest int8 that a Relu or Clip after the operator leaves."""
     scale, zero_point = parameters.one
-    limits = [-128, 127]
+    limits = list(_ALL)
     for i, name in enumerate(("clip_low", "clip_high")):
         if node.get(name) is not None:
             level = np.float32(node.get(name))
             limits[i] = int(quantized(level, scale, zero_point, np.dtype(np.int8)))
+    return limits[0], limits[1]
+
+
+def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
+    """A fused activation for a Relu or Clip after the operator; else limits for `finished`."""
+    limits = limits_of(node, parameters)
     for name in _ACTIVATIONS:
-        if list(activation_range(name, scale, zero_point, np.dtype(np.int8))) == limits:
-            return name, None
-    clamped = np.minimum(np.maximum(np.arange(-128, 128), limits[0]), limits[1])
-    return "none", LookupTable(tuple(int(v) for v in clamped), "Clip")
+        if activation_range(name, *parameters.one, np.dtype(np.int8)) == limits:
+            return name, _ALL
+    return "none", limits

@@ -19,7 +19,6 @@ import covp.frontend.onnx.converters.quantized_layers
 import covp.frontend.onnx.converters.recurrent
 import covp.frontend.onnx.converters.reductions
 import covp.frontend.onnx.converters.resize
-import covp.frontend.onnx.converters.run_time_scales
 import covp.frontend.onnx.converters.selection
 import covp.frontend.onnx.converters.shapes
 import covp.frontend.onnx.converters.windows  # noqa: F401

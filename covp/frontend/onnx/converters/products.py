@@ -15,8 +15,11 @@ from covp.graph.ops.matmul import BatchMatMul
 
 @register("MatMul")
 def _matmul(node: Node, importer: Importer) -> Tensor:
+    return matmul(importer, node.input(0), node.input(1))
+
+
+def matmul(importer: Importer, first: Tensor, second: Tensor) -> Tensor:
     """numpy.matmul: vectors are a row on the left and a column on the right."""
-    first, second = node.input(0), node.input(1)
     x = importer.reshape(first, (1, *first.shape)) if len(first.shape) == 1 else first
     y = importer.reshape(second, (*second.shape, 1)) if len(second.shape) == 1 else second
     result = _product(importer, x, y)

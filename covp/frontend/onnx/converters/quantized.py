@@ -19,7 +19,15 @@ from covp.frontend.onnx.converters.registry import Converter, register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
 from covp.frontend.onnx.proto_graph import OWN_DOMAIN
-from covp.frontend.onnx.quantized_values import Parameters, given_out, moved, signed, stored
+from covp.frontend.onnx.quantized_values import (
+    Parameters,
+    finished,
+    given_out,
+    limits_of,
+    moved,
+    signed,
+    stored,
+)
 from covp.graph.float_scaling import dequantized, quantized
 from covp.graph.graph import Arithmetic, Quantization, Tensor
 from covp.graph.ops.half_even import UNSIGNED
@@ -130,7 +138,7 @@ def lookup(
     table = LookupTable(tuple(int(v) for v in results), name)
     source = stored(importer, node.input(0), of)
     result = importer.add("LOOKUP_TABLE", source, attributes=table, quantization=to.quantization)
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits_of(node, to))
 
 
 def on_int8(convert: Converter) -> Converter:

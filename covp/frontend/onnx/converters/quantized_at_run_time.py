@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from covp.errors import ModelError
+from covp.frontend.onnx.converters.products import matmul
 from covp.frontend.onnx.converters.registry import CONVERTERS, register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
+from covp.frontend.onnx.quantized_values import Parameters, limits_of
+from covp.frontend.onnx.values import dtype_of
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Tensor
-from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.ops.half_even import UNSIGNED
 
 _EXACT = 1 << 24
 """Sums up to this are exact in float32."""
@@ -30,21 +33,14 @@ def quantize_by_definition(node: Node, importer: Importer) -> Tensor:
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if source.dtype != np.float32:
         raise ModelError(f"QuantizeLinear of {source.dtype}; only float32 is supported")
+    number = node.get("output_dtype", 0)
+    dtype = dtype_of(number, "the output") if number else np.dtype(np.uint8)
     if point is not None:
-        dtype: DTypeLike = point.dtype
-    else:
-        number = node.get("output_dtype", 0)
-        if number not in _DTYPES:
-            raise ModelError(f"QuantizeLinear to type {number} is not supported")
-        dtype = _DTYPES[number]
+        dtype = point.dtype
     view, by = _aligned(node, source.shape, scale)
     steps = importer.add("DIV", importer.reshape(source, view), importer.reshape(scale, by))
     point = None if point is None else importer.reshape(point, by)
     return importer.reshape(_rounded(importer, steps, point, dtype), source.shape)
-
-
-_DTYPES: dict[int, DTypeLike] = {0: np.uint8, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}
-"""Of ``output_dtype``, ONNX's number of the type."""
 
 
 def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
@@ -67,7 +63,10 @@ def _aligned(
     view, block = tuple(shape), node.get("block_size", 0)
     if scale.size == 1:
         return view, (1,) * len(view)
-    axis = node.get("axis", 1) % len(view)
+    axis = node.get("axis", 1)
+    if not -len(view) <= axis < len(view):
+        raise ModelError(f"there is no axis {axis} in {view}")
+    axis %= len(view)
     before, after = view[:axis], view[axis + 1 :]
     if not block:
         if scale.size != view[axis]:
@@ -88,14 +87,22 @@ def _centred(importer: Importer, source: Tensor, point: Tensor | None) -> Tensor
     return importer.add("SUB", wide, zero, attributes=Elementwise())
 
 
-def _rounded(importer: Importer, levels: Tensor, point: Tensor | None, dtype: DTypeLike) -> Tensor:
-    """float32 levels half to even, with a zero point, saturated."""
-    info = np.iinfo(np.dtype(dtype))
+def _rounded(
+    importer: Importer,
+    levels: Tensor,
+    point: Tensor | None,
+    dtype: np.dtype[Any],
+    limits: tuple[int, int] | None = None,
+) -> Tensor:
+    """float32 levels half to even, with a zero point, saturated to limits or to the type's."""
+    info = np.iinfo(dtype)
     result = importer.add("ROUND", levels)
     if point is not None:
         zero = importer.add("CAST", point, dtype=np.float32)
         result = importer.add("ADD", result, zero, attributes=Elementwise())
-    bounds = [importer.constant(np.array(value, np.float32)) for value in (info.min, info.max)]
+    bounds = [
+        importer.constant(np.array(value, np.float32)) for value in limits or (info.min, info.max)
+    ]
     return importer.add("CAST", importer.add("CLIP", result, *bounds), dtype=dtype)
 
 
@@ -110,16 +117,7 @@ def _matmul_sums(
     """int32 sums of products; several zero points are of rows of the first matrix, or columns."""
     if a_zero is not None and a_zero.size > 1 and len(a_zero.shape) == 1:
         a_zero = importer.reshape(a_zero, (a_zero.size, 1))
-    x, y = _centred(importer, a, a_zero), _centred(importer, b, b_zero)
-    rows = importer.reshape(x, (1, *x.shape)) if len(x.shape) == 1 else x
-    columns = importer.reshape(y, (*y.shape, 1)) if len(y.shape) == 1 else y
-    result = importer.add("BATCH_MATMUL", rows, columns, attributes=BatchMatMul())
-    shape = list(result.shape)
-    if len(y.shape) == 1:
-        del shape[-1]
-    if len(x.shape) == 1:
-        del shape[-1 if len(y.shape) == 1 else -2]
-    return importer.reshape(result, shape)
+    return matmul(importer, _centred(importer, a, a_zero), _centred(importer, b, b_zero))
 
 
 @register("ConvInteger")
@@ -164,7 +162,7 @@ def conv_by_definition(node: Node, importer: Importer) -> Tensor:
     scale = node.input(4)
     if scale.size > 1:
         scale = importer.reshape(scale, (scale.size, *shape[1:]))
-    return _requantized(importer, sums, node.input(1), scale, node.input(6), node.input(7))
+    return _requantized(node, importer, sums, node.input(1), scale)
 
 
 def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
@@ -173,15 +171,25 @@ def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
     first = node.input(1)
     if first.size > 1 and len(first.shape) == 1:
         first = importer.reshape(first, (first.size, 1))
-    return _requantized(importer, sums, first, node.input(4), node.input(6), node.input(7))
+    return _requantized(node, importer, sums, first, node.input(4))
 
 
 def _requantized(
-    importer: Importer, sums: Tensor, first: Tensor, second: Tensor, result: Tensor, zero: Tensor
+    node: Node, importer: Importer, sums: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
     """sums * (first scale * second scale / result scale), rounded, plus the zero point."""
+    scale, zero = node.input(6), node.input(7)
     product = importer.add("MUL", first, second, attributes=Elementwise())
-    factor = importer.add("DIV", product, result)
+    factor = importer.add("DIV", product, scale)
     single = importer.add("CAST", sums, dtype=np.float32)
     levels = importer.add("MUL", single, factor, attributes=Elementwise())
-    return _rounded(importer, levels, zero, zero.dtype)
+    return _rounded(importer, levels, zero, zero.dtype, _limits(node))
+
+
+def _limits(node: Node) -> tuple[int, int] | None:
+    """What a Clip after the operator leaves; `fuse_qdq` joins one to a constant scale only."""
+    if node.get("clip_low") is None and node.get("clip_high") is None:
+        return None
+    to = Parameters(node, 6, 7, "the output")
+    low, high = (limit + UNSIGNED * to.unsigned for limit in limits_of(node, to))
+    return low, high

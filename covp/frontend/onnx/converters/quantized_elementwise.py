@@ -9,7 +9,13 @@ from covp.frontend.onnx.converters.quantized import ARITHMETIC, EVERY_BYTE, MICR
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
-from covp.frontend.onnx.quantized_values import Parameters, activation_of, given_out, stored
+from covp.frontend.onnx.quantized_values import (
+    Parameters,
+    activation_of,
+    finished,
+    limits_of,
+    stored,
+)
 from covp.frontend.onnx.quantized_windows import Windows, from_image, to_image
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
 from covp.graph.float_scaling import dequantized
@@ -21,7 +27,7 @@ from covp.graph.ops.half_even import UnsignedElementwise, UnsignedPool2D
 def _binary(node: Node, importer: Importer) -> Tensor:
     first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1")
     to = Parameters(node, 6, 7, "the output")
-    activation, clamp = activation_of(node, to)
+    activation, limits = activation_of(node, to)
     kind = UnsignedElementwise if to.unsigned else Elementwise
     result = importer.add(
         "ADD" if node.kind == "QLinearAdd" else "MUL",
@@ -31,11 +37,7 @@ def _binary(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    if clamp is not None:
-        result = importer.add(
-            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
-        )
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits)
 
 
 @register("QLinearAveragePool", domain=MICROSOFT)
@@ -67,7 +69,8 @@ def _average(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    return given_out(importer, from_image(importer, result, len(source.shape)), to)
+    result = from_image(importer, result, len(source.shape))
+    return finished(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearGlobalAveragePool", domain=MICROSOFT)
@@ -84,7 +87,8 @@ def _global_average(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    return given_out(importer, from_image(importer, result, len(source.shape)), to)
+    result = from_image(importer, result, len(source.shape))
+    return finished(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
@@ -118,7 +122,7 @@ def _softmax(node: Node, importer: Importer) -> Tensor:
         result = importer.reshape(result, source.shape)
     else:
         result = importer.transpose(result, np.argsort(order).tolist())
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearConcat", domain=MICROSOFT)
@@ -136,4 +140,4 @@ def _concat(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits_of(node, to))

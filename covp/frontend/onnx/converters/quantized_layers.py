@@ -16,7 +16,13 @@ from covp.frontend.onnx.converters.quantized_at_run_time import (
 from covp.frontend.onnx.converters.registry import register
 from covp.frontend.onnx.importer import Importer
 from covp.frontend.onnx.node import Node
-from covp.frontend.onnx.quantized_values import Parameters, activation_of, given_out, stored
+from covp.frontend.onnx.quantized_values import (
+    Parameters,
+    activation_of,
+    finished,
+    limits_of,
+    stored,
+)
 from covp.frontend.onnx.quantized_windows import Windows, filters, from_image, to_image
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected
 from covp.graph.graph import Quantization, Tensor
@@ -40,7 +46,7 @@ def _conv(node: Node, importer: Importer) -> Tensor:
         weights = weights[:, :, None]
     data = filters(weights, groups, image.shape[3])
     depthwise = groups > 1 and weights.shape[1] == 1
-    activation, clamp = activation_of(node, to)
+    activation, limits = activation_of(node, to)
     attributes: Any
     if depthwise:
         multiplier = weights.shape[0] // groups
@@ -59,11 +65,7 @@ def _conv(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    if clamp is not None:
-        result = importer.add(
-            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
-        )
-    return given_out(importer, from_image(importer, result, rank), to)
+    return finished(importer, from_image(importer, result, rank), to, limits)
 
 
 _OPERANDS = ((1, "the input"), (4, "the weights"), (6, "the output"))
@@ -83,8 +85,7 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
     scales = (1, 2, 4, 5, 6, 7)
     known = all_constant(node, *scales) and all(node.input(i).size == 1 for i in scales)
     matrices = all(len(node.input(i).shape) > 1 for i in (0, 3))
-    clipped = any(node.get(name) is not None for name in ("clip_low", "clip_high"))
-    if not known or not matrices or clipped:
+    if not known or not matrices:
         return matmul_by_definition(node, importer)
     of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
     result = importer.add(
@@ -95,7 +96,7 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits_of(node, to))
 
 
 @register("QGemm", domain=MICROSOFT)
@@ -126,7 +127,7 @@ def _product(
     to: Parameters,
 ) -> Tensor:
     """FULLY_CONNECTED with weights (outputs, depth)."""
-    activation, clamp = activation_of(node, to)
+    activation, limits = activation_of(node, to)
     result = importer.add(
         "FULLY_CONNECTED",
         source,
@@ -136,11 +137,7 @@ def _product(
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )
-    if clamp is not None:
-        result = importer.add(
-            "LOOKUP_TABLE", result, attributes=clamp, quantization=to.quantization
-        )
-    return given_out(importer, result, to)
+    return finished(importer, result, to, limits)
 
 
 def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
