@@ -18,6 +18,7 @@ from covp.graph.attributes import (
     Padding,
     Pair,
     Pool2D,
+    Split,
     StridedSlice,
     Transpose,
 )
@@ -47,7 +48,7 @@ class Stack:
         for _ in range(self._int(1, 5)):
             x = self._of(
                 [self.convolution, self.depthwise, self.pool, self.function, self.residual,
-                 self.joined, self.branches]
+                 self.joined, self.branches, self.parts]
             )(x)  # fmt: skip
         self.graph: Graph = self.builder.graph(
             self._of([self.keep, self.mean, self.flat, self.last])(x)
@@ -130,6 +131,18 @@ class Stack:
         self.step = step
         same = [p for p in parts if p.shape[1:3] == parts[0].shape[1:3]]
         return self.builder.add("CONCATENATION", *same, attributes=Concatenation(3))
+
+    def parts(self, x: Tensor) -> Tensor:
+        """A convolution of each channel alone, so that several outputs of an operator are kept."""
+        channels = self.builder.add_all("SPLIT", x, attributes=Split(3), outputs=x.shape[3])
+        side = self._int(1, min(3, x.shape[self.axis]))
+        attributes = Conv2D((1, 1), Padding())
+        sides = (side, 1) if self.axis == 1 else (1, side)
+        ys = [
+            self._add("CONV_2D", y, self._weights((1, *sides, 1)), attributes=attributes)
+            for y in channels
+        ]
+        return self.builder.add("CONCATENATION", *ys, attributes=Concatenation(3))
 
     def keep(self, x: Tensor) -> Tensor:
         """The output has time itself, perhaps on another axis."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -111,9 +112,7 @@ class Rewriter:
     def _buffer(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
         """A state with so many rows, after the new ones were put into it."""
         producer = self.graph.producer(tensor)
-        name = f"{producer.name if producer else 'input'}_rows"
-        if any(state.name == name for state in self._states):
-            name = f"{name}_{count}"
+        name = self._unused(f"{producer.name if producer else 'input'}_rows", count)
         before = replace(_with_rows(tensor, rows, count), name=f"{name}_before")
         after = replace(before, name=f"{name}_after")
         zero = 0 if tensor.quantization is None else tensor.zero_point
@@ -123,6 +122,12 @@ class Rewriter:
             Op("CIRCULAR_BUFFER", name, [before, made], [after], CircularBuffer(rows.axis))
         )
         return after
+
+    def _unused(self, name: str, count: int) -> str:
+        """A name that no operator has: several outputs of one operator may be kept."""
+        taken = {op.name for op in (*self.graph.ops, *self._ops)}
+        choices = (f"{name}_{number}" for number in itertools.count(count))
+        return next(choice for choice in itertools.chain([name], choices) if choice not in taken)
 
     def _last(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
         """The last of the new rows."""
