@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.backend.test.loader import load_model_tests
@@ -169,11 +169,15 @@ def test_kernel_is_the_reference(sessions, platform, network, layout):
     proto = model(kind, attributes, values, wanted, constant, layout)
     graph = read_onnx(proto)
     inputs = fed(proto, values)
+    expected = run_reference(graph, inputs)
+    # gates without bounds multiply what rounding changes in each step of time
+    nudged = {n: np.nextafter(v, np.float32(9)) if n in "XWRB" else v for n, v in values.items()}
+    changed = model(kind, attributes, nudged, wanted, constant, layout)
+    results = run_reference(read_onnx(changed), fed(changed, nudged))
+    assume(all(np.allclose(a, b, 3e-6, 3e-6) for a, b in zip(expected, results, strict=True)))
     module = sessions(platform).load(covp.compile(graph, platform))
     found = module.run(*inputs)
-    for ours, theirs in zip(
-        found if isinstance(found, list) else [found], run_reference(graph, inputs), strict=True
-    ):
+    for ours, theirs in zip(found if isinstance(found, list) else [found], expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
     module.unload()
 
