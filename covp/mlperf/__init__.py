@@ -1,0 +1,1 @@
+"""MLPerf Tiny's boards and instruments, virtual, as the official runner expects them."""
