@@ -19,7 +19,10 @@ from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.arg_max import ArgMax
 from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.gather import Reduction, Scatter
+from covp.graph.ops.layout import ELEMENT_TYPES
 from covp.graph.ops.normalization import LayerNormalization, LocalResponse, LpNormalization
+from covp.graph.ops.placed import DynamicPad, DynamicSlice
 from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.quantized_unary import TABLES
 from covp.graph.ops.reduction import REDUCTIONS
@@ -90,6 +93,36 @@ def along_axes(types: list[str]) -> list[Alone]:
     return found
 
 
+def by_index(types: list[str]) -> list[Alone]:
+    """Scatters, and pads and slices, with numbers of run time that are no axis."""
+    rng = np.random.default_rng(6)
+    end = np.iinfo(np.int32).max
+    reductions: list[Reduction] = ["none", "add", "mul", "max", "min"]
+    found: list[Alone] = []
+
+    def add(kind: str, values: list[Any], how: Any) -> None:
+        x = values[0]
+        tensors: list[Tensor | None]
+        tensors = [Tensor(f"x{n}", v.shape, v.dtype) for n, v in enumerate(values)]
+        op = Op(kind, "layer", tensors, [Tensor("y", (), x.dtype)], how)
+        (op.output.shape,) = definition(kind).infer_shapes(op)
+        found.append(Alone(op, values))
+
+    for dtype in types:
+        x, updates = drawn(rng, dtype, (5, 4)), drawn(rng, dtype, (3, 4))
+        elements = rng.integers(-5, 5, (3, 4)).astype(np.int32)
+        for reduction in reductions if dtype != "bool" else reductions[:1]:
+            add("SCATTER_ELEMENTS", [x, elements, updates], Scatter(0, reduction))
+            add("SCATTER_ND", [x, elements[:, :1], updates], Scatter(0, reduction))
+    x, fill = drawn(rng, "int8", (5, 4)), drawn(rng, "int8", (1,))
+    for axis in (-3, -1, 2, end, -end):
+        numbers = [np.array([n], np.int32) for n in (1, axis, 2)]
+        pads = np.array([2, 1], np.int32)
+        add("DYNAMIC_PAD", [x, pads, fill, numbers[1]], DynamicPad((6, 7)))
+        add("DYNAMIC_SLICE", [x, *numbers], DynamicSlice((2, 2)))
+    return found
+
+
 def normalizations() -> list[Alone]:
     x = np.random.default_rng(4).uniform(-4, 4, (6, 9)).astype(np.float32)
     listed: dict[str, Any] = {
@@ -122,7 +155,9 @@ def under_the_sanitizer(cases: list[Any]) -> None:
 @on_host
 def test_plain_operators_have_no_undefined_behaviour() -> None:
     types = ["float32", "bool", "int8", "int64"]
-    under_the_sanitizer([*pointwise(types[2:]), *along_axes(types[2:])])
+    under_the_sanitizer(
+        [*pointwise(types[2:]), *along_axes(types[2:]), *by_index(["int32", "uint16"])]
+    )
 
 
 @on_host
@@ -134,4 +169,6 @@ def test_floats_and_bytes_have_no_undefined_behaviour() -> None:
 @on_host
 def test_all_types_have_no_undefined_behaviour() -> None:
     types = ["float32", "bool", *INTEGERS]
-    under_the_sanitizer([*pointwise(types), *along_axes(types), *casts(types)])
+    under_the_sanitizer(
+        [*pointwise(types), *along_axes(types), *casts(types), *by_index(list(ELEMENT_TYPES))]
+    )

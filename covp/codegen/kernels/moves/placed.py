@@ -129,8 +129,8 @@ def _given(op: Op, most: int) -> list[int]:
 
 
 def _axis(name: str | None, rank: int) -> str:
-    """C expression of the axis that entry n is about."""
-    return "n" if name is None else f"({name}[n] < 0 ? {name}[n] + {rank} : {name}[n])"
+    """C expression of the axis that entry n is about: modulo the rank, so that there is one."""
+    return "n" if name is None else f"({name}[n] % {rank} + {rank}) % {rank}"
 
 
 def _placed(op: Op, place: str, fill: str) -> list[str]:
