@@ -87,6 +87,24 @@ class DeviceError(CovpError):
     """The way to the core failed; not the program's fault."""
 
 
+class ProgramExit(DeviceError):
+    """The program ended itself, by a semihosting call.
+
+    Attributes:
+        status: 0 for success, as of a process.
+        reason: the specification's name of the reason, e.g. "application exit".
+        pc: address of the call; None where it is not known.
+    """
+
+    def __init__(self, status: int, reason: str, pc: int | None = None) -> None:
+        self.status, self.reason, self.pc = status, reason, pc
+        super().__init__(status, reason)
+
+    def __str__(self) -> str:
+        at = "" if self.pc is None else f" at pc 0x{self.pc:08x}"
+        return f"the program ended with status {self.status} ({self.reason}){at}"
+
+
 FaultKind = Literal[
     "unmapped read",
     "unmapped write",

@@ -30,6 +30,7 @@ _EVENTS = {
     HaltReason.STEP: _HALTED,
     HaltReason.BREAKPOINT: _BKPT,
     HaltReason.EBREAK: _BKPT,
+    HaltReason.EXIT: _BKPT,
     HaltReason.WATCHPOINT: _DWTTRAP,
     HaltReason.FAULT: _VCATCH,
     HaltReason.RESET: 0,

@@ -29,6 +29,7 @@ _DCSR, _DPC, _DSCRATCH = 0x7B0, 0x7B1, (0x7B2, 0x7B3)
 _TSELECT, _TDATA1, _TDATA2, _TDATA3, _TINFO = 0x7A0, 0x7A1, 0x7A2, 0x7A3, 0x7A4
 _CAUSES = {
     HaltReason.EBREAK: 1,
+    HaltReason.EXIT: 1,
     HaltReason.BREAKPOINT: 2,
     HaltReason.WATCHPOINT: 2,
     HaltReason.REQUEST: 3,

@@ -11,7 +11,7 @@ from enum import Enum
 
 from covp.debug.core_registers import CoreRegisters
 from covp.device.virtual import VirtualDevice
-from covp.errors import DeviceError, DeviceFault
+from covp.errors import DeviceError, DeviceFault, ProgramExit
 from covp.machine.watchpoints import Watch, WatchHit
 
 _VTOR = 0xE000ED08
@@ -28,6 +28,7 @@ class HaltReason(Enum):
     FAULT = "fault"
     RESET = "reset"
     EBREAK = "ebreak"
+    EXIT = "exit"
 
 
 class Access(Enum):
@@ -45,12 +46,14 @@ class DebugTarget:
     moment. It is halted when this is made, as after a reset.
 
     A fault halts the core before the faulting instruction (kind FAULT), and so does BKPT or
-    EBREAK (kind EBREAK); a watchpoint halts it before the access.
+    EBREAK (kind EBREAK); a watchpoint halts it before the access. A program that ends itself by
+    semihosting halts at that call (kind EXIT).
 
     Attributes:
         device: the core.
         reason: of the last halt.
         fault: of the program, with reason FAULT.
+        exit: how the program ended, with reason EXIT.
         watch_hit: the access, with reason WATCHPOINT.
         on_halt: called from the core's thread after each halt of a running core.
     """
@@ -60,6 +63,7 @@ class DebugTarget:
         self.architecture = device.platform.core.architecture
         self.reason = HaltReason.RESET
         self.fault: DeviceFault | None = None
+        self.exit: ProgramExit | None = None
         self.watch_hit: WatchHit | None = None
         self.on_halt: Callable[[], None] | None = None
         self._registers = CoreRegisters(device)
@@ -134,8 +138,8 @@ class DebugTarget:
                 self.device.step(watch)
                 hit = self.device.watch_hit is not None
                 self._note(HaltReason.WATCHPOINT if hit else HaltReason.STEP)
-            except DeviceFault as fault:
-                self._note_fault(fault)
+            except (DeviceFault, ProgramExit) as end:
+                self._note_end(end)
 
     def reset(self, halt: bool) -> None:
         """Reset core and peripherals; memory is kept. ``halt``: stay before the first
@@ -255,11 +259,11 @@ class DebugTarget:
                     if not self.device.run(resumed, self._watch_first) and not self._halting:
                         return False
                     self._note(self._why())
-                except DeviceFault as fault:
-                    self._note_fault(fault)
+                except (DeviceFault, ProgramExit) as end:
+                    self._note_end(end)
                 except BaseException as error:  # a peripheral's own error must not be lost
                     pc = self._registers.read("pc")
-                    self._note_fault(DeviceFault("peripheral error", pc=pc, detail=str(error)))
+                    self._note_end(DeviceFault("peripheral error", pc=pc, detail=str(error)))
             else:
                 self._note(HaltReason.REQUEST)
             with self._changed:
@@ -277,16 +281,19 @@ class DebugTarget:
         return HaltReason.REQUEST
 
     def _note(self, reason: HaltReason) -> None:
-        self.reason, self.fault = reason, None
+        self.reason, self.fault, self.exit = reason, None, None
         self.watch_hit = self.device.watch_hit if reason is HaltReason.WATCHPOINT else None
 
-    def _note_fault(self, fault: DeviceFault) -> None:
-        if fault.kind == "breakpoint":
+    def _note_end(self, end: DeviceFault | ProgramExit) -> None:
+        if isinstance(end, ProgramExit):
+            self._note(HaltReason.EXIT)
+            self.exit = end
+        elif end.kind == "breakpoint":
             self._note(HaltReason.EBREAK)
         else:
             self._note(HaltReason.FAULT)
-            self.fault = fault
-        self._registers.write("pc", fault.pc or 0)
+            self.fault = end
+        self._registers.write("pc", end.pc or 0)
 
     @contextmanager
     def _still(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from covp.cores import Core
 from covp.device.base import EXACT, Source, Sources
+from covp.device.host_calls import HostCalls
 from covp.device.phase_count import CORE
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
@@ -21,6 +22,7 @@ from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import CoreState, EmulatedCore
 from covp.platform_file import Platform
+from covp.semihosting import Semihosting
 from covp.symbols import Symbols
 from covp.timing.model import core_timing
 
@@ -61,6 +63,8 @@ class Board:
     def __init__(self, platform: Platform, cores: Sequence[Core] | None = None) -> None:
         self.platform = platform
         self.symbols = Symbols()
+        self.semihosting: Semihosting | None = None
+        """The host that answers the programs' calls; see `set_semihosting`."""
         self.memories = [Memory.of(region) for region in platform.memory]
         # None of these is called before the cores are made.
         self.clock = Clock(
@@ -109,6 +113,8 @@ class Board:
         for core in self.cores:
             core.reset()
         self.shared.reset()
+        if self.semihosting is not None:
+            self.semihosting.reset()
 
     def activate(self, cores: Sequence[EmulatedCore]) -> None:
         """Let these cores run from now on, and no others; for those that were halted time passes.
@@ -215,6 +221,18 @@ class Board:
         base, peripheral = self.shared.remove(name)
         for core in self.cores:
             core.mmio.update(base, peripheral.size)
+
+    def set_semihosting(self, host: Semihosting | None) -> None:
+        """Let a host answer the semihosting calls of programs; None: they are breakpoints.
+
+        A snapshot has no host files in it: they stay as they are.
+        """
+        self.check_open()
+        self.semihosting = host
+        if host is not None:
+            host.attach(self.bus, self.clock)
+        for core in self.cores:
+            core.execution.host_call = None if host is None else HostCalls(core, self.read, host)
 
     # -- faults -------------------------------------------------------------------------------
 

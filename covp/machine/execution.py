@@ -60,6 +60,8 @@ class Execution:
         running: an instruction is being executed.
         at_breakpoint: the latest `run` ended before a breakpoint or watched access.
         turn_end: the cycle at which the core has to let others run, or None.
+        host_call: called with the address of a BKPT or EBREAK that ended a run: where to go on,
+            at the same instruction to repeat it, or None for a breakpoint. None: all are.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Execution:
         self.running = False
         self.at_breakpoint = False
         self.turn_end: int | None = None
+        self.host_call: Callable[[int], int | None] | None = None
         self._core, self._engine, self._counter = core, engine, counter
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
@@ -106,7 +109,8 @@ class Execution:
             self._return_from_exception,
             # ... and the exception at a custom instruction that is executed for the first time.
             self._meet_custom_instruction,
-            # Whatever error is left is the program's.
+            # Whatever error is left is the program's, or a call of its host.
+            self._call_host,
             self._raise_fault,
             # No error: the counter stopped before an instruction that needs the host, ...
             self._attend,
@@ -260,6 +264,18 @@ class Execution:
             return None
         self._left_at(end.pc - 4)
         return end.pc - 4
+
+    def _call_host(self, end: RunEnd) -> int | None:
+        if self.host_call is None or not (end.status or self._counter.state.interrupt):
+            return None
+        fault = self._faults.fault(end.pc, self._register("sp"), end.status)
+        if fault.kind != "breakpoint" or fault.pc is None:
+            return None
+        self._left_at(fault.pc)
+        after = self.host_call(fault.pc)
+        if after is not None and after != fault.pc:
+            self._counter.count_one(fault.pc, after - fault.pc)
+        return after
 
     def _raise_fault(self, end: RunEnd) -> None:
         if not end.status and not self._counter.state.interrupt:

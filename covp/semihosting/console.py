@@ -1,0 +1,90 @@
+"""The other side of a program's ``:tt``: standard input, output and errors."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import BinaryIO, Protocol
+
+_PATIENCE = 0.05  # seconds in which a read may block
+
+
+class Console(Protocol):
+    """Where a program's standard streams lead to.
+
+    Attributes:
+        is_terminal: the answer to ISTTY.
+    """
+
+    is_terminal: bool
+
+    def write(self, data: bytes, is_error: bool) -> None:
+        """The program wrote ``data`` to its standard output, or errors with ``is_error``."""
+        ...
+
+    def read(self, size: int) -> bytes | None:
+        """Up to ``size`` bytes of input; empty at its end; None: none yet, to be tried again."""
+        ...
+
+
+class Collected:
+    """A console in memory.
+
+    Args:
+        typed: the whole input.
+
+    Attributes:
+        output, errors: what the program wrote.
+    """
+
+    is_terminal = False
+
+    def __init__(self, typed: bytes = b"") -> None:
+        self.output, self.errors = bytearray(), bytearray()
+        self._typed = bytearray(typed)
+
+    @property
+    def text(self) -> str:
+        """The output as UTF-8."""
+        return self.output.decode("utf-8", errors="replace")
+
+    def write(self, data: bytes, is_error: bool) -> None:
+        """See `Console`."""
+        (self.errors if is_error else self.output).extend(data)
+
+    def read(self, size: int) -> bytes:
+        """See `Console`."""
+        taken = bytes(self._typed[:size])
+        del self._typed[:size]
+        return taken
+
+
+class StreamReader:
+    """Reads a stream in a thread of its own, so that a core that waits for input can be halted.
+
+    Args:
+        stream: read line by line, and not before the first `read`.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._rest = b""
+        self._thread: threading.Thread | None = None
+
+    def read(self, size: int) -> bytes | None:
+        """See `Console`."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, daemon=True)
+            self._thread.start()
+        if not self._rest:
+            try:
+                self._rest = self._lines.get(timeout=_PATIENCE)
+            except queue.Empty:
+                return None if self._thread.is_alive() else b""
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken
+
+    def _follow(self) -> None:
+        for line in self._stream:
+            self._lines.put(line)
