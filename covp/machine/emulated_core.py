@@ -190,6 +190,7 @@ class EmulatedCore:
         """
         if size and self.counter.may_have_code(address, size):
             self.engine.ctl_remove_cache(address, address + size)
+            self.mmio.forget_code()
 
     def reset(self) -> None:
         """Registers and the core's own peripherals to their reset state; sp to the stack's top."""

@@ -16,6 +16,7 @@ from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at, pages
 from covp.machine.counter import Counter
 from covp.machine.instructions import is_plain_store
+from covp.machine.it_blocks import accesses_conditionally
 from covp.machine.run_control import RunControl
 
 _ACCESSES_PER_CHECK = 4096
@@ -65,6 +66,7 @@ class MmioPort:
         self._clock, self._control = clock, control
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
         self._access_points: set[int] = set()
+        self._conditional: dict[int, bool] = {}
         self._stored = False
         self._last_access = (0, 0)
         self._accesses = 0
@@ -146,16 +148,33 @@ class MmioPort:
 
         Inside a block the emulator does not report the pc. Where it is needed the access is given
         up; the emulator then stops at the instruction, undone, and `Execution` repeats it as the
-        start of a block of its own.
+        start of a block of its own. Inside an IT block the emulator would stop at its end, with
+        the access done: in blocks that have such accesses the time is the block's first cycle.
         """
         block = self._counter.block()
         execution = (block, self._counter.state.instructions)
         if block in self._access_points and execution != self._last_access:
             self._last_access = execution
             return True
+        if self._is_conditional(block):
+            return True
         self.locating = True
         self._engine.emu_stop()
         return False
+
+    def forget_code(self) -> None:
+        """Bytes of memory have changed, from which blocks of code may have been."""
+        self._conditional.clear()
+
+    def _is_conditional(self, block: int) -> bool:
+        """Whether the access may be one inside an IT block."""
+        if self._core.architecture != "arm":
+            return False
+        known = self._conditional.get(block)
+        if known is None:
+            known = accesses_conditionally(self._counter.opcode, block)
+            self._conditional[block] = known
+        return known
 
     def _fail(self, error: BaseException, address: int) -> None:
         """Keep the error of a model until the emulator has returned."""

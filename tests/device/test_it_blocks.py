@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import covp
 import covp.machine.counter as counter
+from covp.device.virtual import VirtualDevice
+from covp.peripherals.uart import Uart
 from covp.runtime.session import Session
 
 PAGE = 1024
@@ -62,3 +65,44 @@ def test_a_first_access_to_a_page_in_an_it_block(
         first = session.platform.ram.start + 64 * 1024
         # the pages hold zeros; each round adds 0 + 31, then 1 + 31
         assert module["touch"](first, pages).result() == pages * (31 + 1 + 31)
+
+
+ECHO = """
+#include <stdint.h>
+
+/* Answers bytes that are there with the next one; returns what was read. */
+uint32_t echo(volatile uint32_t *uart, uint32_t polls)
+{
+    uint32_t read = 0, value, next;
+    while (polls--)
+        __asm__ volatile("ldr %1, [%3, #8]\\n"
+                         "lsls %1, %1, #30\\n"
+                         "ittte mi\\n"
+                         "ldrmi %1, [%3, #4]\\n"
+                         "addmi %2, %1, #1\\n"
+                         "strmi %2, [%3]\\n"
+                         "movpl %1, #0\\n"
+                         "add %0, %0, %1\\n"
+                         : "+r"(read), "=&r"(value), "=&r"(next) : "r"(uart) : "cc", "memory");
+    return read;
+}
+"""
+
+
+@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m33"])
+@pytest.mark.parametrize("inlining", [True, False])
+def test_accesses_to_peripherals_in_an_it_block(
+    platform: str, inlining: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is made once and with its value, though the emulator does not stop at it."""
+    monkeypatch.setattr(counter, "INLINING", inlining)
+    with VirtualDevice(covp.load_platform(platform)) as device:
+        uart = Uart()
+        device.attach(uart, 0x4C00_0000, "echo")
+        with Session(device.platform, device=device) as session:
+            module = session.load_c(ECHO)
+            for text in (b"", b"a", b"hello, world"):
+                uart.feed(text)
+                read = module["echo"](0x4C00_0000, len(text) + 3).result()
+                assert read == sum(text)
+                assert uart.sent[-len(text) :] == bytes(byte + 1 for byte in text)
