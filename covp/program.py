@@ -138,8 +138,10 @@ class Program:
         graph: the model as it was read; `reference` computes it.
         platform: what it was compiled for.
         sources: file name to text; ``.c`` files are compiled, ``.h`` files are included.
-        run_function: ``void f(void)``, one inference from the arena's inputs to its outputs.
-        arena_symbol: the uint8_t array that holds all activations.
+        run_function: ``void f(uint8_t *arena)``, one inference from the arena's inputs to its
+            outputs.
+        arena_symbol: a uint8_t array for all activations, aligned to 16 bytes, which simulations
+            and firmware pass; in a file of its own, ``NAME_arena.c``.
         arena_bytes: its size.
         inputs, outputs: in the model's order; offsets count from ``arena_symbol``.
         layers: in the order they run.
@@ -152,8 +154,8 @@ class Program:
             the run function calls it. Empty: nothing.
         operators: those of users in the graph; a process that unpickles the program learns them.
         states: what the arena keeps between inferences.
-        reset_function: ``void f(void)``, gives the states their initial values. Empty: no states.
-        keep_function: ``void f(void)``, moves the states' next values to their place after the
+        reset_function: ``void f(uint8_t *arena)``, gives the states their initial values. Empty: no states.
+        keep_function: ``void f(uint8_t *arena)``, moves the states' next values to their place after the
             last layer; the run function calls it. Empty: layers leave all of them there.
         lowered: the graph whose operators the layers are, after all passes; None where the program
             was not made by `covp.compile`.

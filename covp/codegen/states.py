@@ -41,29 +41,29 @@ class StateCode:
     @property
     def reset_function(self) -> str:
         """Its name; empty without states."""
-        return f"{self.name}_reset" if self.states else ""
+        return f"{self.name}_reset_states" if self.states else ""
 
     @property
     def keep_function(self) -> str:
         """Its name; empty where nothing is moved."""
-        return f"{self.name}_keep" if self.moves else ""
+        return f"{self.name}_keep_states" if self.moves else ""
 
     @property
     def declaration(self) -> str:
         """For the program's header."""
         if not self.states:
             return ""
-        upper, arena = self.name.upper(), f"{self.name}_arena"
+        upper = self.name.upper()
         nbytes = sum(state.tensor.nbytes for state in self.states)
         lines = [
-            f"   {_described(state)}: {arena} + {state.tensor.offset}" for state in self.states
+            f"   {_described(state)}: arena + {state.tensor.offset}" for state in self.states
         ]
         listed = "\n".join(lines)
         return (
             c_comment(f"States, kept in the arena from one inference to the next:\n{listed}") + "\n"
             f"#define {upper}_STATE_BYTES {nbytes}\n\n"
             "/* Gives the states their initial values: before the first inference, and to begin "
-            f"anew. */\nvoid {self.reset_function}(void);\n\n"
+            f"anew. */\nvoid {self.reset_function}(uint8_t *arena);\n\n"
         )
 
     @property
@@ -76,17 +76,16 @@ class StateCode:
         text = "".join(f"{constant}\n" for constant in constants)
         text += _function(self.reset_function, resets)
         if self.moves:
-            arena = f"{self.name}_arena"
-            moves = [f"memcpy({arena} + {to}, {arena} + {source}, {count});"
+            moves = [f"memcpy(arena + {to}, arena + {source}, {count});"
                      for to, source, count in self.moves]  # fmt: skip
-            text += f"void {self.keep_function}(void);\n{_function(self.keep_function, moves)}"
+            text += f"void {self.keep_function}(uint8_t *arena);\n{_function(self.keep_function, moves)}"
         return text
 
     def _reset(self, number: int, constants: list[str]) -> str:
         """The statement for one state; a value that is no repeated byte becomes a constant."""
         state = self.states[number]
         raw = np.frombuffer(np.ascontiguousarray(state.initial).tobytes(), np.uint8)
-        place = f"{self.name}_arena + {state.tensor.offset}"
+        place = f"arena + {state.tensor.offset}"
         if (raw == raw[:1]).all():
             value = int(raw[0]) if raw.size else 0
             return f"memset({place}, {value}, {raw.size});"
@@ -101,4 +100,4 @@ def _described(state: ProgramState) -> str:
 
 def _function(name: str, statements: Sequence[str]) -> str:
     body = "\n".join(f"    {statement}" for statement in statements)
-    return f"void {name}(void)\n{{\n{body}\n}}\n\n"
+    return f"void {name}(uint8_t *arena)\n{{\n{body}\n}}\n\n"

@@ -99,14 +99,15 @@ class GraphModule(Module):
             return {state.name: self._read(state.tensor) for state in self.program.states}
 
     def _call_now(self, function: str) -> None:
-        """Run a function of the program without arguments; the empty name is none."""
-        self.session.queue.run(self._plain_calls(function))
+        """Run a function of the program on its arena; the empty name is none."""
+        self.session.queue.run(self._calls_of(function))
 
-    def _plain_calls(self, function: str) -> list[Call]:
-        """The call of a function of the program without arguments; none of the empty name."""
+    def _calls_of(self, function: str) -> list[Call]:
+        """The call of a function of the program on its arena; none of the empty name."""
         if not function:
             return []
-        return [void_call(function, Task(self._loaded().elf.symbols[function].value))]
+        value = self._loaded().elf.symbols[function].value
+        return [void_call(function, Task(value, words=(self._arena,)))]
 
     def _measured(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
@@ -138,7 +139,7 @@ class GraphModule(Module):
 
     def _infer(self) -> Sequence[Stop]:
         """From inputs in the arena to outputs there; the `Stop` of each execution."""
-        return [self.session.queue.run(self._plain_calls(self.program.run_function))]
+        return [self.session.queue.run(self._calls_of(self.program.run_function))]
 
     def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
         self._loaded()

@@ -147,9 +147,9 @@ class HostedGraph(GraphModule):
     def _run_layers(self, count: int) -> list[Stop]:
         """Begin an inference and run its first layers."""
         self._ran = 0
-        calls = [*self._plain_calls(self.program.startup_function), *self._calls()[:count]]
+        calls = [*self._calls_of(self.program.startup_function), *self._calls()[:count]]
         if count == len(self.program.layers):
-            calls += self._plain_calls(self.program.keep_function)
+            calls += self._calls_of(self.program.keep_function)
         stops = self._run_calls(calls)
         self._ran = count
         return stops
