@@ -129,6 +129,13 @@ class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     init: tuple[str, ...] = ()
 
 
+class Firmware(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The board support of firmware: a file of device_runtime/boards and the macros it takes."""
+
+    board: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$")] = "generic"
+    defines: dict[str, str | int] = {}
+
+
 class Platform(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"core_name": "core"}
 ):
@@ -147,6 +154,7 @@ class Platform(
         energy: what a cycle costs; None where no figure is published.
         timing: timing model in place of the core's own: a name, the path of a YAML file, or
             "path/to/file.py:NAME"; a path in a file is relative to that file.
+        firmware: the board support of exported firmware; None: `board` chooses.
     """
 
     name: str
@@ -162,6 +170,15 @@ class Platform(
     qemu: Qemu | None = None
     energy: CoreEnergy | None = None
     timing: str | None = None
+    firmware: Firmware | None = None
+
+    @property
+    def board(self) -> str:
+        """The file of device_runtime/boards that firmware gets."""
+        if self.firmware is not None:
+            return self.firmware.board
+        has_uart = any(peripheral.model == "uart" for peripheral in self.peripherals)
+        return "generic" if has_uart else "silent"
 
     @property
     def core(self) -> Core:
@@ -330,6 +347,7 @@ _STRUCTS: dict[str, type[msgspec.Struct]] = {
     "accelerators": AcceleratorSlot,
     "openocd": OpenOcd,
     "qemu": Qemu,
+    "firmware": Firmware,
     "energy": CoreEnergy,
 }
 

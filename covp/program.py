@@ -154,9 +154,11 @@ class Program:
             the run function calls it. Empty: nothing.
         operators: those of users in the graph; a process that unpickles the program learns them.
         states: what the arena keeps between inferences.
-        reset_function: ``void f(uint8_t *arena)``, gives the states their initial values. Empty: no states.
-        keep_function: ``void f(uint8_t *arena)``, moves the states' next values to their place after the
-            last layer; the run function calls it. Empty: layers leave all of them there.
+        reset_function: ``void f(uint8_t *arena)``, gives the states their initial
+            values. Empty: no states.
+        keep_function: ``void f(uint8_t *arena)``, moves the states' next values to
+            their place after the last layer; the run function calls it. Empty: layers leave
+            all of them there.
         lowered: the graph whose operators the layers are, after all passes; None where the program
             was not made by `covp.compile`.
     """

@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 
 from covp.cli import options
+from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Sample, build, recorded_schedules
-from covp.export import export_project
+from covp.export import Library, Project, export_project
+from covp.export.layouts import layout_names
 from covp.platform_file import load_platform
 from covp.toolchain import get_toolchain
 from covp.tune.records import Objective
@@ -27,6 +29,28 @@ from covp.tune.records import Objective
 @options.shapes
 @options.states
 @options.streaming
+@click.option(
+    "--layout",
+    type=click.Choice(layout_names()),
+    default="make",
+    show_default=True,
+    help="The build system whose files are written.",
+)
+@click.option(
+    "--sample",
+    "samples",
+    multiple=True,
+    metavar="FILE.npy",
+    help="The input of the self-test, one for each input; by default random numbers of --seed.",
+)
+@click.option("--prefix", metavar="NAME", help="What all C names begin with; default: the model's.")
+@click.option(
+    "--arena",
+    type=click.Choice(["caller", "static"]),
+    default="caller",
+    show_default=True,
+    help="Who owns the memory of activations: the caller, or the library as NAME_arena.",
+)
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
 @options.optimize
@@ -43,6 +67,10 @@ def export(
     shapes: dict[str, tuple[int, ...]],
     states: dict[str, str],
     streaming: int,
+    layout: str,
+    samples: tuple[str, ...],
+    prefix: str | None,
+    arena: str,
     output: Path,
     seed: int,
     optimize: Objective,
@@ -51,7 +79,8 @@ def export(
     tuned: bool,
     as_json: bool,
 ) -> int:
-    """Write MODEL as C with start-up code, linker script, Makefile and a checked main to DIR."""
+    """Write MODEL as a C library with a self-test and a project around it to DIR."""
+    values = [read_input(path) for path in samples]
     board = load_platform(platform)
     made = build(
         model,
@@ -67,11 +96,14 @@ def export(
         shapes=shapes,
         states=states,
         streaming=streaming,
+        name=prefix or "",
     )
     warn(made.program.warnings)
-    sample = Sample.random(made.graph, seed)
+    sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
+    library = Library.of(made.program, static_arena=arena == "static")
     compiler = get_toolchain(toolchain, board.core)
-    written = export_project(made.program, compiler, output, sample.inputs, sample.outputs)
+    project = Project(library, compiler, sample.inputs, sample.outputs)
+    written = export_project(project, output, layout)
     if as_json:
         files = [path.as_posix() for path in written]
         print_json(
@@ -80,6 +112,7 @@ def export(
                 "model_source": made.source,
                 "schedules": asdict(made.schedules),
                 "warnings": list(made.program.warnings),
+                "layout": layout,
                 "folder": str(output),
                 "files": files,
             }
@@ -88,5 +121,5 @@ def export(
         if note := model_note(made.source):
             click.echo(f"{made.model}: {note}")
         click.echo(f"{made.schedules}")
-        click.echo(f"{len(written)} files in {output}; build with: make -C {output}")
+        click.echo(f"{len(written)} files in {output}, see {output / 'README.md'}")
     return 0

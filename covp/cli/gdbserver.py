@@ -20,7 +20,7 @@ from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.evaluation import Build, Sample, build
-from covp.export import link_project
+from covp.export import Library, Project, link_project
 from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
@@ -96,7 +96,8 @@ def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:
     """The model's ELF file; its accelerators are on the bus."""
     sample = Sample.random(made.graph, seed)
     compiler = get_toolchain(made.toolchain, made.platform.core)
-    elf = link_project(made.program, compiler, sample.inputs, sample.outputs)
+    library = Library.of(made.program)
+    elf = link_project(Project(library, compiler, sample.inputs, sample.outputs))
     for accelerator in made.program.accelerators:
         attach_accelerator(device, accelerator)
     return elf

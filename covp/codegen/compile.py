@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
@@ -53,6 +54,7 @@ def compile(
     shapes: Shapes | None = None,
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
+    name: str = "",
 ) -> Program:
     """`covp.compile` without the tuner's records.
 
@@ -66,16 +68,21 @@ def compile(
             choice; `covp.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
         shapes, states, streaming: as for `covp.models.as_graph`.
+        name: what names in C begin with; empty: the model's.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
+    if name and c_name(name) != name:
+        raise UsageError(f"{name!r} is no C identifier in lower case, such as {c_name(name)!r}")
     platform = load_platform(platform)
     if schedules is not None and not callable(schedules):
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
     # before the model: their files may register its operators
     backends = find_backends(accelerators)
     graph = as_graph(model, shapes, states, streaming)
+    if name:
+        graph = replace(graph, name=name)
     for backend in backends:
         demand_architecture(backend, platform)
     lowered, split = split_graph(

@@ -65,7 +65,7 @@ class InferenceCode:
 
     def _arena(self) -> str:
         return (
-            "/* The memory of all activations; a program that has its own leaves this file out. */\n"
+            "/* The memory of all activations; leave the file out to bring your own. */\n"
             f'#include "{self.name}_infer.h"\n\n'
             f"uint8_t {self.name}_arena[{max(self.memory.nbytes, 1)}]"
             " __attribute__((aligned(16)));\n"
@@ -86,7 +86,7 @@ class InferenceCode:
     def _hooks(self) -> str:
         upper = self.name.upper()
         return (
-            f"/* A header of yours may define what is done before and after each layer, by number. */\n"
+            "/* A header of yours may define what is done before and after a layer. */\n"
             f"#ifdef {upper}_HOOKS\n#include {upper}_HOOKS\n#endif\n"
             f"#ifndef {upper}_BEFORE_LAYER\n#define {upper}_BEFORE_LAYER(number) (void)0\n#endif\n"
             f"#ifndef {upper}_AFTER_LAYER\n#define {upper}_AFTER_LAYER(number) (void)0\n#endif\n\n"

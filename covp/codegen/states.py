@@ -55,9 +55,7 @@ class StateCode:
             return ""
         upper = self.name.upper()
         nbytes = sum(state.tensor.nbytes for state in self.states)
-        lines = [
-            f"   {_described(state)}: arena + {state.tensor.offset}" for state in self.states
-        ]
+        lines = [f"   {_described(state)}: arena + {state.tensor.offset}" for state in self.states]
         listed = "\n".join(lines)
         return (
             c_comment(f"States, kept in the arena from one inference to the next:\n{listed}") + "\n"
@@ -78,7 +76,8 @@ class StateCode:
         if self.moves:
             moves = [f"memcpy(arena + {to}, arena + {source}, {count});"
                      for to, source, count in self.moves]  # fmt: skip
-            text += f"void {self.keep_function}(uint8_t *arena);\n{_function(self.keep_function, moves)}"
+            text += f"void {self.keep_function}(uint8_t *arena);\n"
+            text += _function(self.keep_function, moves)
         return text
 
     def _reset(self, number: int, constants: list[str]) -> str:

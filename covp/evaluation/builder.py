@@ -204,12 +204,14 @@ def build(
     shapes: Shapes | None = None,
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
+    name: str = "",
 ) -> Build:
     """Compile a model.
 
     Args:
         model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes,
             states, streaming: as for `covp.compile`.
+        name: what names in C begin with; empty: the model's.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
             accelerator. That the accelerators do all of them is held when the program runs.
@@ -234,6 +236,7 @@ def build(
         shapes=shapes,
         states=states,
         streaming=streaming,
+        name=name,
     )
     for kind in require_offload:
         _demand_offload(program, kind)

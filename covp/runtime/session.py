@@ -10,18 +10,18 @@ from numpy.typing import ArrayLike
 
 from covp.arguments import demand, demand_each
 from covp.device.base import LowLevelDevice
-from covp.errors import CapacityError, ToolchainError, UsageError
+from covp.errors import ToolchainError, UsageError
 from covp.platform_file import Platform
 from covp.program import AcceleratorInstance, Program
 from covp.runtime.accelerators import attach_accelerator, detach_accelerator
 from covp.runtime.allocator import RegionUse
-from covp.runtime.capacity import advised
 from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.image import runtime_library
 from covp.runtime.linking import FLASH_SECTIONS, RAM_SECTIONS, LoadedImage
 from covp.runtime.module import Module
+from covp.runtime.placement import place_program
 from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.resident import Resident
 from covp.runtime.tensor import DeviceTensor
@@ -146,19 +146,14 @@ class Session(Resident):
                 f"{program.name} was compiled for {program.platform.name}, "
                 f"the session runs {self.platform.name}"
             )
-        sources = split_sources(program.sources)
-        try:
-            objects = self.toolchain.compile(*sources, flags=("-g1", *program.flags))
-        except ToolchainError as error:
-            raise _of_driver(error, program) from None
-        keep = [program.run_function, program.arena_symbol, program.reset_function]
+        keep: list[str] = []
         if hosted:
             keep += [layer.function for layer in program.layers]
             keep += [program.startup_function, program.keep_function]
         try:
-            image = self._link(objects, program.name, [*filter(None, keep)])
-        except CapacityError as error:
-            raise advised(error, program) from None
+            image = place_program(self.image_memory, self.toolchain, program, self.exports, keep)
+        except ToolchainError as error:
+            raise _of_driver(error, program) from None
         try:
             for accelerator in program.accelerators:
                 self._attach(accelerator)

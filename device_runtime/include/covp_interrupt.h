@@ -1,9 +1,14 @@
 /* WFI until a peripheral's interrupt line is up, without a handler: with interrupts masked the
-   core wakes, enters no handler, and the driver continues. */
+   core wakes, enters no handler, and the driver continues. A program that waits otherwise, such as
+   for a semaphore of its operating system, defines COVP_HOOKS as a header with these functions. */
 #ifndef COVP_INTERRUPT_H
 #define COVP_INTERRUPT_H
 
 #include <stdint.h>
+
+#ifdef COVP_HOOKS
+#include COVP_HOOKS
+#else
 
 /* Memory and registers are seen in program order, by the compiler and on the bus. */
 static inline void covp_fence(void)
@@ -56,5 +61,7 @@ static inline void covp_forget_line(uint32_t line)
     (void)line;
 #endif
 }
+
+#endif
 
 #endif

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -38,14 +39,17 @@ def build(folder: Path) -> bytes:
     return (folder / "firmware.elf").read_bytes()
 
 
-def exit_status(platform: str, elf: bytes) -> int:
+def run(platform: str, elf: bytes) -> tuple[int, str]:
+    """Exit status and what was printed."""
     with VirtualDevice(load_platform(platform)) as device:
         for segment in ELFFile(io.BytesIO(elf)).iter_segments():
             if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
                 device.write(segment["p_paddr"], segment.data())
         symbols = ElfImage(elf).symbols
         device.execute(symbols["covp_reset"].address, symbols["covp_exit"].address)
-        return int.from_bytes(device.read(symbols["covp_exit_status"].address, 4), "little")
+        status = int.from_bytes(device.read(symbols["covp_exit_status"].address, 4), "little")
+        uart: Any = device.peripherals["uart0"][1]
+        return status, uart.text
 
 
 @pytest.mark.parametrize("platform", ["stm32f746", "riscv32", "cortex-m0plus"])
@@ -63,14 +67,19 @@ def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     )
     elf = build(folder)
-    assert exit_status(platform, elf) == 0
+    status, text = run(platform, elf)
+    assert status == 0
+    first, cycles, verdict = text.splitlines()
+    assert first == f"toycar on {platform}" and verdict == "pass"
+    assert int(cycles.split()[1].rstrip(",")) > 100_000
     # the check in main can fail
-    main = folder / "main.c"
+    main = folder / "selftest" / "toycar_io.h"
     text = main.read_text()
     start = text.index("expected_0[")
     digit = text.index("{", start) + 1
     main.write_text(text[:digit] + " 1 ^ " + text[digit:].lstrip())
-    assert exit_status(platform, build(folder)) == 1
+    status, text = run(platform, build(folder))
+    assert status == 1 and text.endswith("fail: 1 bytes differ\n")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(call: Call, tmp_path: Path):

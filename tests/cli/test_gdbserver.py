@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from covp.platform_file import load_platform
-from covp.runtime.image import link_standalone
+from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source, get_toolchain
 
 from .conftest import Call

@@ -16,7 +16,7 @@ from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
-from covp.runtime.image import link_standalone
+from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source, get_toolchain
 
 PROGRAM = Path(__file__).parent / "program.c"

@@ -18,7 +18,7 @@ from covp.debug.target import DebugTarget, HaltReason
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, ProgramExit
 from covp.platform_file import load_platform
-from covp.runtime.image import link_standalone
+from covp.runtime.standalone import link_standalone
 from covp.semihosting import Collected, Semihosting, StreamReader
 from covp.semihosting.abi import Operation
 from covp.toolchain import Source, get_toolchain

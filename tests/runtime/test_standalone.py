@@ -8,9 +8,9 @@ from elftools.elf.elffile import ELFFile
 
 from covp.errors import ToolchainError
 from covp.runtime.elf import ElfImage
-from covp.runtime.image import link_standalone
 from covp.runtime.linking import write_image
 from covp.runtime.session import Session
+from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source
 
 MAIN = """

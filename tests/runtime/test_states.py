@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import covp
 from covp.errors import ModelError, UsageError
 from covp.evaluation import Sample, build, check_layers, run
-from covp.export import export_project, link_project
+from covp.export import Library, Project, export_project, link_project
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.circular_buffer import CircularBuffer
@@ -187,13 +187,16 @@ def test_the_firmware_resets_and_checks_itself(platform: str, tmp_path: Any) -> 
     x = np.arange(4, dtype=np.float32).reshape(1, 1, 4)
     outputs = program.reference([x])
     compiler = get_toolchain("zig", program.platform.core)
-    export_project(program, compiler, tmp_path / "p", [x], outputs)
-    header = (tmp_path / "p/model/sums.h").read_text()
-    assert "#define SUMS_STATE_BYTES 64" in header and "void sums_reset(void);" in header
+    project = Project(Library.of(program), compiler, [x], outputs)
+    export_project(project, tmp_path / "p")
+    header = (tmp_path / "p/model/include/sums.h").read_text()
+    assert "#define SUMS_STATE_BYTES 64" in header
+    assert "int sums_reset(sums_context *context);" in header
     assert "`sums_reset()`" in (tmp_path / "p/README.md").read_text()
     for wrong in (0, 2):
         outputs[0].reshape(-1)[:1] += wrong
-        elf = ElfImage(link_project(program, compiler, [x], outputs).read_bytes())
+        project = Project(Library.of(program), compiler, [x], outputs)
+        elf = ElfImage(link_project(project).read_bytes())
         with covp.Session(platform) as session:
             write_image(session.device, elf)
             symbols = elf.symbols

@@ -1,0 +1,37 @@
+"""A folder with a Makefile: firmware that needs a C compiler and make only."""
+
+from __future__ import annotations
+
+from string import Template
+
+from covp.export.layouts.registry import Files, layout
+from covp.export.project import Project
+from covp.export.readme import readme
+from covp.runtime.image import plain_loops
+from covp.toolchain import runtime_dir
+
+
+@layout("make")
+def make(project: Project) -> Files:
+    """The library in ``model/``, the self-test in ``selftest/``, firmware around them."""
+    return {
+        **{f"model/{name}": text for name, text in project.library.files.items()},
+        **{f"selftest/{name}": text for name, text in project.sample.items()},
+        **project.firmware,
+        "Makefile": _makefile(project),
+        "README.md": readme(project),
+    }
+
+
+def _makefile(project: Project) -> str:
+    template = Template((runtime_dir() / "Makefile.in").read_text(encoding="utf-8"))
+    driver = project.toolchain.driver()
+    return template.substitute(
+        name=project.library.name,
+        platform=project.program.platform.name,
+        cc=driver.command,
+        cflags=" ".join([*driver.compile_flags, "-g", *project.program.flags]),
+        ldflags=" ".join(driver.link_flags),
+        ldlibs=" ".join(driver.libraries),
+        plain=" ".join(plain_loops(project.toolchain)),
+    )

@@ -1,0 +1,87 @@
+"""Programs without a host: start-up files, the linker script, a whole firmware image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+
+from covp.errors import UsageError
+from covp.platform_file import Platform
+from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
+from covp.runtime.placement import Placement
+from covp.toolchain import Source, Toolchain, runtime_dir
+
+
+def start_files(platform: Platform) -> tuple[str, str]:
+    """The start-up files of a program without a host.
+
+    Raises:
+        UsageError: the platform is this machine, on which none starts.
+    """
+    architecture = platform.core.architecture
+    if architecture == "x86":
+        raise UsageError(
+            f"{platform.name} is this machine: there are no programs for it that stand alone; "
+            "take the platform of a microcontroller"
+        )
+    return "startup.c", f"startup_{ARCHITECTURE_SUFFIX[architecture]}.S"
+
+
+def standalone_script(platform: Platform, placement: Placement | None = None) -> str:
+    """The linker script of a program that runs without a host (device_runtime/standalone.ld).
+
+    Args:
+        platform: whose memory it is.
+        placement: the region of each section; by default the first of its kind.
+    """
+    rights = {"flash": "rx", "ram": "rwx"}
+    placed = placement or Placement.first(platform)
+    memory = [
+        f"  {region.name} ({rights[region.kind]}) : "
+        f"ORIGIN = 0x{region.start:08x}, LENGTH = {region.bytes}"
+        for region in platform.memory
+    ]
+    template = Template((runtime_dir() / "standalone.ld").read_text(encoding="utf-8"))
+    return template.substitute(
+        name=platform.name,
+        memory="\n".join(memory),
+        flash=platform.flash.name,
+        stack=placed.stack,
+        stack_bytes=platform.stack_bytes,
+        **{name[1:]: region for name, region in placed.regions.items()},
+    )
+
+
+def link_standalone(
+    toolchain: Toolchain,
+    platform: Platform,
+    sources: Sequence[Source],
+    flags: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    include: Sequence[Path] = (),
+    placement: Placement | None = None,
+) -> Path:
+    """A whole firmware image of C sources with a ``main``: vectors, start-up code, libraries.
+
+    It starts at symbol ``covp_reset`` and ends at ``covp_exit`` with main's result in
+    ``covp_exit_status``.
+
+    Args:
+        toolchain, platform: it is for.
+        sources: C and assembly files.
+        flags: further compiler options.
+        headers: files that the sources include, name to text.
+        include: folders of headers.
+        placement: the region of each section; by default the first of its kind.
+
+    Raises:
+        ToolchainError: it does not compile or link, or overflows a memory region.
+        UsageError: see `start_files`.
+    """
+    folder = runtime_dir()
+    start = [folder / name for name in start_files(platform)]
+    objects = toolchain.compile(sources, headers, include=include, flags=("-g", *flags))
+    objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
+    objects += [*support_objects(toolchain), runtime_library(toolchain)]
+    return toolchain.link(objects, standalone_script(platform, placement))

@@ -1,0 +1,24 @@
+/* What firmware needs of a board. One file a family implements it; board_config.h is generated. */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Clock, wait states, caches, serial port and cycle counter. */
+void board_init(void);
+
+/* Send bytes over the serial port; returns when the last one is in the transmitter. */
+void board_write(const char *text, size_t bytes);
+
+/* The next byte that was received, or -1. */
+int board_read(void);
+
+/* Core cycles since board_init. A counter of 32 bits is extended: call it at least once in 2**32
+   cycles, and not from interrupt handlers. */
+uint64_t board_cycles(void);
+
+/* Time since board_init. */
+uint64_t board_microseconds(void);
+
+#endif
