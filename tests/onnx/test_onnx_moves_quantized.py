@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import covp
-from covp.frontend.onnx import load_onnx
+from covp.frontend.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_reference
 from covp.passes import run_passes
 
@@ -103,3 +103,47 @@ def test_integers_from_the_first_layer_to_the_last(tmp_path, kind):
             (wanted,) = session.run(["y"], {"x": x})
             np.testing.assert_array_equal(run_reference(lowered, [x])[0], wanted)
             np.testing.assert_array_equal(module.run(x), wanted)
+
+
+def padded(dtype, opset, form):
+    """bytes -> Pad of 0 as a real number, or of the byte 7 -> bytes."""
+    zero = 140 if dtype == np.uint8 else 12
+    constants = {"s": np.float32(0.1), "t": np.float32(0.2), "zero": np.array(zero, dtype)}
+    pads, node = [0, 0, 1, 2, 0, 0, 0, 1], helper.make_node
+    constants |= {"pads": np.array(pads), "seven": np.array(7, dtype)}
+    how = {"pads": pads} if opset < 11 else {}
+    given = [] if opset < 11 else ["pads"]
+    if form == "real":
+        inner = [node("Pad", ["a", *given], ["b"], **how)]
+    else:
+        inner = [
+            node("QuantizeLinear", ["a", "t", "zero"], ["c"]),
+            node("Pad", ["c", "pads", "seven"], ["d"]),
+            node("DequantizeLinear", ["d", "t", "zero"], ["b"]),
+        ]
+    nodes = [
+        node("DequantizeLinear", ["x", "s", "zero"], ["a"]),
+        *inner,
+        node("QuantizeLinear", ["b", "s", "zero"], ["y"]),
+    ]
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x = helper.make_tensor_value_info("x", number, (1, 2, 3, 4))
+    y = helper.make_tensor_value_info("y", number, (1, 2, 4, 7))
+    fixed = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
+    graph = helper.make_graph(nodes, "g", [x], [y], fixed)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize(("opset", "form"), [(10, "real"), (21, "real"), (21, "bytes")])
+def test_margins(dtype, opset, form):
+    """Right behind an input of bytes, too, whose scale only DequantizeLinear says."""
+    proto = padded(dtype, opset, form)
+    x = RNG.integers(-128, 128, (1, 2, 3, 4)).astype(np.int8).view(dtype)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    graph = read_onnx(proto)
+    assert np.array_equal(run_reference(graph, [x])[0], session.run(None, {"x": x})[0])
+    lowered = run_passes(graph)
+    assert np.array_equal(run_reference(lowered, [x])[0], session.run(None, {"x": x})[0])

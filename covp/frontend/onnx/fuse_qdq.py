@@ -229,6 +229,8 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
         made = onnx.NodeProto()
         made.CopyFrom(one)
         made.input[0] = read
+        if one.op_type == "Pad":  # margins of 0: the zero point stands for it
+            made.input[:] = [read, one.input[1], source.zero_point, *one.input[3:]]
         last = one is node and same
         made.output[0] = read = result.name if last else graph.unique(f"{one.output[0]}_moved")
         if last:

@@ -13,6 +13,7 @@ from covp.frontend.onnx.node import Node
 from covp.graph.attributes import Concatenation, Pad, StridedSlice
 from covp.graph.graph import Tensor
 from covp.graph.ops.gather import ReverseSequence
+from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.placed import DynamicPad, DynamicSlice, MirrorPad, PadMode
 from covp.graph.ops.rearrange import Blocks, BroadcastTo, SplitV, Tile, Triangle
 
@@ -97,17 +98,17 @@ def _pad(node: Node, importer: Importer) -> Tensor:
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise ModelError(f"mode {mode} is not supported; known: constant, reflect, edge, wrap")
     value = node.optional(2)
-    if not known(node, 1, 3) or (mode == "constant" and not known(node, 2)):
-        shape = _padded_shape(node) if known(node, 1, 3) else node.stated_shape("the pads")
-        inputs = source, node.input(1), value, node.optional(3)
-        return importer.add("DYNAMIC_PAD", *inputs, attributes=DynamicPad(shape, mode))
-    pads = _pads(node)
     fill = node.get("value", 0.0)
     if value is not None and value.data is not None and value.size:
         fill = value.data.reshape(-1)[0].item()
-    if source.quantization is not None:  # `fuse_qdq` pads with 0 alone
-        fill = float(source.zero_point)
-    return padded(importer, source, pads, mode, fill)
+    fill -= UNSIGNED * node.get("unsigned", 0)
+    if not known(node, 1, 3) or (mode == "constant" and not known(node, 2)):
+        shape = _padded_shape(node) if known(node, 1, 3) else node.stated_shape("the pads")
+        if known(node, 2):
+            value = importer.constant(np.array(fill, source.dtype)) if fill else None
+        inputs = source, node.input(1), value, node.optional(3)
+        return importer.add("DYNAMIC_PAD", *inputs, attributes=DynamicPad(shape, mode))
+    return padded(importer, source, _pads(node), mode, fill)
 
 
 def _pads(node: Node) -> list[tuple[int, int]]:

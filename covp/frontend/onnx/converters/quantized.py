@@ -144,7 +144,8 @@ def lookup(
 def on_int8(convert: Converter) -> Converter:
     """A converter of an operator that moves or compares values, for quantized ones.
 
-    Its first input is given as int8, and its results have that input's quantization.
+    Its first input is given as int8, and its results have that input's quantization. The
+    attribute ``unsigned`` says that other numbers of the node are of uint8.
     """
 
     def converted(node: Node, importer: Importer) -> Sequence[Tensor | None]:
@@ -156,7 +157,9 @@ def on_int8(convert: Converter) -> Converter:
         unsigned = source.dtype == np.uint8
         if unsigned:
             source = signed(importer, source, moved(scaled, -UNSIGNED))
-        found = convert(replace(node, inputs=[source, *node.inputs[1:]]), importer)
+        attributes = {**node.attributes, "unsigned": int(unsigned)}
+        inputs = [source, *node.inputs[1:]]
+        found = convert(replace(node, inputs=inputs, attributes=attributes), importer)
         results = []
         for result in [found] if isinstance(found, Tensor) else found:
             if result is not None and result.dtype == np.int8:
