@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-
-from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
+from covp.peripherals._serial import SerialPort
 
 
-class Uart(Peripheral):
+class Uart(SerialPort):
     """A UART without a baud rate: every byte goes at once.
 
-    Args:
-        on_byte: called with every byte the core sends.
-
-    Attributes:
-        sent: everything the core sent since the last reset.
+    Arguments and attributes are those of `SerialPort`.
     """
 
     registers = RegisterMap(
@@ -49,37 +42,14 @@ class Uart(Peripheral):
         ),
     )
 
-    def __init__(self, on_byte: Callable[[int], None] | None = None) -> None:
-        self.on_byte = on_byte
-        self.sent = bytearray()
-        self._received: deque[int] = deque()
-        super().__init__()
-
-    def reset(self) -> None:
-        """Drop what was sent and received."""
-        super().reset()
-        self.sent.clear()
-        self._received.clear()
-
-    @property
-    def text(self) -> str:
-        """The bytes that the core sent, as UTF-8."""
-        return self.sent.decode("utf-8", errors="replace")
-
-    def feed(self, data: bytes) -> None:
-        """Bytes for the core to read from RX."""
-        self._received.extend(data)
-
     def send(self, value: int) -> None:
         """The core wrote TX."""
-        self.sent.append(value & 0xFF)
-        if self.on_byte is not None:
-            self.on_byte(value & 0xFF)
+        self.transmit(value & 0xFF)
 
     def receive(self) -> None:
         """The core reads RX."""
-        self.values["RX"] = self._received.popleft() if self._received else 0
+        self.values["RX"] = self.take()
 
     def update(self) -> None:
         """The core reads STATUS."""
-        self.set("STATUS", "RX_READY", int(bool(self._received)))
+        self.set("STATUS", "RX_READY", int(bool(self.received)))

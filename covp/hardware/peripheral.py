@@ -40,6 +40,11 @@ class Peripheral:
 
     registers: ClassVar[RegisterMap] = RegisterMap()
     size: ClassVar[int] = 0x1000
+    widths: ClassVar[frozenset[int]] = frozenset({4})
+    """Bytes of the accesses that are allowed, from a register's first byte on; the bytes that a
+    narrow store leaves out are written as 0."""
+    ignores_reserved: ClassVar[bool] = False
+    """Reserved bits that are written are dropped, as in silicon; by default that is a fault."""
     not_saved: ClassVar[frozenset[str]] = frozenset(("bus", "clock", "interrupt", "name"))
     """Attributes that are no state of the model; see `save_state`."""
 
@@ -115,7 +120,7 @@ class Peripheral:
 
         Args:
             offset: bytes from the base address.
-            size: of the access in bytes; only whole words are allowed.
+            size: of the access in bytes; one of `widths`.
 
         Raises:
             DeviceFault: the register map forbids it.
@@ -129,14 +134,14 @@ class Peripheral:
         for field in register.fields:
             if field.access == "wo":
                 value &= ~field.mask
-        return value
+        return value & ((1 << 8 * size) - 1)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
         """A store of the core.
 
         Args:
             offset: bytes from the base address.
-            size: of the access in bytes; only whole words are allowed.
+            size: of the access in bytes; one of `widths`.
             value: 0 to 2**32 - 1.
 
         Raises:
@@ -146,7 +151,9 @@ class Peripheral:
         if register.access == "ro":
             raise self.fault(f"write to {register.name}, which is read-only", offset, size)
         reserved = value & ~register.defined_bits
-        if reserved:
+        if reserved and self.ignores_reserved:
+            value &= register.defined_bits
+        elif reserved:
             raise self.fault(
                 f"write of 0x{value:x} to {register.name} sets reserved bits 0x{reserved:x}",
                 offset,
@@ -204,7 +211,7 @@ class Peripheral:
             if near is None:
                 raise self.fault(f"{what} at offset 0x{offset:x}: no register", offset, size)
             raise self.fault(f"{what} inside {near.name}: only whole words", offset, size)
-        if size != 4:
+        if size not in self.widths:
             raise self.fault(
                 f"{what} of {size} bytes of {register.name}: only whole words", offset, size
             )

@@ -136,12 +136,13 @@ class MmioPort:
     def _interrupts_now(self) -> bool:
         """Whether an interrupt has to come directly after the store that was just passed on.
 
-        Where the store also changes its base register it has to be finished first, so that the
-        interrupt waits for the end of the block.
+        Where the store also changes its base register, or may be one inside an IT block, it has to
+        be finished first, so that the interrupt waits for the end of the block.
         """
-        if not self._interrupts.preempts():
+        block = self._counter.block()
+        if not self._interrupts.preempts() or self._is_conditional(block):
             return False
-        return is_plain_store(self._core, self._counter.opcode(self._counter.block()))
+        return is_plain_store(self._core, self._counter.opcode(block))
 
     def _is_located(self) -> bool:
         """Whether the accessing instruction starts the running block, so that the time is exact.

@@ -79,7 +79,7 @@ def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
         assert "Breakpoint 1, main () at" in text and "$1 = 42" in text
         assert "MIS-MATCHED" not in text
         names = [name.text for name in ElementTree.parse(svd).iterfind(".//peripheral/name")]
-        assert "uart0" in names
+        assert "usart1" in names
         assert [path.name for path in tmp_path.iterdir()] == ["board.svd"]
 
 

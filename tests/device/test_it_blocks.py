@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import covp
 import covp.machine.counter as counter
 from covp.device.virtual import VirtualDevice
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.registers import Register, RegisterMap
 from covp.peripherals.uart import Uart
 from covp.runtime.session import Session
+from tests.conftest import Loaded
 
 PAGE = 1024
 SOURCE = """
@@ -106,3 +111,58 @@ def test_accesses_to_peripherals_in_an_it_block(
                 read = module["echo"](0x4C00_0000, len(text) + 3).result()
                 assert read == sum(text)
                 assert uart.sent[-len(text) :] == bytes(byte + 1 for byte in text)
+
+
+class Log(Peripheral):
+    """Notes each access; its time matters, so that the emulator gives it up and comes back."""
+
+    registers = RegisterMap(Register("VALUE", 0, on_write="note", on_read="note_read"))
+
+    def __init__(self) -> None:
+        self.log: list[int] = []
+        super().__init__()
+
+    def note(self, value: int) -> None:
+        self.log.append(value)
+
+    def note_read(self) -> None:
+        self.log.append(-1)
+        self.values["VALUE"] = 7
+
+
+@pytest.mark.parametrize("inlining", [True, False])
+@pytest.mark.parametrize(
+    ("block", "log", "r5"),
+    [
+        ("it ne\n strne r4, [r7]", [9], 0),
+        ("it eq\n streq r4, [r7]", [], 0),
+        ("it ne\n ldrne r5, [r7]", [-1], 7),
+        ("itee ne\n strne r4, [r7]\n moveq r5, #1\n moveq r5, #2", [9], 0),
+        ("itet eq\n moveq r5, #2\n strne r4, [r7]\n streq r4, [r7]", [9], 0),
+        ("itttt ne\n strne r4, [r7]\n ldrne r5, [r7]\n addne r5, #1\n strne.w r5, [r7]",
+         [9, -1, 8], 8),
+        ("ittt ne\n ldrne r5, [r7]\n pushne {r5}\n popne {r4}\n str r4, [r7]", [-1, 7], 7),
+    ],
+)  # fmt: skip
+def test_an_access_of_a_peripheral_in_an_it_block(
+    program: Callable[..., Loaded],
+    block: str,
+    log: list[int],
+    r5: int,
+    inlining: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is neither lost nor done twice, and what follows is executed; again in a loop."""
+    monkeypatch.setattr(counter, "INLINING", inlining)
+    loaded = program(
+        "stm32l4r5",
+        f"start: ldr sp, =0x20001000\n ldr r7, =0x60000000\n movs r6, #2\nloop: movs r4, #9\n"
+        f" movs r5, #0\n movs r1, #1\n cmp r1, #0\n {block}\n adds r3, r5, #1\n"
+        " subs r6, #1\n bne loop\nend: b end\n.ltorg",
+    )
+    device = Log()
+    loaded.device.attach(device, 0x60000000, "log")
+    loaded.run()
+    assert device.log == log * 2
+    assert loaded.device.read_register("r5") == r5
+    assert loaded.device.read_register("r3") == r5 + 1

@@ -1,0 +1,134 @@
+"""`SerialPort`: what serial ports have in common, apart from their registers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from covp.hardware.clock import Event
+from covp.hardware.peripheral import Peripheral
+
+BITS = 10
+"""Of a frame: a start bit, eight bits of data, a stop bit."""
+
+
+class SerialPort(Peripheral):
+    """A serial port; its outside is the other end of the cable.
+
+    What the core sends goes at once. What is fed waits on the line until the receiver has room, so
+    that nothing is lost; of a port that is ``paced`` the bytes come a frame apart at the baud rate
+    that the core has set, and one that finds no room is lost.
+
+    Args:
+        on_byte: called with every byte the core sends.
+        paced: bytes come at the baud rate.
+        hertz: of the clock that the baud rate is divided from; by default the core's.
+
+    Attributes:
+        sent: everything the core sent since the last reset.
+        received: the bytes in the receiver, for models; `take` takes one out.
+    """
+
+    def __init__(
+        self,
+        on_byte: Callable[[int], None] | None = None,
+        paced: bool = False,
+        hertz: int | None = None,
+    ) -> None:
+        self.on_byte, self.paced, self._hertz = on_byte, paced, hertz
+        self.sent = bytearray()
+        self.received: deque[int] = deque()
+        self._line: deque[int] = deque()
+        self._frame: Event | None = None
+        super().__init__()
+
+    def reset(self) -> None:
+        """Drop what was sent and received."""
+        super().reset()
+        for data in (self.sent, self.received, self._line):
+            data.clear()
+        if self._frame is not None:
+            self._frame.cancel()
+            self._frame = None
+
+    # -- outside ------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The bytes that the core sent, as UTF-8."""
+        return self.sent.decode("utf-8", errors="replace")
+
+    def feed(self, data: bytes) -> None:
+        """Bytes for the core to receive."""
+        self._line.extend(data)
+        self._listen()
+
+    @property
+    def baud(self) -> float | None:
+        """Bits per second as the core has set them; None where that is no valid rate."""
+        return None
+
+    # -- for models ---------------------------------------------------------------------------
+
+    @property
+    def hertz(self) -> int:
+        """Of the clock that the baud rate is divided from."""
+        return self.clock.hertz if self._hertz is None else self._hertz
+
+    @property
+    def depth(self) -> float:
+        """Bytes that the receiver holds."""
+        return float("inf")
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the receiver is on."""
+        return True
+
+    def transmit(self, byte: int) -> None:
+        """A ``byte`` goes out."""
+        self.sent.append(byte)
+        if self.on_byte is not None:
+            self.on_byte(byte)
+
+    def take(self) -> int:
+        """The oldest byte in the receiver, 0 where there is none; the line may fill its place."""
+        byte = self.received.popleft() if self.received else 0
+        self._listen()
+        return byte
+
+    def listen(self) -> None:
+        """The receiver may have been switched on, or have more room."""
+        self._listen()
+
+    def arrived(self) -> None:
+        """A hook: bytes have come into the receiver."""
+
+    def overrun(self, byte: int) -> None:
+        """A hook: a byte came and found no room."""
+
+    def _listen(self) -> None:
+        if self.paced:
+            self._await_frame()
+            return
+        before = len(self.received)
+        while self._line and self.is_listening and len(self.received) < self.depth:
+            self.received.append(self._line.popleft())
+        if len(self.received) > before:
+            self.arrived()
+
+    def _await_frame(self) -> None:
+        if self._frame is not None or not self._line:
+            return
+        cycles = round(BITS * self.clock.hertz / self.baud) if self.baud else 0
+        self._frame = self.clock.at(self.clock.now + cycles, self._end_frame)
+
+    def _end_frame(self) -> None:
+        self._frame = None
+        byte = self._line.popleft()
+        if self.is_listening and len(self.received) < self.depth:
+            self.received.append(byte)
+            self.arrived()
+        elif self.is_listening:
+            self.overrun(byte)
+        self._await_frame()
