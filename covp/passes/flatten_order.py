@@ -28,7 +28,7 @@ def _applies(graph: Graph, op: Op, flat: Op, turned: Op) -> bool:
     if flat.kind != "RESHAPE" or turned.kind != "TRANSPOSE":
         return False
     shape, order = turned.output.shape, turned.attributes.permutation
-    rows = order[0] == 0 and flat.output.shape == (shape[0], int(np.prod(shape[1:])))
+    rows = order[0] == 0 and flat.output.shape == (shape[0], op.input(1).shape[1])
     alone = graph.consumers(flat.output) == [op] and not graph.is_result(flat.output)
     return rows and alone
 

@@ -20,6 +20,7 @@ from covp.graph.ops import definition
 from covp.graph.ops.arg_max import ArgMax
 from covp.graph.ops.cumulative import Cumulative
 from covp.graph.ops.gather import Reduction, Scatter
+from covp.graph.ops.generate import Generated
 from covp.graph.ops.layout import ELEMENT_TYPES
 from covp.graph.ops.normalization import LayerNormalization, LocalResponse, LpNormalization
 from covp.graph.ops.placed import DynamicPad, DynamicSlice
@@ -94,9 +95,9 @@ def along_axes(types: list[str]) -> list[Alone]:
 
 
 def by_index(types: list[str]) -> list[Alone]:
-    """Scatters, and pads and slices, with numbers of run time that are no axis."""
+    """Scatters and ranges; pads and slices with numbers of run time that are no axis."""
     rng = np.random.default_rng(6)
-    end = np.iinfo(np.int32).max
+    far = np.iinfo(np.int32).max
     reductions: list[Reduction] = ["none", "add", "mul", "max", "min"]
     found: list[Alone] = []
 
@@ -114,8 +115,11 @@ def by_index(types: list[str]) -> list[Alone]:
         for reduction in reductions if dtype != "bool" else reductions[:1]:
             add("SCATTER_ELEMENTS", [x, elements, updates], Scatter(0, reduction))
             add("SCATTER_ND", [x, elements[:, :1], updates], Scatter(0, reduction))
+    for dtype in ("int16", "int32", "int64"):
+        first, step = (np.array(getattr(np.iinfo(dtype), end), dtype) for end in ("max", "min"))
+        add("RANGE", [first, step, step], Generated((5,)))  # the kernel reads no limit
     x, fill = drawn(rng, "int8", (5, 4)), drawn(rng, "int8", (1,))
-    for axis in (-3, -1, 2, end, -end):
+    for axis in (-3, -1, 2, far, -far):
         numbers = [np.array([n], np.int32) for n in (1, axis, 2)]
         pads = np.array([2, 1], np.int32)
         add("DYNAMIC_PAD", [x, pads, fill, numbers[1]], DynamicPad((6, 7)))

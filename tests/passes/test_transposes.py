@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Transpose
+from covp.graph.attributes import Concatenation, Elementwise, FullyConnected, Mean, Pad, Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
+from covp.passes import run_passes
 from covp.passes.copy import copy_graph
 from covp.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.testing import ConvCase
+from covp.zoo.builder import GraphBuilder
 
 FORTH, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
 
@@ -144,3 +147,19 @@ def test_vanilla_puts_two_transposes_around_a_chain() -> None:
     kinds = [op.kind for op in lowered.ops]
     assert kinds.count("TRANSPOSE") == 2
     assert [p.backend is not None for p in split.placements] == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize(("depth", "left"), [(16, 0), (8, 1)])
+def test_the_weights_of_a_flattened_image_are_reordered(depth: int, left: int) -> None:
+    """Not where the layer takes an image as several rows."""
+    builder, rng = GraphBuilder("flat"), np.random.default_rng(0)
+    x = builder.input((1, 2, 2, 4), np.dtype(np.float32))
+    y = builder.add("TRANSPOSE", x, attributes=Transpose(FORTH))
+    y = builder.add("RESHAPE", y, shape=(1, 16))
+    weights = builder.constant(rng.integers(-9, 9, (3, depth)).astype(np.float32))
+    graph = builder.graph(builder.add("FULLY_CONNECTED", y, weights, attributes=FullyConnected()))
+    changed = run_passes(graph)
+    value = rng.integers(-9, 9, (1, 2, 2, 4)).astype(np.float32)
+    (got,), (wanted,) = run_reference(changed, [value]), run_reference(graph, [value])
+    np.testing.assert_array_equal(got, wanted)
+    assert sum(op.kind == "TRANSPOSE" for op in changed.ops) == left

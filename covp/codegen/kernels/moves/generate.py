@@ -7,18 +7,20 @@ import math
 from covp.codegen.c_text import c_type, indent
 from covp.codegen.kernels.moves.copy import copy_loops, fill_loops, stored
 from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.ops.layout import ELEMENT_TYPES
 
 
 @kernel("RANGE", "float32", "int16", "int32", "int64")
 def emit_range(request: KernelRequest) -> LayerCode:
-    """Each element from the first and its number."""
-    op = request.op
-    number = c_type(op.output.dtype)
+    """Each element from the first and its number; integers wrap."""
+    op, dtype = request.op, request.op.output.dtype
+    number = c_type(dtype)
+    wide = number if dtype.kind == "f" else unsigned(dtype)
     body = [
         f"for (int32_t i = 0; i < {op.output.size}; i++) {{",
-        f"    output[i] = ({number})(input0[0] + ({number})i * input1[0]);",
+        f"    output[i] = ({number})(({wide})input0[0] + ({wide})i * ({wide})input1[0]);",
         "}",
     ]
     return Operands.of(op, (0, 2)).layer(request, body)
