@@ -52,7 +52,7 @@ register_requantize(
         "cfu",
         requires=frozenset({FEATURE}),
         definitions=_HEADER,
-        expression="({{ cfu_set(0, {acc}); cfu_requantize(0, {multiplier}, {packed_scale}); }})",
+        expression="cfu_requantize_value({acc}, {multiplier}, {packed_scale})",
         of_accumulator="cfu_requantize({number}, {multiplier}, {packed_scale})",
     )
 )

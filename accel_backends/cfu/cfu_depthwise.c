@@ -34,12 +34,12 @@ static void load_row(const struct cfu_depthwise *d, const uint32_t *image, int32
     fill(to, d->zero_points, right);
 }
 
-/* Four channels of one output pixel from the accumulators `first` to first + 3. */
-#define RESULT(first, table)                                                       \
-    ((uint32_t)(uint8_t)cfu_requantize(first, (table)[1], (table)[2]) |            \
-     (uint32_t)(uint8_t)cfu_requantize(first + 1, (table)[4], (table)[5]) << 8 |   \
-     (uint32_t)(uint8_t)cfu_requantize(first + 2, (table)[7], (table)[8]) << 16 |  \
-     (uint32_t)(uint8_t)cfu_requantize(first + 3, (table)[10], (table)[11]) << 24)
+/* Four channels of one output pixel from four accumulators. */
+#define RESULT(i, j, k, l, table)                                              \
+    ((uint32_t)(uint8_t)cfu_requantize(i, (table)[1], (table)[2]) |            \
+     (uint32_t)(uint8_t)cfu_requantize(j, (table)[4], (table)[5]) << 8 |       \
+     (uint32_t)(uint8_t)cfu_requantize(k, (table)[7], (table)[8]) << 16 |      \
+     (uint32_t)(uint8_t)cfu_requantize(l, (table)[10], (table)[11]) << 24)
 
 #define START(first, table)              \
     do {                                 \
@@ -95,10 +95,10 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                         if (++slot == d->kernel_height)
                             slot = 0;
                     }
-                    to[0] = RESULT(0, table);
-                    to[groups] = RESULT(4, table);
-                    to[2 * groups] = RESULT(8, table);
-                    to[3 * groups] = RESULT(12, table);
+                    to[0] = RESULT(0, 1, 2, 3, table);
+                    to[groups] = RESULT(4, 5, 6, 7, table);
+                    to[2 * groups] = RESULT(8, 9, 10, 11, table);
+                    to[3 * groups] = RESULT(12, 13, 14, 15, table);
                     to += 4 * groups;
                     here += 4 * step;
                 }
@@ -113,7 +113,7 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                         if (++slot == d->kernel_height)
                             slot = 0;
                     }
-                    *to = RESULT(0, table);
+                    *to = RESULT(0, 1, 2, 3, table);
                     to += groups;
                     here += step;
                 }

@@ -168,6 +168,14 @@ def requantize_instruction(core: Core) -> RequantizeInstruction | None:
     return next(fitting, None)
 
 
+_WIDENED = """\
+#include <arm_acle.h>
+/* bytes 0 and 2 with their signs as halves */
+static inline int32_t widened(uint32_t bytes)
+{
+    return __sxtb16((int32_t)bytes);
+}
+"""
 # Arm DDI0403E (ARMv7-M) A7.7: SMLAD adds two products of halves; SXTB16 sign-extends two bytes.
 SMLAD = register(
     DotProduct(
@@ -176,8 +184,8 @@ SMLAD = register(
         lanes=2,
         operand="int16",
         expression="__smlad({w}, {x}, {sum})",
-        definitions="#include <arm_acle.h>",
-        widen="__sxtb16",
+        definitions=_WIDENED,
+        widen="widened",
     )
 )
 # MLA on Arm, MUL and ADD elsewhere: the compiler's choice.

@@ -18,6 +18,7 @@ from covp.device.virtual import VirtualDevice
 from covp.graph.graph import Op
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
+from tests.strict import STRICT, STRICT_GCC
 
 Array = NDArray[Any]
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
@@ -50,7 +51,7 @@ class LayerRunner:
         if choose is not None:
             request = replace(request, schedule=choose(schedules(request)))
         code = self.code = emit_layer(request)
-        flags = ("-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror")
+        flags = STRICT_GCC if toolchain == "gcc" else STRICT
         module = session.load_c(code.source, flags=flags)
         values = iter(inputs)
         tensors = []

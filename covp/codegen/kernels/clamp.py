@@ -20,7 +20,8 @@ def clamp(core: Core, name: str, low: int, high: int) -> str:
         low, high: the limits, both allowed; ``high`` wins where it is below ``low``.
     """
     if _saturates(core, low, high):
-        return f"{name} = __ssat({name}, {high.bit_length() + 1});"
+        # the macro __ssat of GCC's arm_acle.h converts unsigned to signed without saying so
+        return f"{name} = (int32_t)__builtin_arm_ssat({name}, {high.bit_length() + 1});"
     return f"{name} = {name} < {low} ? {low} : {name}; {name} = {name} > {high} ? {high} : {name};"
 
 

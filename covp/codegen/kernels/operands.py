@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covp.codegen.c_text import c_array, indent
+from covp.codegen.kernels.words import word_definitions
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, prototype
 from covp.graph.graph import Op, Tensor
 
@@ -59,14 +60,18 @@ class Operands:
             schedule: for reports.
             changed: pairs of an input and an output that may have the same memory.
         """
+        function = [
+            *definitions,
+            prototype(request.function, request.op, self.arguments),
+            "\n".join(["{", indent(body), "}\n"]),
+        ]
         parts = [
             request.headline,
             "#include <stdint.h>",
             *includes,
+            *word_definitions("\n".join(function)),
             self.constants,
-            *definitions,
-            prototype(request.function, request.op, self.arguments),
-            "\n".join(["{", indent(body), "}\n"]),
+            *function,
         ]
         source = "\n".join(part for part in parts if part)
         reusable = tuple(t for t in in_place if t.data is None)

@@ -67,8 +67,8 @@ class Window:
         return [
             f"const {element} *from = image + ({row} * {width} + {column}) * {channels}"
             f" + {channel};",
-            f"for (int32_t rows = {rows}; rows > 0; rows--) {{",
-            f"    for (int32_t columns = {columns}; columns > 0; columns--) {{",
+            f"for (int32_t rows_left = {rows}; rows_left > 0; rows_left--) {{",
+            f"    for (int32_t columns_left = {columns}; columns_left > 0; columns_left--) {{",
             indent([*body, f"from += {channels};"], 2),
             "    }",
             f"    from += ({width} - ({columns})) * {channels};",

@@ -2,6 +2,8 @@
 #pragma once
 #include <stdint.h>
 
+#define __builtin_arm_ssat __ssat
+
 static inline int32_t __ssat(int32_t value, unsigned bits)
 {
     int32_t most = (int32_t)((1u << (bits - 1)) - 1);
@@ -15,8 +17,9 @@ static inline int32_t __smlad(int32_t a, int32_t b, int32_t sum)
     return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
 }
 
-static inline int32_t __sxtb16(uint32_t word)
+static inline int32_t __sxtb16(int32_t bytes)
 {
+    uint32_t word = (uint32_t)bytes;
     uint32_t low = (uint16_t)(int8_t)word, high = (uint16_t)(int8_t)(word >> 16);
     return (int32_t)(low | (high << 16));
 }

@@ -54,7 +54,7 @@ def score_text(core: Core, attention: TiledAttention) -> str:
         low, high = low - _MARGIN, high + _MARGIN
     table = _codes(attention, np.clip(np.arange(low, high + 1), -128, 127))
     note = f"127 less the scaled score, from score {low} on"
-    return c_array("codes", table, note) + text + "#define CODE(score) middle[score]\n"
+    return c_array("code_of_score", table, note) + text + "#define CODE(score) middle[score]\n"
 
 
 def _reach(requantizer: Requantizer) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _codes(attention: TiledAttention, scores: NDArray[np.int64]) -> NDArray[np.u
 
 def _middle(zero: int) -> str:
     """The place of score 0 in the table, which is read with negative indices too."""
-    return f'; const uint8_t *middle = codes + {zero}; __asm__("" : "+r"(middle))'
+    return f'; const uint8_t *middle = code_of_score + {zero}; __asm__("" : "+r"(middle))'
 
 
 def _named(requantizer: Requantizer, name: str, more: str = "") -> str:

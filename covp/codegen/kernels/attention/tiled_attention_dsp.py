@@ -22,7 +22,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 _LEAST_OF_FOUR = """\
     uint32_t four = 0xffffffffu;
     for (int32_t i = 0; i < $words; i++) {
-        uint32_t next = ((const uint32_t *)codes)[i];
+        uint32_t next = word_at(codes + 4 * i);
         __usub8(next, four);
         four = __sel(four, next);
     }
@@ -39,8 +39,8 @@ class _DspProducts(Products):
 
     includes = "#include <arm_acle.h>"
     least = _LEAST_OF_FOUR
-    score_arguments = "(const uint32_t *)queries, (const uint32_t *)keys, codes_of"
-    mix_arguments = "(const uint32_t *)weights_of, (const uint32_t *)values"
+    score_arguments = "(const void *)queries, (const void *)keys, codes_of"
+    mix_arguments = "(const void *)weights_of, (const void *)values"
 
     def head_bytes(self) -> dict[str, int]:
         s = self.shape
@@ -58,8 +58,8 @@ class _DspProducts(Products):
         zeros = [f" - ({zero})" if zero else "" for zero in self.zeros]
         pairs, halves = self.query_stride // 2, self.weight_stride // 2
         return [
-            f"int16_t *keys = (int16_t *)((uint8_t *)scratch + {places['keys']});",
-            f"int16_t *values = (int16_t *)((uint8_t *)scratch + {places['values']});",
+            f"int16_t *keys = (void *)((uint8_t *)scratch + {places['keys']});",
+            f"int16_t *values = (void *)((uint8_t *)scratch + {places['values']});",
             f"for (int32_t t = 0; t < {s.keys}; t++) {{",
             f"    int16_t *to_key = keys + (t / 4) * {8 * pairs} + t % 4 * 2;",
             f"    for (int32_t d = 0; d < {s.depth}; d++)",
@@ -75,9 +75,9 @@ class _DspProducts(Products):
     def _pass(self, rows: int, stride: int, factor: str, words: int) -> list[str]:
         """The sums of a block: ``words`` pairs of each of some rows and four columns."""
         pairs = block(rows, 4)
-        adds = [f"uint32_t x{r} = x[{r * stride}];" for r in range(rows)]
+        adds = [f"int32_t x{r} = (int32_t)x[{r * stride}];" for r in range(rows)]
         for c in range(4):
-            adds.append(f"uint32_t y{c} = {factor}[{c}];")
+            adds.append(f"int32_t y{c} = (int32_t){factor}[{c}];")
             adds += [f"s{r}{c} = __smlad(x{r}, y{c}, s{r}{c});" for r in range(rows)]
             adds.append(in_order([f"s{r}{c}" for r in range(rows)]))
         unroll = next(n for n in (8, 7, 6, 5, 4, 3, 2, 1) if words % n == 0)
@@ -91,14 +91,14 @@ class _DspProducts(Products):
 
     def scores(self, rows: int) -> str:
         words = self.query_stride // 2
-        body = ["const uint32_t *x = queries;", *self._pass(rows, words, "keys", words)]
+        body = ["const word *x = queries;", *self._pass(rows, words, "keys", words)]
         body += [
             f"codes_of[{r * self.code_stride + c}] = CODE(to_scores(s{r}{c}, factor));"
             for r, c in block(rows, 4)
         ]
         return (
-            f"static __attribute__((noinline)) void scores{rows}(const uint32_t *queries,"
-            " const uint32_t *keys,\n    uint8_t *codes_of)\n{\n    START_scores;\n"
+            f"static __attribute__((noinline)) void scores{rows}(const word *queries,"
+            " const word *keys,\n    uint8_t *codes_of)\n{\n    START_scores;\n"
             f"    for (int32_t block = 0; block < {self.code_stride // 4}; block++) {{\n"
             f"{indent([*body, 'codes_of += 4;'], 2)}\n    }}\n}}\n"
         )
@@ -111,7 +111,7 @@ class _DspProducts(Products):
         for blocks, columns in ((full, 4), (1, rest)):
             if not blocks or not columns:
                 continue
-            body = ["const uint32_t *x = weights_of;", *self._pass(rows, words, "values", words)]
+            body = ["const word *x = weights_of;", *self._pass(rows, words, "values", words)]
             body += [
                 f"output[{r * row + c * step}] = (int8_t)to_mix(s{r}{c}, factor);"
                 for r, c in block(rows, columns)
@@ -123,8 +123,8 @@ class _DspProducts(Products):
                 "}",
             ]
         return (
-            f"static __attribute__((noinline)) void mix{rows}(const uint32_t *weights_of,"
-            " const uint32_t *values,\n    int8_t *output)\n{\n    START_mix;\n"
+            f"static __attribute__((noinline)) void mix{rows}(const word *weights_of,"
+            " const word *values,\n    int8_t *output)\n{\n    START_mix;\n"
             f"{indent(lines)}\n}}\n"
         )
 

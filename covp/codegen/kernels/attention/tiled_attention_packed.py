@@ -30,7 +30,7 @@ class PackedProducts(PlainProducts):
     words: int = 4
     together: int = 2
 
-    mix_arguments = "weights_of, (const uint32_t *)values"
+    mix_arguments = "weights_of, (const void *)values"
 
     @property
     def _parts(self) -> list[tuple[int, int]]:
@@ -47,7 +47,7 @@ class PackedProducts(PlainProducts):
         s = self.shape
         value, width = s.v[self.axes :]
         lines = [
-            f"uint32_t *to_value = (uint32_t *)((uint8_t *)scratch + {self.places()['values']});"
+            f"word *to_value = (void *)((uint8_t *)scratch + {self.places()['values']});"
         ]
         first = 0
         for blocks, columns in self._parts:
@@ -91,7 +91,7 @@ class PackedProducts(PlainProducts):
                 at = f"weights_of + r * {self.weight_stride}, values, output + r * {row}"
                 calls += [f"for (int32_t r = {first}; r < {end}; r += {n})", f"    few{n}({at});"]
         return (
-            f"static void mix{rows}(const int16_t *weights_of, const uint32_t *values,"
+            f"static void mix{rows}(const int16_t *weights_of, const word *values,"
             f" int8_t *output)\n{{\n{indent(calls)}\n}}\n"
         )
 
@@ -106,7 +106,7 @@ class PackedProducts(PlainProducts):
             ]
         return (
             f"static __attribute__((noinline)) void few{n}(const int16_t *weights_of,"
-            " const uint32_t *values,\n    int8_t *output)\n{\n    START_mix;\n"
+            " const word *values,\n    int8_t *output)\n{\n    START_mix;\n"
             f"{indent(lines)}\n}}\n"
         )
 

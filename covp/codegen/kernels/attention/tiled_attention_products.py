@@ -113,15 +113,14 @@ class Products(ABC):
     def start(self) -> list[str]:
         """C text before all heads: the table is empty, what padding stands for is 0."""
         words = self.places()["end"] // 4
-        return [f"for (int32_t i = 0; i < {words}; i++)", "    ((uint32_t *)scratch)[i] = 0;"]
+        return [f"for (int32_t i = 0; i < {words}; i++)", "    ((word *)scratch)[i] = 0;"]
 
     def pointers(self) -> list[str]:
         """C declarations of the parts of scratch inside a tile."""
         places = self.places()
         kinds = {"table_of": "uint8_t", "codes_of": "uint8_t", "weights_of": self.weight_type}
         return [
-            f"{kinds.get(name, 'int16_t')} *{name} = ({kinds.get(name, 'int16_t')} *)"
-            f"(scratch + {at});"
+            f"{kinds.get(name, 'int16_t')} *{name} = (void *)(scratch + {at});"
             for name, at in places.items()
             if name != "end"
         ]

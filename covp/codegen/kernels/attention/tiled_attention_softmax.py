@@ -97,7 +97,7 @@ _LEAST = """\
 _TABLED = """\
     uint8_t *last = table + 256;
     for (uint32_t i = last[0] / 4u, end = last[1] / 4u; i <= end; i++)
-        ((uint32_t *)table)[i] = 0;
+        ((word *)(void *)table)[i] = 0;
     const int32_t *power = powers;
     uint32_t at = least;
     int32_t next = weight(*power, scale, offset, shift);
@@ -124,5 +124,5 @@ weights[i] = table[a]; weights[i + 1] = table[b];
         weights[i + 2] = table[c]; weights[i + 3] = table[d];"""
 # where OR shifts its operand for nothing
 _STORE_WORDS = """\
-((uint32_t *)weights)[i / 2] = table[a] | (uint32_t)table[b] << 16;
-        ((uint32_t *)weights)[i / 2 + 1] = table[c] | (uint32_t)table[d] << 16;"""
+((word *)(void *)weights)[i / 2] = table[a] | (uint32_t)table[b] << 16;
+        ((word *)(void *)weights)[i / 2 + 1] = table[c] | (uint32_t)table[d] << 16;"""

@@ -141,10 +141,10 @@ class Conv2DCode:
         if self.packed:
             lines += [indent(self._pack_block()), f"    tile(packed, {output});"]
         elif self.patches_in_input:
-            words = "(const uint32_t *)" if self.reads_words else ""
+            words = "(const void *)" if self.reads_words else ""
             lines.append(f"    tile({words}(input + pixel * {self.row_stride}), {output});")
         else:
-            words = "(const uint32_t *)" if self.reads_words else ""
+            words = "(const void *)" if self.reads_words else ""
             lines += [
                 f"    for (int32_t p = 0; p < {block}; p++) {{",
                 indent(self._gather_next("p"), 2),

@@ -359,7 +359,7 @@ class DepthwiseCode:
                         products.append(f"s{o} = __smlad({name}, v, s{o});")
                 if products:
                     at = y * dh * self.plane.width + word
-                    load = f"int32_t v = *(const int32_t *)(x + {at});"
+                    load = f"int32_t v = (int32_t)word_at(x + {at});"
                     lines.append(f"{{ {load} {' '.join(products)} }}")
         return lines
 

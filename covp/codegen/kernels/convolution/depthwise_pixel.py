@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import MAC
+from covp.codegen.intrinsics import MAC, SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
@@ -44,7 +44,7 @@ class DepthwisePixelCode:
     def layer(self, schedule: str) -> LayerCode:
         """The whole layer; ``schedule`` is for reports."""
         includes = [
-            "#include <arm_acle.h>" if self.lanes > 1 else "",
+            SMLAD.definitions if self.lanes > 1 else "",
             self.requantizer.includes,
             barrier_macros([self.lanes]),
         ]
@@ -116,10 +116,10 @@ class DepthwisePixelCode:
         for number, at in enumerate(self._taps):
             lines += [
                 "{",
-                f"    uint32_t v = *(const uint32_t *)(input + {at});",
-                f"    uint32_t k = *(const uint32_t *)(w + {_LANES * number});",
-                "    int32_t v0 = __sxtb16(v), v1 = __sxtb16((v >> 8) | (v << 24));",
-                "    int32_t k0 = __sxtb16(k), k1 = __sxtb16((k >> 8) | (k << 24));",
+                f"    uint32_t v = word_at(input + {at});",
+                f"    uint32_t k = word_at(w + {_LANES * number});",
+                "    int32_t v0 = widened(v), v1 = widened((v >> 8) | (v << 24));",
+                "    int32_t k0 = widened(k), k1 = widened((k >> 8) | (k << 24));",
                 "    s0 = __smlabb(v0, k0, s0);",
                 "    s1 = __smlabb(v1, k1, s1);",
                 "    s2 = __smlatt(v0, k0, s2);",

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
+from covp.codegen.intrinsics import SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
@@ -78,7 +79,7 @@ class FoldedBytesCode:
             "scratch": Scratch(2 * self.depth),
         }
         body = [
-            "const int32_t even = fold((const uint32_t *)input, scratch);",
+            "const int32_t even = fold((const void *)input, scratch);",
             "multiply(scratch, even, output);",
         ]
         if p.batch > 1:
@@ -86,7 +87,7 @@ class FoldedBytesCode:
             body = [f"for (int32_t row = 0; row < {p.batch}; row++) {{", indent(body), "}"]
         functions = [self.requantizer.function(), self._fold(), self._multiply()]
         widths = {2, self.channels, p.out_channels % self.channels}
-        includes = ["#include <arm_acle.h>", barrier_macros(widths)]
+        includes = [SMLAD.definitions, barrier_macros(widths)]
         operands = Operands(arguments, self._constants())
         return operands.layer(self.request, body, functions, includes, schedule=schedule)
 
@@ -108,17 +109,17 @@ class FoldedBytesCode:
     def _fold(self) -> str:
         """C text of ``fold(input, words)``: y and z of every four k; what the even x add."""
         lines = [
-            "static int32_t fold(const uint32_t *input, uint32_t *words)",
+            "static int32_t fold(const word *input, uint32_t *words)",
             "{",
             "    int32_t even = 0;",
             f"    for (int32_t k = 0; k < {self.depth // 4}; k++) {{",
             "        uint32_t x = *input++;",
-            "        uint32_t odd = (uint32_t)__sxtb16((x >> 8) | (x << 24));",
+            "        uint32_t odd = (uint32_t)widened((x >> 8) | (x << 24));",
             "        uint32_t y = (uint32_t)__ssub16((int32_t)odd, 0x007f007f);",
             "        uint32_t high = (x << 8) & 0xff00ff00u;",
             "        *words++ = y;",
             "        *words++ = (uint32_t)__ssub16((int32_t)high, (int32_t)y);",
-            "        even = __smlad(__sxtb16(x), 0x00010001, even);",
+            "        even = __smlad(widened(x), 0x00010001, even);",
             "    }",
             "    return -128 * even;",
             "}\n",
@@ -131,7 +132,7 @@ class FoldedBytesCode:
             "static __attribute__((noinline)) void multiply(const uint32_t *words, int32_t even,",
             "                                               int8_t *output)",
             "{",
-            "    const uint32_t *w = (const uint32_t *)weights;",
+            "    const word *w = (const void *)weights;",
             "    const int32_t *q = channel_table;",
             f"    for (int32_t block = 0; block < {full}; block++) {{",
             indent(self._block(self.channels), 2),
@@ -178,7 +179,7 @@ class FoldedBytesCode:
             for c in pair:
                 lines += [
                     f"    s{c} = __smlad((int32_t)v{c}, (int32_t)y, s{c});",
-                    f"    s{c} = __smlad((int32_t)__uxtb16(v{c}), (int32_t)z, s{c});",
+                    f"    s{c} = __smlad((int32_t)(v{c} & 0x00ff00ffu), (int32_t)z, s{c});",
                 ]
         return [*lines, f"    {compiler_barrier([f's{c}' for c in range(channels)])}", "}"]
 

@@ -136,14 +136,14 @@ class Gemm:
         full, rest = divmod(self.channels, self.block.channels)
         weight = c_type(self.weights.dtype)
         words = self.block.reads_words or self.block.weight_bits == 4
-        pointer = "const uint32_t *" if words else f"const {weight} *"
-        patch = "const uint32_t *" if self.block.reads_words else f"const {self.element} *"
+        pointer = "const word *" if words else f"const {weight} *"
+        patch = "const word *" if self.block.reads_words else f"const {self.element} *"
         # inlined, it would share registers with the loop over pixels
         lines = [
             f"static __attribute__((noinline)) void {name}({patch}patch, {self.element} *output)",
             "{",
         ]
-        lines += [f"    {pointer}w = ({pointer})weights;", "    const int32_t *q = channel_table;"]
+        lines += [f"    {pointer}w = {'(const void *)' if words else ''}weights;", "    const int32_t *q = channel_table;"]
         lines += [indent([line]) for line in self._before(pixels)]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
@@ -186,7 +186,7 @@ class Gemm:
         return f"q[{channel * columns}]"
 
     def _patch_pointer(self) -> str:
-        return f"const {'uint32_t' if self.block.reads_words else self.element} *x = patch;"
+        return f"const {'word' if self.block.reads_words else self.element} *x = patch;"
 
     def _sum(self, pixel: int, channel: int) -> str:
         """The variable of a sum, or the number of its accumulator."""

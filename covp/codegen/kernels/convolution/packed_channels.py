@@ -153,7 +153,7 @@ class PackedWeightsCode:
             "static __attribute__((noinline)) void multiply(const int8_t *input,"
             f"{prefix} int8_t *output)",
             "{",
-            "    const uint32_t *w = (const uint32_t *)weights;",
+            "    const word *w = (const void *)weights;",
             "    const uint8_t *run = runs;",
             "    const int32_t *q = channel_table;",
         ]

@@ -117,7 +117,7 @@ class PackedGemm:
         lines = [
             f"static __attribute__((noinline)) void {name}(const int32_t *patch, int8_t *output)",
             "{",
-            f"    {self.pointer}w = ({self.pointer})weights;",
+            f"    {self.pointer}w = weights;",
             "    const uint8_t *run = runs;",
             "    const int32_t *q = channel_table;",
         ]

@@ -151,8 +151,8 @@ static inline void copy($element *to, const $element *from, int32_t count)
 _COPY_WORDS = Template("""\
 static inline void copy($element *to, const $element *from, int32_t count)
 {
-    const uint32_t *source = (const uint32_t *)from;
-    uint32_t *target = (uint32_t *)to;
+    const word *source = (const void *)from;
+    word *target = (void *)to;
     for (int32_t i = 0; i < count / $per_word; i++)
         target[i] = source[i];
 }
@@ -167,8 +167,8 @@ static inline void fill($element *to, int32_t count)
 _WIDEN = Template("""\
 static inline void $name(int16_t *to, const int8_t *from, int32_t count)
 {
-    const uint32_t *source = (const uint32_t *)from;
-    uint32_t *target = (uint32_t *)to;
+    const word *source = (const void *)from;
+    word *target = (void *)to;
     for (int32_t i = 0; i < count / 4; i++) {
         uint32_t four = source[i];
         target[2 * i] = (uint32_t)$widen(four);

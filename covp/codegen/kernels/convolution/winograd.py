@@ -125,7 +125,7 @@ class WinogradCode:
         """C text of ``fill(input, top, strip)``: four rows of the input, padded."""
         p = self.problem
         c, row = p.in_channels, p.in_width * p.in_channels
-        word = "uint32_t" if c % 4 == 0 else "int8_t"
+        element, to, from_ = ("word", "(void *)", "(const void *)") if c % 4 == 0 else ("int8_t", "", "")
         size = 4 if c % 4 == 0 else 1
         zero = p.input_zero_point if size == 1 else f"0x{(p.input_zero_point & 255) * 0x01010101:x}"
         left, right = p.padding.left * c, p.padding.right * c
@@ -133,9 +133,9 @@ class WinogradCode:
         return f"""\
 static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
 {{
-    {word} *to = ({word} *)strip;
+    {element} *to = {to}strip;
     for (int32_t y = top; y < top + 4; y++) {{
-        const {word} *from = (const {word} *)(input + y * {row});
+        const {element} *from = {from_}(input + y * {row});
         int32_t inside = (uint32_t)y < {p.in_height}u ? {middle // size} : 0;
         for (int32_t i = 0; i < {left // size}; i++)
             *to++ = {zero};
@@ -188,7 +188,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
     def _multiply(self) -> str:
         """C text of ``multiply(patch, w, sums)``: for each point, a block's sums over k."""
         names = [(t, c) for c in range(self.channels) for t in range(self.tiles)]
-        pointer = "const uint32_t *" if self.dot.lanes == 2 else "const int16_t *"
+        pointer = "const word *" if self.dot.lanes == 2 else "const int16_t *"
         step = _POINTS * self.tiles
         inner: list[str] = []
         for k in range(self.unroll):
@@ -264,8 +264,8 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
     def _body(self) -> list[str]:
         p = self.problem
         blocks, columns = p.out_channels // self.channels, 1 + len(self.requantizer.columns())
-        pointer = "const uint32_t *" if self.dot.lanes == 2 else "const int16_t *"
-        weights = _POINTS * self._steps * self.channels
+        words = "(const void *)" if self.dot.lanes == 2 else ""
+        weights = _POINTS * p.in_channels * self.channels
         last_row, last = p.out_height - 2, p.out_width - 2 * self.tiles
         early_row = [f"if (row > {last_row})", f"    row = {last_row};"] if last_row % 2 else []
         early = [f"if (left > {last})", f"    left = {last};"] if last % (2 * self.tiles) else []
@@ -274,7 +274,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             f"int8_t *to = output + (row * {p.out_width} + left) * {p.out_channels};",
             f"transform(strip + left * {p.in_channels}, patch);",
             f"for (int32_t b = 0; b < {blocks}; b++) {{",
-            f"    multiply(({pointer})patch, ({pointer})weights + b * {weights}, sums);",
+            f"    multiply({words}patch, {words}(weights + b * {weights}), sums);",
             f"    finish(sums, channel_table + b * {self.channels * columns},"
             f" to + b * {self.channels});",
             "}",

@@ -36,7 +36,10 @@ def copy_loops(
     if value is None and together > 1 and _word_wise(nest, starts, together):
         nest = _in_words(nest, together)
         starts = starts[0] // together, starts[1] // together
-        names = f"((const uint32_t *){source[0]})", f"((uint32_t *){target[0]})"
+        names = (
+            f"((const word *)(const void *){source[0]})",
+            f"((word *)(void *){target[0]})",
+        )
     else:
         names = source[0], target[0]
 
@@ -70,7 +73,7 @@ def stored(value: float, dtype: np.dtype[Any]) -> str:
     """The C text of a number as an element of a type."""
     if dtype.kind == "f":
         return c_float(value)
-    number = int(value)
+    number = int(np.asarray(value).astype(dtype))
     if dtype.itemsize == 8:  # the lowest has no literal
         return f"{number}LL" if number != -(2**63) else "(-9223372036854775807LL - 1)"
     return str(number) if number != -(2**31) else "(-2147483647 - 1)"

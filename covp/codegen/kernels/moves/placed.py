@@ -130,7 +130,7 @@ def _given(op: Op, most: int) -> list[int]:
 
 def _axis(name: str | None, rank: int) -> str:
     """C expression of the axis that entry n is about: modulo the rank, so that there is one."""
-    return "n" if name is None else f"({name}[n] % {rank} + {rank}) % {rank}"
+    return "n" if name is None else f"(int32_t)(({name}[n] % {rank} + {rank}) % {rank})"
 
 
 def _placed(op: Op, place: str, fill: str) -> list[str]:

@@ -105,7 +105,7 @@ SIGNED = {
     ),
     "PRELU": "x < 0 ? ({T})(({U})x * ({U})y) : x",
     "RIGHT_SHIFT": "({T})(x >> (y < 0 ? 0 : y > {bits} - 1 ? {bits} - 1 : y))",
-    "SIGN": "(x > 0) - (x < 0)",
+    "SIGN": "({T})((x > 0) - (x < 0))",
 }
 UNSIGNED = {
     "ABS": "x",
@@ -209,7 +209,7 @@ def _power(op: Op) -> Formula:
         if fixed in (2.0, 3.0):
             return Formula.of(" * ".join("x" * int(fixed)))
         return Formula.of("powf(x, (float)y)")
-    t, u = c_type(base.dtype), unsigned(base.dtype)
+    t, u, v = c_type(base.dtype), unsigned(base.dtype), unsigned(exponent.dtype)
     if exponent.dtype.kind == "f":
         result = Formula.of("saturate(powf((float)x, y))")
         return Formula(result.statements, False, saturation(base.dtype))
@@ -221,7 +221,7 @@ def _power(op: Op) -> Formula:
         (
             *negative,
             f"{u} result = 1, base = ({u})x;",
-            f"for ({unsigned(exponent.dtype)} rest = y; rest; rest >>= 1) {{",
+            f"for ({v} rest = ({v})y; rest; rest >>= 1) {{",
             "    if (rest & 1)",
             "        result *= base;",
             "    base *= base;",

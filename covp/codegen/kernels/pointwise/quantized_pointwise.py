@@ -166,9 +166,9 @@ def emit_divide(request: KernelRequest) -> LayerCode:
         "int32_t q = high((int32_t)((uint32_t)a << headroom), inverse[b]);",
         f"q = high(q, {multiplier});",
         # from 32 on nothing is left; a divisor of zero gives an end of the range
-        "uint32_t mask = right > 31 ? 0u : (1u << right) - 1u;",
+        "int32_t mask = right > 31 ? 0 : (int32_t)((1u << right) - 1u);",
         "int32_t rounded = right > 30 ? 0",
-        "    : (q >> right) + ((int32_t)(q & mask) > (int32_t)(mask >> 1) + (q < 0));",
+        "    : (q >> right) + ((q & mask) > (mask >> 1) + (q < 0));",
         "rounded = b == 0 ? (a < 0 ? -(1 << 20) : 1 << 20) : rounded;",
     ]
     finished = _finished(request, "rounded", op.attributes.activation)

@@ -114,6 +114,10 @@ def _emit_run_time(request: KernelRequest, fold: Fold) -> LayerCode:
     place = " + ".join(f"{i} * step[{d}]" for d, i in enumerate("ijklmnop"[:rank])) or "0"
     tap = fold.tap.format("value", f"input[{nest.at('input')}]")
     result = fold.result.format("output[o]")
+    element = c_type(op.output.dtype)
+    as_value, as_output = (
+        ("", "") if fold.number == element else (f"({fold.number})", f"({element})")
+    )
     body = [
         f"static const int32_t extents[] = {{{extents}}};",
         f"int32_t step[{max(rank, 1)}], size = 1;",
@@ -133,9 +137,9 @@ def _emit_run_time(request: KernelRequest, fold: Fold) -> LayerCode:
         *nest.loops(
             lambda ahead: [
                 f"int32_t o = {place};",
-                f"{fold.number} value = output[o];",
+                f"{fold.number} value = {as_value}output[o];",
                 tap,
-                "output[o] = value;",
+                f"output[o] = {as_output}value;",
             ]
         ),
     ]

@@ -99,8 +99,8 @@ class GateProducts:
         start = sum(_filled(self.lengths[name]) for name in names[: names.index(vector)]) // 2
         return [
             f"for (int32_t k = {start}; k < {start + _filled(length) // 2}; k += 2, w += 16) {{",
-            "    int32_t a = pairs[k], b = pairs[k + 1];",
-            "    const uint32_t *v = (const uint32_t *)w;",
+            "    int32_t first = (int32_t)pairs[k], second = (int32_t)pairs[k + 1];",
+            "    const word *v = (const void *)w;",
             *(indent(self._both(self.pairs, name, f"v[{i}]")) for i, name in enumerate(sums)),
             "}",
         ]
@@ -108,15 +108,15 @@ class GateProducts:
     @staticmethod
     def _both(pairs: DotProduct, name: str, word: str) -> list[str]:
         """Four products with one word of weights."""
-        second = f"({word} >> 8) | ({word} << 24)"
+        others = f"({word} >> 8) | ({word} << 24)"
         return [
-            pairs.add(name, x="a", w=f"(int32_t){pairs.widen}({word})"),
-            pairs.add(name, x="b", w=f"(int32_t){pairs.widen}({second})"),
+            pairs.add(name, x="first", w=f"{pairs.widen}({word})"),
+            pairs.add(name, x="second", w=f"{pairs.widen}({others})"),
         ]
 
     def start(self) -> list[str]:
         """C statements before the products of a cell."""
-        return [] if self.pairs is None else ["const int32_t *pairs = (const int32_t *)row;"]
+        return [] if self.pairs is None else ["const word *pairs = (const void *)row;"]
 
 
 def _filled(count: int) -> int:

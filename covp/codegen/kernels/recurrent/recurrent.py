@@ -27,7 +27,7 @@ from covp.graph.ops.recurrent import (
     output_shapes,
 )
 
-_NAMES = ("x", "w", "r", "b", "lengths", "initial_h", "initial_c", "p")
+_NAMES = ("x", "weights", "recurrent", "b", "lengths", "initial_h", "initial_c", "peepholes")
 
 
 @kernel("RNN", "float32")
@@ -79,7 +79,7 @@ class _Code:
             if tensor.data is not None and name != "b"
         ]
         if self._start_is_constant:
-            constants.append(c_array("start", self._start(), "the biases added up"))
+            constants.append(c_array("biases", self._start(), "the biases added up"))
         operands = Operands({**arguments, **outputs, "scratch": scratch}, "\n".join(constants))
         in_place = inputs["initial_h"] if "initial_h" in arguments else None
         return operands.layer(
@@ -213,11 +213,11 @@ class _Code:
         at = {"forward": "t", "reverse": "length - 1 - t"}.get(
             a.direction, "d ? length - 1 - t : t"
         )
-        weights = [f"w + d * {rows * size}", f"r + d * {rows * hidden}"]
-        weights.append(f"start + d * {self._sums}" if self._start_is_constant else "start")
+        weights = [f"weights + d * {rows * size}", f"recurrent + d * {rows * hidden}"]
+        weights.append(f"biases + d * {self._sums}" if self._start_is_constant else "start")
         state = ["h", *(["c"] if self._is_lstm else [])]
         if self._tensor(PEEPHOLES) is not None:
-            state.append(f"p + d * {3 * hidden}")
+            state.append(f"peepholes + d * {3 * hidden}")
         arguments = ", ".join([f"from + at * {x_time}", *weights, "gates", *state])
         step = [f"int32_t at = {at};"]
         if len(set(a.activations)) > 1:

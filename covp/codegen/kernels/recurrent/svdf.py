@@ -156,7 +156,7 @@ def _one_filter(op: Op, form: _Form) -> list[str]:
         f"for (int32_t i = 0; i < {depth}; i++)",
         "    newest += input[i] * w[i];",
         f"for (int32_t i = 0; i < {steps}; i++) {{",
-        f"    {state} kept = i < {steps - 1} ? state[i + 1] : {form.newest};",
+        f"    {state} kept = i < {steps - 1} ? state[i + 1] : ({state}){form.newest};",
         "    state_after[i] = kept;",
         f"    sum += {product};",
         "}",

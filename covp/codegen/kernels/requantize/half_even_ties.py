@@ -88,10 +88,10 @@ $loops
             place++;
         int32_t below = (int32_t)(product & ((1u << place) - 1)), unit = half << place;
         int32_t sum = half * below + sign * error + unit / 2 + unit * 1024;
-        int32_t steps = sum / unit;
-        if (unit % 2 == 0 && sum % unit == 0 && ((int32_t)(product >> place) + steps) & 1)
-            steps--;
-        error = sign * ((steps - 1024) * (1 << place) - below);
+        int32_t levels = sum / unit;
+        if (unit % 2 == 0 && sum % unit == 0 && ((int32_t)(product >> place) + levels) & 1)
+            levels--;
+        error = sign * ((levels - 1024) * (1 << place) - below);
     }
     int32_t before = -2, after = -2;
     for (int32_t size = plain < 0 ? -plain : plain; size; size >>= 1)
@@ -100,10 +100,10 @@ $loops
         after++;
     if (before < 0 && (error < 0) != (n < 0))
         before--; /* below a power of two float32 is finer */
-    uint64_t steps = (uint64_t)(error < 0 ? -error : error) << (23 - power - before);
+    uint64_t distance = (uint64_t)(error < 0 ? -error : error) << (23 - power - before);
     uint64_t lost = after > before ? 1ULL << (after - before - 1) : 0;
     int32_t down = (level - 1) >> 1;
-    if (steps < (lost + 1) * ${m}u - ${half}u)
+    if (distance < (lost + 1) * ${m}u - ${half}u)
         return down + (down & 1) - ($offset);
     return down + (error > 0) - ($offset);
 }
