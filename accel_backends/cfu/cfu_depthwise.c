@@ -4,14 +4,14 @@
 
 #include "cfu.h"
 
-static void fill(uint32_t *to, uint32_t value, int32_t words)
+static void fill(cfu_word *to, uint32_t value, int32_t words)
 {
     for (; words > 0; words--)
         *to++ = value;
 }
 
 /* Row y of the image, padded; all zero point outside of it. */
-static void load_row(const struct cfu_depthwise *d, const uint32_t *image, int32_t y, uint32_t *to)
+static void load_row(const struct cfu_depthwise *d, const cfu_word *image, int32_t y, cfu_word *to)
 {
     int32_t pixel = d->channels / 4, inside = d->in_width * pixel;
     int32_t left = d->pad_left * pixel, right = d->pad_right * pixel;
@@ -20,7 +20,7 @@ static void load_row(const struct cfu_depthwise *d, const uint32_t *image, int32
         return;
     }
     fill(to, d->zero_points, left);
-    const uint32_t *from = image + y * inside;
+    const cfu_word *from = image + y * inside;
     to += left;
     int32_t i = inside;
     for (; i >= 4; i -= 4) {
@@ -53,8 +53,8 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                    uint32_t batch)
 {
     const struct cfu_depthwise *d = (const struct cfu_depthwise *)words;
-    const uint32_t *image = input;
-    uint32_t *out = output;
+    const cfu_word *image = input;
+    cfu_word *out = output;
     int32_t groups = d->channels / 4;
     int32_t row_words = (d->pad_left + d->in_width + d->pad_right) * groups;
     int32_t step = d->stride_width * groups, taps = d->kernel_width;
@@ -66,23 +66,23 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                 loaded = top;
             for (; loaded < top + d->kernel_height; loaded++) {
                 int32_t slot = (loaded + d->pad_top) % d->kernel_height;
-                load_row(d, image, loaded, (uint32_t *)rows + slot * row_words);
+                load_row(d, image, loaded, (cfu_word *)rows + slot * row_words);
             }
-            const uint32_t *w = d->weights;
+            const cfu_word *w = d->weights;
             const int32_t *table = d->table;
             for (int32_t g = 0; g < groups; g++) {
-                const uint32_t *here = (const uint32_t *)rows + g;
-                uint32_t *to = out + g;
+                const cfu_word *here = (const cfu_word *)rows + g;
+                cfu_word *to = out + g;
                 int32_t x = d->out_width;
                 for (; x >= 4; x -= 4) {
-                    const uint32_t *weight = w;
+                    const cfu_word *weight = w;
                     START(0, table);
                     START(4, table);
                     START(8, table);
                     START(12, table);
                     int32_t slot = (top + d->pad_top) % d->kernel_height;
                     for (int32_t ky = 0; ky < d->kernel_height; ky++) {
-                        const uint32_t *at = here + slot * row_words;
+                        const cfu_word *at = here + slot * row_words;
                         for (int32_t kx = 0; kx < taps; kx++) {
                             uint32_t v = *weight++, a = at[0], b = at[step];
                             uint32_t c = at[2 * step], e = at[3 * step];
@@ -103,11 +103,11 @@ void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void
                     here += 4 * step;
                 }
                 for (; x > 0; x--) {
-                    const uint32_t *weight = w;
+                    const cfu_word *weight = w;
                     START(0, table);
                     int32_t slot = (top + d->pad_top) % d->kernel_height;
                     for (int32_t ky = 0; ky < d->kernel_height; ky++) {
-                        const uint32_t *at = here + slot * row_words;
+                        const cfu_word *at = here + slot * row_words;
                         for (int32_t kx = 0; kx < taps; kx++, at += groups)
                             cfu_lanes(0, *at, *weight++);
                         if (++slot == d->kernel_height)

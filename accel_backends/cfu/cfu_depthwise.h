@@ -4,9 +4,12 @@
 
 #include <stdint.h>
 
+/* Four channels, of whatever type the memory is. */
+typedef uint32_t __attribute__((may_alias)) cfu_word;
+
 /* Passed as words, in this order. */
-struct cfu_depthwise {
-    const uint32_t *weights; /* by groups of four channels: a word for each tap */
+struct __attribute__((may_alias)) cfu_depthwise {
+    const cfu_word *weights; /* by groups of four channels: a word for each tap */
     const int32_t *table;    /* by channel: bias, multiplier, packed scale */
     int32_t in_height, in_width, channels, out_height, out_width;
     int32_t kernel_height, kernel_width, stride_height, stride_width;

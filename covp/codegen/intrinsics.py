@@ -170,8 +170,8 @@ def requantize_instruction(core: Core) -> RequantizeInstruction | None:
 
 _WIDENED = """\
 #include <arm_acle.h>
-/* bytes 0 and 2 with their signs as halves */
-static inline int32_t widened(uint32_t bytes)
+/* bytes 0 and 2 with their signs as halves; not every kernel widens */
+static inline __attribute__((unused)) int32_t widened(uint32_t bytes)
 {
     return __sxtb16((int32_t)bytes);
 }

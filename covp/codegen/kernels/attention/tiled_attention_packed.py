@@ -46,9 +46,7 @@ class PackedProducts(PlainProducts):
         """Values as unsigned bytes, by blocks of columns, then keys, then pairs of columns."""
         s = self.shape
         value, width = s.v[self.axes :]
-        lines = [
-            f"word *to_value = (void *)((uint8_t *)scratch + {self.places()['values']});"
-        ]
+        lines = [f"word *to_value = (void *)((uint8_t *)scratch + {self.places()['values']});"]
         first = 0
         for blocks, columns in self._parts:
             steps = []

@@ -143,7 +143,10 @@ class Gemm:
             f"static __attribute__((noinline)) void {name}({patch}patch, {self.element} *output)",
             "{",
         ]
-        lines += [f"    {pointer}w = {'(const void *)' if words else ''}weights;", "    const int32_t *q = channel_table;"]
+        lines += [
+            f"    {pointer}w = {'(const void *)' if words else ''}weights;",
+            "    const int32_t *q = channel_table;",
+        ]
         lines += [indent([line]) for line in self._before(pixels)]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")

@@ -125,7 +125,9 @@ class WinogradCode:
         """C text of ``fill(input, top, strip)``: four rows of the input, padded."""
         p = self.problem
         c, row = p.in_channels, p.in_width * p.in_channels
-        element, to, from_ = ("word", "(void *)", "(const void *)") if c % 4 == 0 else ("int8_t", "", "")
+        element, to, from_ = (
+            ("word", "(void *)", "(const void *)") if c % 4 == 0 else ("int8_t", "", "")
+        )
         size = 4 if c % 4 == 0 else 1
         zero = p.input_zero_point if size == 1 else f"0x{(p.input_zero_point & 255) * 0x01010101:x}"
         left, right = p.padding.left * c, p.padding.right * c
