@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import onnx
 import onnx.external_data_helper
 
-from covp.arguments import read_file
 from covp.errors import ModelError
+from covp.frontend.model_file import model_bytes
 
 
 def read_proto(path: Path) -> onnx.ModelProto:
@@ -18,7 +17,7 @@ def read_proto(path: Path) -> onnx.ModelProto:
     Raises:
         ModelError: the file, or one with its data, is missing or damaged; one line.
     """
-    data = _read(path)
+    data = model_bytes(path, ".onnx", "export the model again")
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -36,12 +35,6 @@ def read_proto(path: Path) -> onnx.ModelProto:
     return model
 
 
-def identifier(stem: str) -> str:
-    """A C identifier made from a file's name."""
-    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
-    return f"model_{name}" if name[0].isdigit() else name
-
-
 def _find_external_data(path: Path, tensor: onnx.TensorProto) -> None:
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return
@@ -51,17 +44,3 @@ def _find_external_data(path: Path, tensor: onnx.TensorProto) -> None:
             f"{path}: the data of {tensor.name} is in the file {place or '?'}, which is missing; "
             "put it into the same folder"
         )
-
-
-def _read(path: Path) -> bytes:
-    if path.is_dir():
-        raise ModelError(f"{path}: is a directory; name a .onnx file in it")
-    try:
-        data = read_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    if not data:
-        raise ModelError(f"{path}: the file is empty; export the model again")
-    return data

@@ -16,9 +16,10 @@ from typing import Any
 import onnx
 
 from covp.errors import ModelError, near_misses
+from covp.frontend.model_file import identifier
 from covp.frontend.onnx.control_flow import convert_if, convert_loop
 from covp.frontend.onnx.converters import CONVERTERS, unknown_operator
-from covp.frontend.onnx.file import identifier, read_proto
+from covp.frontend.onnx.file import read_proto
 from covp.frontend.onnx.function_bodies import body_of
 from covp.frontend.onnx.fuse_qdq import with_integers
 from covp.frontend.onnx.importer import MOST_BYTES, Importer

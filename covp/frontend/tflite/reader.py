@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from covp.arguments import read_file
 from covp.errors import ModelError
+from covp.frontend.model_file import identifier, model_bytes
 from covp.frontend.tflite.checks import check_op, check_order
 from covp.frontend.tflite.converters import CONVERTERS, Converter
 from covp.frontend.tflite.converters.common import options_of
@@ -41,7 +40,8 @@ def load_tflite(path: str | Path) -> Graph:
             the file, the operator with its index or the tensor, and what would fix it.
     """
     path = Path(path)
-    return read_tflite(_read(path), _identifier(path.stem), str(path))
+    data = model_bytes(path, ".tflite", "copy or convert the model again")
+    return read_tflite(data, identifier(path.stem), str(path))
 
 
 def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph:
@@ -58,25 +58,6 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
             f"{where}: damaged or truncated ({type(error).__name__} while reading); "
             "copy or convert the model again"
         ) from error
-
-
-def _read(path: Path) -> bytes:
-    if path.is_dir():
-        raise ModelError(f"{path}: is a directory; name a .tflite file in it")
-    try:
-        data = read_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    if not data:
-        raise ModelError(f"{path}: the file is empty; copy or convert the model again")
-    return data
-
-
-def _identifier(stem: str) -> str:
-    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
-    return f"model_{name}" if name[0].isdigit() else name
 
 
 def _model(file: File, name: str) -> Graph:
