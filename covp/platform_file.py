@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -20,6 +21,7 @@ from covp.cores import Core, find_core
 from covp.energy.core_energy import CoreEnergy
 from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
 from covp.memory_caches import MAX_CACHES, Cache, cache_problem
+from covp.platform_cores import FIRST, FurtherCore, cores_problem
 from covp.platform_yaml import parse_yaml
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
@@ -88,7 +90,8 @@ class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class".
 
     ``irq`` is the number of its interrupt line: as vendors count them, after the core's own
-    exceptions on Arm; all lines together are the machine external interrupt on RISC-V.
+    exceptions on Arm; all lines together are the machine external interrupt on RISC-V. ``core`` is
+    the name of the core that the line leads to.
     """
 
     name: str
@@ -96,6 +99,7 @@ class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Address
     parameters: dict[str, Any] = {}
     irq: Irq | None = None
+    core: str = FIRST
 
 
 class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,6 +159,8 @@ class Platform(
         timing: timing model in place of the core's own: a name, the path of a YAML file, or
             "path/to/file.py:NAME"; a path in a file is relative to that file.
         firmware: the board support of exported firmware; None: `board` chooses.
+        further_cores: beside the first one, which has the memory that they do not name.
+        shared_memory: regions that no core's image is placed in.
     """
 
     name: str
@@ -171,6 +177,8 @@ class Platform(
     energy: CoreEnergy | None = None
     timing: str | None = None
     firmware: Firmware | None = None
+    further_cores: tuple[FurtherCore, ...] = ()
+    shared_memory: tuple[str, ...] = ()
 
     @property
     def board(self) -> str:
@@ -188,12 +196,74 @@ class Platform(
     @property
     def flash(self) -> Region:
         """The region that code and constants go to."""
-        return next(region for region in self.memory if region.kind == "flash")
+        return next(region for region in self.own_memory if region.kind == "flash")
 
     @property
     def ram(self) -> Region:
         """The region that data goes to."""
-        return next(region for region in self.memory if region.kind == "ram")
+        return next(region for region in self.own_memory if region.kind == "ram")
+
+    @property
+    def core_names(self) -> tuple[str, ...]:
+        """The names of all cores, the first one's "main"."""
+        return (FIRST, *(core.name for core in self.further_cores))
+
+    @property
+    def named_memory(self) -> frozenset[str]:
+        """Names of the regions that are shared, or a further core's."""
+        own = (name for core in self.further_cores for name in core.memory)
+        return frozenset((*self.shared_memory, *own))
+
+    @property
+    def own_memory(self) -> tuple[Region, ...]:
+        """The regions that programs of the first core are placed in."""
+        if not self.further_cores:
+            return self.memory
+        named = self.named_memory
+        return tuple(region for region in self.memory if region.name not in named)
+
+    def seen_by(self, core: str) -> Platform:
+        """The platform as a core sees it: its own memory first, then all other.
+
+        Args:
+            core: one of `core_names`.
+
+        Raises:
+            PlatformError: there is no such core.
+        """
+        own = self.for_core(core)
+        return msgspec.structs.replace(
+            own, memory=(*own.memory, *(r for r in self.memory if r not in own.memory))
+        )
+
+    def for_core(self, core: str) -> Platform:
+        """The platform of a core's programs: with its own memory alone, and its clock.
+
+        Args:
+            core: one of `core_names`.
+
+        Raises:
+            PlatformError: there is no such core.
+        """
+        if core not in self.core_names:
+            known = near_misses(core, list(self.core_names))
+            raise PlatformError(f"{self.name} has no core {core!r}: {known}")
+        if not self.further_cores:
+            return self
+        alone = msgspec.structs.replace(
+            self, name=f"{self.name}.{core}", further_cores=(), shared_memory=(), openocd=None,
+            qemu=None, memory=self.own_memory,
+            peripherals=tuple(_seen_line(config, core) for config in self.peripherals),
+        )  # fmt: skip
+        if core == FIRST:
+            return alone
+        further = self.further_cores[self.core_names.index(core) - 1]
+        regions = {region.name: region for region in self.memory}
+        return msgspec.structs.replace(
+            alone, core_name=further.core_name, clock_hz=self.clock_hz // further.clock_divider,
+            memory=tuple(regions[name] for name in further.memory), stack=further.stack,
+            timing=None, energy=None,
+        )  # fmt: skip
 
     @property
     def has_wait_states(self) -> bool:
@@ -218,6 +288,13 @@ class Platform(
     def region_of(self, address: int, size: int = 1) -> Region | None:
         """The memory region that holds all of ``size`` bytes from ``address``, or None."""
         return next((region for region in self.memory if region.holds(address, size)), None)
+
+
+def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:
+    """A peripheral as a core sees it; a line that leads to another core is not connected."""
+    return msgspec.structs.replace(
+        config, core=FIRST, irq=config.irq if config.core == core else None
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -303,7 +380,9 @@ def read_platform(path: Path) -> Platform:
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
     return msgspec.structs.replace(
-        platform, memory=joined(platform.memory), timing=_beside(path, platform.timing)
+        platform,
+        memory=joined(platform.memory, platform.named_memory),
+        timing=_beside(path, platform.timing),
     )
 
 
@@ -314,16 +393,20 @@ def _beside(path: Path, timing: str | None) -> str | None:
     return str(path.parent.resolve() / timing)
 
 
-def joined(memory: tuple[Region, ...]) -> tuple[Region, ...]:
+def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> tuple[Region, ...]:
     """Regions that lie next to each other and are alike as one, such as two banks of a flash.
 
     It stands where its first part was listed; its name is those of the parts in the order of their
     addresses, joined by "_".
+
+    Args:
+        memory: of a platform.
+        apart: names of regions that stay alone.
     """
     rest = list(memory)
     for left in sorted(memory, key=lambda region: region.start):
         lower = next((r for r in rest if _continues(r, left)), None)
-        if lower is None:
+        if lower is None or {lower.name, left.name} & set(apart):
             continue
         name, size = f"{lower.name}_{left.name}", lower.bytes + left.bytes
         one = msgspec.structs.replace(lower, name=name, size=size)
@@ -349,6 +432,7 @@ _STRUCTS: dict[str, type[msgspec.Struct]] = {
     "qemu": Qemu,
     "firmware": Firmware,
     "energy": CoreEnergy,
+    "further_cores": FurtherCore,
 }
 
 
@@ -376,19 +460,38 @@ def _first_problem(platform: Platform) -> str | None:
         find_core(platform.core_name)
     except PlatformError as error:
         return f"core: {error}"
-    try:
-        stack = parse_size(platform.stack)
-    except ValueError as error:
-        return f"stack: {error}"
-    problem = _memory_problem(platform) or _caches_problem(platform)
+    problem = _memory_problem(platform) or _caches_problem(platform) or _cores_problem(platform)
     if problem:
         return problem
     problem = platform.energy.problem() if platform.energy else None
     if problem:
         return f"energy{problem}"
+    return _bus_problem(platform)
+
+
+def _cores_problem(platform: Platform) -> str | None:
+    kinds = {region.name: region.kind for region in platform.memory}
+    problem = cores_problem(
+        platform.further_cores, platform.shared_memory, kinds, platform.clock_hz
+    )
+    if problem:
+        return problem
+    for position, name in enumerate(platform.core_names):
+        problem = _stack_problem(platform.seen_by(name), platform.named_memory)
+        if problem:
+            return problem if position == 0 else f"further_cores[{position - 1}].{problem}"
+    return None
+
+
+def _stack_problem(platform: Platform, apart: Collection[str]) -> str | None:
+    """The broken rule on the stack of the first core; regions ``apart`` are joined with none."""
+    try:
+        stack = parse_size(platform.stack)
+    except ValueError as error:
+        return f"stack: {error}"
     if stack < 512 or stack % 16 or stack >= platform.ram.bytes:
         return f"stack: {stack} bytes; it must be a multiple of 16, at least 512 and below the ram"
-    return _bus_problem(platform)
+    return _unguarded_stack(platform, apart)
 
 
 def _memory_problem(platform: Platform) -> str | None:
@@ -396,7 +499,7 @@ def _memory_problem(platform: Platform) -> str | None:
         problem = _extent_problem(region) or _clash(region, platform.memory[:position])
         if problem:
             return f"memory[{position}]{problem}"
-    return _missing_kind(platform.memory) or _unguarded_stack(platform)
+    return _missing_kind(platform.memory)
 
 
 def _caches_problem(platform: Platform) -> str | None:
@@ -470,10 +573,12 @@ def _missing_kind(memory: tuple[Region, ...]) -> str | None:
     return None
 
 
-def _unguarded_stack(platform: Platform) -> str | None:
+def _unguarded_stack(platform: Platform, apart: Collection[str]) -> str | None:
     region = platform.region_of(platform.ram.start - 1)
-    if region is None or _continues(region, platform.ram):  # which will be one with it
+    if region is None:
         return None
+    if _continues(region, platform.ram) and not {region.name, platform.ram.name} & set(apart):
+        return None  # they will be one
     return (
         f"memory: {region.name} lies directly below {platform.ram.name}, so that a stack "
         "overflow would not be seen; list another ram first"
@@ -489,6 +594,9 @@ def _bus_problem(platform: Platform) -> str | None:
         if peripheral.name in names:
             return f"{key}.name: {peripheral.name!r} is used twice"
         names.add(peripheral.name)
+        if peripheral.core not in platform.core_names:
+            known = near_misses(peripheral.core, list(platform.core_names))
+            return f"{key}.core: there is no core {peripheral.core!r}: {known}"
         if peripheral.base % 4:
             return f"{key}.base: 0x{peripheral.base:x} is not a multiple of 4"
         region = platform.region_of(peripheral.base)

@@ -19,6 +19,11 @@ covp_vectors:
     .word 0
     .word PendSV_Handler
     .word SysTick_Handler
+#ifdef COVP_LINES /* of the platform's peripherals */
+    .rept COVP_LINES
+    .word covp_interrupt
+    .endr
+#endif
 
     .section .text.covp_reset, "ax", %progbits
     .global covp_reset
@@ -57,3 +62,4 @@ covp_unexpected:
     handler DebugMon_Handler
     handler PendSV_Handler
     handler SysTick_Handler
+    handler covp_interrupt

@@ -106,7 +106,7 @@ def _demand_flash(graph: Graph, platform: Platform) -> None:
     What does not fit by less is found when the program is linked.
     """
     needed = sum(tensor.nbytes for tensor in graph.tensors() if tensor.constant)
-    flash = sum(region.bytes for region in platform.memory if region.kind == "flash")
+    flash = sum(region.bytes for region in platform.own_memory if region.kind == "flash")
     if needed > 4 * max(flash, _MUCH_FLASH):
         raise CapacityError(
             f"{graph.name} has {needed} bytes of constants, the flash of {platform.name} {flash}",

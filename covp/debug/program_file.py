@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, UsageError
+from covp.platform_file import Platform
 
 _ALLOC = 0x2
 _MACHINES = {"arm": "EM_ARM", "riscv": "EM_RISCV"}
@@ -26,24 +29,60 @@ def load_elf(device: VirtualDevice, path: Path) -> int:
         DeviceError: a section does not lie in the platform's memory.
     """
     platform = device.platform
-    try:
-        with path.open("rb") as stream:
-            elf = ELFFile(stream)
-            if elf["e_machine"] != _MACHINES[platform.core.architecture] or elf.elfclass != 32:
-                raise UsageError(f"{path}: not for the {platform.core.name} of {platform.name}")
-            pieces = _pieces(elf)
-            entry = int(elf["e_entry"])
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ELFError, ValueError, KeyError) as error:
-        raise UsageError(f"{path}: not an ELF file that can be loaded: {error}") from None
-    for name, address, data in pieces:
+    program = read_program(path, platform)
+    for name, address, data in program.pieces:
         try:
             device.write(address, data)
         except DeviceError as error:
             raise DeviceError(f"{path}: section {name}: {error} of {platform.name}") from None
     device.add_debug_info(str(path))
-    return entry & ~1 if platform.core.architecture == "arm" else entry
+    return program.entry
+
+
+@dataclass(frozen=True)
+class ProgramFile:
+    """What a programmer reads of an ELF file.
+
+    Attributes:
+        entry: the first instruction, without Thumb's bit 0.
+        pieces: name, load address and content of every section that has one.
+        places: name, first address and size of every section in memory while it runs.
+    """
+
+    entry: int
+    pieces: tuple[tuple[str, int, bytes], ...]
+    places: tuple[tuple[str, int, int], ...]
+
+
+def read_program(path: Path, platform: Platform) -> ProgramFile:
+    """Read a program for a platform's first core.
+
+    Args:
+        path: of the ELF file.
+        platform: whose core it is for.
+
+    Raises:
+        UsageError: it cannot be read, or is for another architecture.
+    """
+    core = platform.core
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            if elf["e_machine"] != _MACHINES.get(core.architecture) or elf.elfclass != 32:
+                raise UsageError(f"{path}: not for the {core.name} of {platform.name}")
+            pieces, places = tuple(_pieces(elf)), tuple(_places(elf))
+            entry = int(elf["e_entry"])
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ELFError, ValueError, KeyError) as error:
+        raise UsageError(f"{path}: not an ELF file that can be loaded: {error}") from None
+    return ProgramFile(entry & ~1 if core.architecture == "arm" else entry, pieces, places)
+
+
+def _places(elf: Any) -> Iterator[tuple[str, int, int]]:
+    for section in elf.iter_sections():
+        if section["sh_flags"] & _ALLOC and section["sh_size"]:
+            yield section.name, int(section["sh_addr"]), int(section["sh_size"])
 
 
 def _pieces(elf: Any) -> list[tuple[str, int, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import CoreState, EmulatedCore
+from covp.platform_cores import FIRST
 from covp.platform_file import Platform
 from covp.semihosting import Semihosting
 from covp.symbols import Symbols
@@ -48,7 +50,7 @@ class Board:
 
     Args:
         platform: memory map, clock and the peripherals to attach.
-        cores: by default the platform's one.
+        cores: by default the platform's; others have the memory, stack and clock of its first one.
 
     Attributes:
         memories, bus, clock, cores: the parts.
@@ -68,29 +70,48 @@ class Board:
         self.memories = [Memory.of(region) for region in platform.memory]
         # None of these is called before the cores are made.
         self.clock = Clock(
-            lambda: self.current.cycles,
-            lambda cycles: self.current.skip(cycles),
+            lambda: self.current.time,
+            lambda cycles: self.current.pass_time(cycles),
             platform.clock_hz,
             lambda cycle: self.current.execution.limit_cycles(cycle),
             lambda: self.current.phase(),
-            lambda: min(core.cycles for core in self.active),
+            lambda: min(core.time for core in self.active),
         )
         self.bus = Bus(self.memories, "host", self.forget_code)
         self.ledger = TrafficLedger(lambda: self.current.counter.phase()[0])
         self.shared = PeripheralMap(self.memories, self.bus, self.clock, self.ledger)
-        stacking = self.bus.for_master(CORE, self.ledger)
-        self.cores = tuple(
-            EmulatedCore(platform, core, self.memories, stacking, self.clock, self.shared)
-            for core in (cores or [platform.core])
-        )
+        self.cores = self._made_cores(cores)
         self.current = self.cores[0]
         """The core that runs, or ran last."""
         self.active: tuple[EmulatedCore, ...] = (self.current,)
         """The cores that take part in time; the others are halted."""
         for config in platform.peripherals:
             model = load_peripheral(config.model, config.parameters)
-            self.attach(model, config.base, config.name, config.irq)
+            core = platform.core_names.index(config.core)
+            self.attach(model, config.base, config.name, config.irq, core)
         self.reset()
+
+    def _made_cores(self, cores: Sequence[Core] | None) -> tuple[EmulatedCore, ...]:
+        """The cores given, or the platform's, each with its view of the memory."""
+        names = self.platform.core_names
+        views = [self.platform.seen_by(name) for name in names]
+        if cores is not None:
+            names, views = names[:1] * len(cores), views[:1] * len(cores)
+        memories = {memory.region.name: memory for memory in self.memories}
+        return tuple(
+            EmulatedCore(
+                view,
+                core,
+                [memories[region.name] for region in view.memory],
+                self.bus.for_master(CORE if name == FIRST else name, self.ledger),
+                self.clock,
+                self.shared,
+                self.platform.clock_hz // view.clock_hz,
+            )
+            for name, view, core in zip(
+                names, views, cores or [view.core for view in views], strict=True
+            )
+        )
 
     def close(self) -> None:
         """Free the emulators. A second call does nothing; other calls after it are errors."""
@@ -123,11 +144,11 @@ class Board:
             DeviceError: the board is closed.
         """
         self.check_open()
-        if tuple(cores) != self.active:
-            now = max(core.cycles for core in self.active)
-            for core in cores:
-                core.skip(max(0, now - core.cycles))
-            self.active = tuple(cores)
+        step = math.lcm(*(core.divider for core in cores))
+        now = -(-max(core.time for core in (*self.active, *cores)) // step) * step
+        for core in cores:
+            core.pass_time(now - core.time)
+        self.active = tuple(cores)
         self.current = self.active[0]
 
     # -- memory and bus -----------------------------------------------------------------------

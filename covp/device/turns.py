@@ -35,6 +35,7 @@ def run_in_turns(
     programs: Sequence[tuple[int, int]],
     timeout: float = 300.0,
     turn: int = 1000,
+    until: Sequence[int] | None = None,
 ) -> tuple[Stop, ...]:
     """Run the board's first cores until each has reached its stop.
 
@@ -42,7 +43,8 @@ def run_in_turns(
     cores are never further apart than a turn and a block of code, but for one that is stalled in
     a register access, which is ahead until the others have caught up. A store or signal of a core
     reaches another at most so much earlier or later than on hardware, and always at the same
-    instruction: the run is repeatable. An event fires when every core has reached its cycle. A
+    instruction: the run is repeatable. One that sleeps is never ahead, so that what wakes it comes
+    in time. An event fires when every core has reached its cycle. A
     core that is done is halted, and the others go on without it.
 
     Args:
@@ -50,7 +52,9 @@ def run_in_turns(
         programs: (entry, stop) of core 0, 1, ...; bit 0 is ignored. Stack pointers are the
             caller's to set (`EmulatedCore.write_register`): after a reset all are the same.
         timeout: seconds of host time for all together.
-        turn: cycles, 1 to 2**18. The shorter, the closer in time and the slower.
+        turn: cycles of the clock, 1 to 2**18. The shorter, the closer in time and the slower.
+        until: numbers of the programs that end the run when they have reached their stops, wherever
+            the others are; by default all.
 
     Returns:
         One `Stop` per program; cycles without those in which the core was halted at the end.
@@ -64,6 +68,7 @@ def run_in_turns(
         raise ValueError(f"{len(programs)} programs on a board with {len(board.cores)} cores")
     if not 0 < turn <= _LONGEST_TURN:
         raise ValueError(f"a turn of {turn} cycles is not in 1..{_LONGEST_TURN}")
+    needed = range(len(programs)) if until is None else until
     deadline = time.monotonic() + timeout
     board.activate(board.cores[: len(programs)])
     runs = [
@@ -71,7 +76,8 @@ def run_in_turns(
         for core, (entry, stop) in zip(board.active, programs, strict=True)
     ]
     try:
-        while waiting := [run for run in runs if not run.is_done]:
+        while any(not runs[number].is_done for number in needed):
+            waiting = [run for run in runs if not run.is_done]
             board.active = tuple(run.core for run in waiting)
             _take_turn(board, waiting, turn)
             if time.monotonic() > deadline:
@@ -96,22 +102,23 @@ def _start(core: EmulatedCore, entry: int, stop: int, deadline: float) -> _Run:
 
 
 def _take_turn(board: Board, waiting: Sequence[_Run], turn: int) -> None:
-    """Let the core that is furthest behind run, or sleep, for a turn."""
-    run = min(waiting, key=lambda run: run.core.cycles)
+    """Let the core that is furthest behind run for a turn, or sleep until others are there."""
+    run = min(waiting, key=lambda run: (run.core.time, run.core.sleep.is_asleep))
     core, execution = run.core, run.core.execution
     board.current = core
     core.mmio.forget_polls()
     try:
         if not core.sleep.is_asleep or core.sleep.has_ended():
-            execution.turn_end = core.cycles + turn
+            execution.turn_end = core.time + turn
             run.pc = execution.run(run.pc, run.stop, None)
             if execution.at_breakpoint:
                 raise DeviceFault("breakpoint", pc=run.pc, detail="set by a debugger")
         elif all(run.core.sleep.is_asleep for run in waiting):
             _sleep_all(board, waiting)
         else:
+            # no further: what an awake core does next may wake this one
+            until = min(run.core.time for run in waiting if not run.core.sleep.is_asleep)
             due = board.clock.next_event
-            until = core.cycles + turn
             board.clock.wait_until(until if due is None else min(due, until))
     except DeviceFault as fault:
         raise board.explain(fault, core) from fault.__cause__
@@ -136,7 +143,7 @@ def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
 def _stop(run: _Run, board: Board) -> Stop:
     now = run.core.totals
     return Stop(
-        run.stop,
+        run.pc,
         now.instructions - run.before.instructions,
         now.cycles - run.before.cycles,
         sources=core_sources(run.core.core, board.platform),

@@ -154,7 +154,7 @@ class VirtualMachine:
     def counted_phases(self) -> CountedPhases:
         """The same as `phase_counts`, to be compared with a later one."""
         ledger = self.board.ledger if self.board.ledger.is_on else None
-        memories = [memory.region.name for memory in self.memories]
+        memories = [memory.region.name for memory in self.core.memories]
         return CountedPhases.of(self.core.counter, self._function_names, memories, ledger)
 
     def count_traffic(self) -> None:

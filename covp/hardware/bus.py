@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,20 @@ from numpy.typing import NDArray
 from covp.errors import DeviceFault, FaultKind
 from covp.hardware.traffic import UNKNOWN, TrafficLedger
 from covp.platform_file import Region
+
+
+class Registers(Protocol):
+    """A peripheral as a bus master reaches it; see `covp.hardware.peripheral.Peripheral`."""
+
+    name: str
+
+    def read_register(self, offset: int, size: int) -> int:
+        """The value of a load of ``size`` bytes at an ``offset`` from the base address."""
+        ...
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """A store of a ``value`` of ``size`` bytes at an ``offset`` from the base address."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +66,8 @@ class Bus:
         master: name used in faults.
         wrote: called with the address and size of every write: translated code is out of date.
         ledger: told about every read, write and view, if there is one.
+        registers: finds the peripheral at an address, with its base; None: the master reaches
+            memory alone.
     """
 
     def __init__(
@@ -60,16 +76,27 @@ class Bus:
         master: str,
         wrote: Callable[[int, int], None],
         ledger: TrafficLedger | None = None,
+        registers: Callable[[int], tuple[int, Registers] | None] | None = None,
     ) -> None:
         self._memories = tuple(memories)
         self.master = master
         self._wrote = wrote
         self._ledger = ledger
+        self._registers = registers
         self._is_counted = True
 
-    def for_master(self, master: str, ledger: TrafficLedger | None = None) -> Bus:
-        """The same memory under another ``master``'s name, whose accesses a ``ledger`` is told."""
-        return Bus(self._memories, master, self._wrote, ledger)
+    def for_master(
+        self,
+        master: str,
+        ledger: TrafficLedger | None = None,
+        registers: Callable[[int], tuple[int, Registers] | None] | None = None,
+    ) -> Bus:
+        """The same memory under another ``master``'s name.
+
+        Args:
+            master, ledger, registers: as of the class.
+        """
+        return Bus(self._memories, master, self._wrote, ledger, registers)
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
@@ -118,6 +145,36 @@ class Bus:
             view.flags.writeable = False
         return view
 
+    def load(self, address: int, size: int) -> int:
+        """An element of memory, or a peripheral's register, little-endian.
+
+        Args:
+            address: of its first byte.
+            size: 1, 2 or 4 bytes.
+
+        Raises:
+            DeviceFault: nothing is there, or the peripheral rejects the access.
+        """
+        found = self._registers(address) if self._registers is not None else None
+        if found is None:
+            return int.from_bytes(self.read(address, size), "little")
+        base, model = found
+        self._tell(model.name, False, size)
+        return model.read_register(address - base, size)
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """The opposite of `load`: store a ``value`` of ``size`` bytes at ``address``."""
+        found = self._registers(address) if self._registers is not None else None
+        if found is None:
+            return self.write(address, value.to_bytes(size, "little"))
+        base, model = found
+        self._tell(model.name, True, size)
+        return model.write_register(address - base, size, value)
+
+    def _tell(self, place: str, is_write: bool, size: int) -> None:
+        if self._ledger is not None and self._is_counted:
+            self._ledger.add(self.master, place, is_write, size)
+
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
         """Whether ``size`` bytes from ``address`` lie in one memory (``writable``: not flash)."""
         return any(
@@ -127,8 +184,7 @@ class Bus:
 
     def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
         memory = self._memory(address, size, what)
-        if self._ledger is not None and self._is_counted:
-            self._ledger.add(self.master, memory.region.name, what == "write", size)
+        self._tell(memory.region.name, what == "write", size)
         return memory.slice(address, size)
 
     def _memory(self, address: int, size: int, what: str) -> Memory:

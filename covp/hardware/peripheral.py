@@ -9,6 +9,7 @@ from typing import ClassVar
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
+from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.registers import Register, RegisterMap
 
@@ -35,6 +36,8 @@ class Peripheral:
         bus: reads and writes memory; set when the device attaches the model.
         clock: the device's time; set when the device attaches the model.
         interrupt: the request line; ``interrupt.set(True)`` requests the core's attention.
+        requests: the board's DMA request signals; ``requests.pulse(number)`` lets a DMA controller
+            fetch, or bring, what the model has.
         name: of this instance; set when the device attaches the model.
     """
 
@@ -45,17 +48,21 @@ class Peripheral:
     narrow store leaves out are written as 0."""
     ignores_reserved: ClassVar[bool] = False
     """Reserved bits that are written are dropped, as in silicon; by default that is a fault."""
-    not_saved: ClassVar[frozenset[str]] = frozenset(("bus", "clock", "interrupt", "name"))
+    not_saved: ClassVar[frozenset[str]] = frozenset(
+        ("bus", "clock", "interrupt", "requests", "name")
+    )
     """Attributes that are no state of the model; see `save_state`."""
 
     bus: Bus
     clock: Clock
     interrupt: InterruptLine
+    requests: DmaRequests
     name: str = ""
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
         self.interrupt = InterruptLine()
+        self.requests = DmaRequests()
         Peripheral.reset(self)
 
     @property
@@ -76,6 +83,9 @@ class Peripheral:
     def reset(self) -> None:
         """Put the registers to their reset values; models add their own state."""
         self.values = {register.name: register.reset_value for register in self.registers}
+
+    def on_request(self, number: int) -> None:
+        """A peripheral pulses the DMA request signal ``number``; DMA controllers override it."""
 
     def save_state(self) -> object:
         """A copy of the model's attributes, but `not_saved`; events and callables stay themselves.

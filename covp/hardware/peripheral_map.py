@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
+from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.traffic import TrafficLedger
@@ -36,6 +37,7 @@ class PeripheralMap:
         self.peripherals: dict[str, tuple[int, Peripheral]] = {}
         self._memories, self._bus, self._clock, self._ledger = memories, bus, clock, ledger
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
+        self._requests = DmaRequests(lambda: [model for _, model in self.peripherals.values()])
 
     def check_free(self, name: str, base: int, size: int) -> None:
         """Raises PlatformError: the name, or some of ``size`` bytes from ``base``, are taken."""
@@ -62,7 +64,9 @@ class PeripheralMap:
         for page in pages(base, peripheral.size):
             self._pages.setdefault(page, []).append((base, peripheral))
         peripheral.interrupt = line
-        peripheral.attach(name, self._bus.for_master(name, self._ledger), self._clock)
+        peripheral.requests = self._requests
+        own_bus = self._bus.for_master(name, self._ledger, self.find)
+        peripheral.attach(name, own_bus, self._clock)
 
     def remove(self, name: str) -> tuple[int, Peripheral]:
         """Take a peripheral off the bus; its base address and the model."""
@@ -72,6 +76,13 @@ class PeripheralMap:
             if not self._pages[page]:
                 del self._pages[page]
         return base, peripheral
+
+    def find(self, address: int) -> tuple[int, Peripheral] | None:
+        """Base address and model of the peripheral that has an address; None: there is none."""
+        for base, peripheral in self.on_page(address & -PAGE):
+            if base <= address < base + peripheral.size:
+                return base, peripheral
+        return None
 
     def on_page(self, page: int) -> Sequence[tuple[int, Peripheral]]:
         """Base address and model of the peripherals in the page that starts at an address."""

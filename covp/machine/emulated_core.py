@@ -12,6 +12,7 @@ from covp.cores import Core
 from covp.errors import DeviceError, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
+from covp.hardware.divided_clock import DividedClock
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral_map import PAGE, PeripheralMap
 from covp.machine.counter import Counter, CounterState, Totals
@@ -60,17 +61,21 @@ class EmulatedCore:
     """A core: engine, counter, interrupts, custom instructions, watchpoints; run by a board.
 
     Args:
-        platform: the memory map; the stack that the sp points to after a reset.
+        platform: the memory map; its first flash has the vector table, its first ram the stack
+            that the sp points to after a reset.
         core: which one.
-        memories: shared with other cores.
+        memories: shared with other cores, in the order of the platform's regions.
         bus: where exceptions save registers; its writes let every core forget code.
         clock: of the board.
         shared: peripherals that every core can address.
+        divider: cycles of the board's clock per cycle of the core.
 
     Attributes:
+        memories: as given.
         engine: the emulator; None after `close`.
         counter, execution, interrupts, custom, watchpoints, control, sleep, mmio: the parts.
         timing: the model that estimates cycles.
+        divider: as given.
         csrs: RISC-V's views of the counts.
         own: the peripherals that are part of the core: SCS and DWT on Arm.
 
@@ -86,8 +91,10 @@ class EmulatedCore:
         bus: Bus,
         clock: Clock,
         shared: PeripheralMap,
+        divider: int = 1,
     ) -> None:
-        self._platform, self.core = platform, core
+        self._platform, self.core, self.memories = platform, core, memories
+        self.divider = divider
         self.thumb = 1 if core.architecture == "arm" else 0
         self._ids = register_ids(core.architecture)
         self._engine: Uc | None = open_engine(core)
@@ -113,7 +120,8 @@ class EmulatedCore:
         )
         self.control = RunControl()
         self.sleep = Sleep(clock, self.interrupts, self.control)
-        self.own = PeripheralMap(memories, bus, clock)
+        own_clock = clock if divider == 1 else DividedClock(clock, divider)
+        self.own = PeripheralMap(memories, bus, own_clock)
         self.mmio = MmioPort(
             core, self._engine, self.counter, self.interrupts, (shared, self.own), clock,
             self.control,
@@ -121,6 +129,7 @@ class EmulatedCore:
         self.execution = Execution(
             core, self._engine, self.counter, self.mmio, self.watchpoints, self.csrs, clock,
             self.interrupts, self.custom, FaultReader(platform, core, self.counter), self.sleep,
+            divider,
         )  # fmt: skip
         if isinstance(self.interrupts, Nvic):
             self._add_own(SystemControl(self.interrupts), SCS_BASE, "scs")
@@ -255,9 +264,14 @@ class EmulatedCore:
         """Core cycles since the core was made, waiting included: an estimate."""
         return self.totals.cycles
 
-    def skip(self, cycles: int) -> None:
-        """Cycles pass without an instruction."""
-        self.counter.wait(cycles)
+    @property
+    def time(self) -> int:
+        """The cycle of the board's clock that the core has reached."""
+        return self.cycles * self.divider
+
+    def pass_time(self, ticks: int) -> None:
+        """Cycles of the board's clock, or somewhat more, pass without an instruction."""
+        self.counter.wait(-(-ticks // self.divider))
 
     def phase(self) -> tuple[int, int]:
         """The current phase, and the cycles spent in it since phases were set."""

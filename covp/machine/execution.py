@@ -59,7 +59,7 @@ class Execution:
     Attributes:
         running: an instruction is being executed.
         at_breakpoint: the latest `run` ended before a breakpoint or watched access.
-        turn_end: the cycle at which the core has to let others run, or None.
+        turn_end: the cycle of the clock at which the core has to let others run, or None.
         host_call: called with the address of a BKPT or EBREAK that ended a run: where to go on,
             at the same instruction to repeat it, or None for a breakpoint. None: all are.
     """
@@ -77,6 +77,7 @@ class Execution:
         custom: CustomInstructions,
         faults: FaultReader,
         sleep: Sleep,
+        divider: int = 1,
     ) -> None:
         self.running = False
         self.at_breakpoint = False
@@ -86,6 +87,7 @@ class Execution:
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
         self._faults, self._sleep = faults, sleep
+        self._divider = divider  # cycles of the clock per cycle of the core
         self._nvic = interrupts if isinstance(interrupts, Nvic) else None
         self._ids = register_ids(core.architecture)
         self._is_arm = core.architecture == "arm"
@@ -128,9 +130,13 @@ class Execution:
             self._engine.ctl_remove_cache(address, address + size)
 
     def limit_cycles(self, cycle: int) -> None:
-        """Stop the run before the first block at that cycle; thread-safe."""
+        """Stop the run before the first block at that cycle of the clock; thread-safe."""
         end = self.turn_end
-        self._counter.limit_cycles(cycle if end is None else min(cycle, end))
+        self._counter.limit_cycles(self._own_cycle(cycle if end is None else min(cycle, end)))
+
+    def _own_cycle(self, cycle: int) -> int:
+        """The core's first cycle that does not lie before one of the clock."""
+        return -(-cycle // self._divider)
 
     # -- one run ------------------------------------------------------------------------------
 
@@ -189,9 +195,8 @@ class Execution:
 
     def _cycle_limit(self) -> int | None:
         due, end = self._clock.next_event, self.turn_end
-        if due is None or end is None:
-            return end if due is None else due
-        return min(due, end)
+        cycles = [cycle for cycle in (due, end) if cycle is not None]
+        return self._own_cycle(min(cycles)) if cycles else None
 
     def _start(self, pc: int, stop: int) -> int:
         self.running = True

@@ -47,7 +47,7 @@ def _of_program(error: CapacityError, program: Program) -> Iterator[str]:
 
 def _could_fit(program: Program) -> bool:
     """Whether other schedules could fit the flash: the model's own constants stay what they are."""
-    flash = sum(r.bytes for r in program.platform.memory if r.kind == "flash") - _RUNTIME_BYTES
+    flash = sum(r.bytes for r in program.platform.own_memory if r.kind == "flash") - _RUNTIME_BYTES
     return sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant) < flash
 
 

@@ -75,8 +75,8 @@ class ImageMemory:
     """The target memory that images and tensors are placed in."""
 
     def __init__(self, platform: Platform) -> None:
-        self.flash = LinearAllocator([r for r in platform.memory if r.kind == "flash"])
-        self.ram = LinearAllocator([r for r in platform.memory if r.kind == "ram"])
+        self.flash = LinearAllocator([r for r in platform.own_memory if r.kind == "flash"])
+        self.ram = LinearAllocator([r for r in platform.own_memory if r.kind == "ram"])
         self.stack = self.ram.allocate(platform.stack_bytes, ALIGNMENT, "the stack")
 
     def of(self, section: str) -> LinearAllocator:

@@ -53,6 +53,11 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
     )
 
 
+def interrupt_lines(platform: Platform) -> int:
+    """The number of vectors for lines: the platform's peripherals need that many, or 0."""
+    return max((one.irq + 1 for one in platform.peripherals if one.irq is not None), default=0)
+
+
 def link_standalone(
     toolchain: Toolchain,
     platform: Platform,
@@ -82,6 +87,8 @@ def link_standalone(
     folder = runtime_dir()
     start = [folder / name for name in start_files(platform)]
     objects = toolchain.compile(sources, headers, include=include, flags=("-g", *flags))
-    objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1",))
+    lines = interrupt_lines(platform)
+    vectors = (f"-DCOVP_LINES={lines}",) if lines else ()
+    objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1", *vectors))
     objects += [*support_objects(toolchain), runtime_library(toolchain)]
     return toolchain.link(objects, standalone_script(platform, placement))

@@ -1,5 +1,5 @@
-/* WFI until a peripheral's interrupt line is up, without a handler: with interrupts masked the
-   core wakes, enters no handler, and the driver continues. A program that waits otherwise, such as
+/* Interrupts of peripherals, with a handler or without one: with interrupts masked the core wakes
+   from WFI, enters no handler, and the driver continues. A program that waits otherwise, such as
    for a semaphore of its operating system, defines COVP_HOOKS as a header with these functions. */
 #ifndef COVP_INTERRUPT_H
 #define COVP_INTERRUPT_H

@@ -122,7 +122,7 @@ def test_every_key_is_described_and_no_other(heading: str) -> None:
 def test_every_struct_has_a_section() -> None:
     assert set(STRUCTS) == {
         "Top level", "memory[]", "wait_states", "peripherals[]", "accelerators", "openocd", "qemu",
-        "firmware", "energy", "caches[]",
+        "firmware", "energy", "caches[]", "further_cores[]",
     }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_every_core_and_peripheral_is_named() -> None:
         ("clock_hz", "clok_hz", r"unknown key 'clok_hz': did you mean clock_hz"),
         ("size: 16K}", "sise: 16K}", r"memory\[0\]: unknown key 'sise': did you mean size"),
         ("base: 0x5", "irk: 3, base: 0x5", r"accelerators: unknown key 'irk': did you mean irq"),
-        ("base: 0x4", "zzz: 3, base: 0x4", r"peripherals\[0\]: .*known are base, irq, model"),
+        ("base: 0x4", "zzz: 3, base: 0x4", r"peripherals\[0\]: .*known are base, core, irq"),
         ("core: cortex-m4f", "core: m99", r"core: .*cortex-m4f"),
     ],
 )
