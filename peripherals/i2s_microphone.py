@@ -81,6 +81,11 @@ class I2sMicrophone(Peripheral):
         self._armed = self.path is not None
         self.interrupt.set(False)
 
+    @property
+    def is_playing(self) -> bool:
+        """Whether a wave is being sent."""
+        return self._end is not None
+
     def play(
         self,
         samples: NDArray[Any],

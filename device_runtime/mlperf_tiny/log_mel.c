@@ -2,10 +2,13 @@
  * get_lfbe_func): pre-emphasis, a Hamming window, the power spectrum, triangular bands at equal
  * distances on the mel scale, decibels, and (dB + 52) / 64 limited to 0..1. Quantization truncates
  * towards zero as evaluate.py there does; what lies above the range is saturated.
- * covp/mlperf/log_mel.py makes the tables and has the same in double precision. */
+ * covp/mlperf/log_mel.py makes the tables and has the same in double precision.
+ *
+ * Fixed point: a sample of 1 is 32 (pre-emphasis by 31/32 is exact), 2^14 in the transform, whose
+ * nine stages halve, and so 32 in the spectrum. No value of the transform is above 2^30.5: the
+ * magnitude of a butterfly's result is at most the mean of those of its operands. */
 #include "log_mel.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "log_mel_tables.h"
@@ -17,18 +20,23 @@ void log_mel_reset(log_mel_state *state)
     memset(state, 0, sizeof *state);
 }
 
+/* The high word of a product: half of it where one factor is a fraction with 31 bits. */
+static inline int32_t high(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b) >> 32);
+}
+
 /* The window over the previous hop and the new one, which becomes the previous: pairs of samples
  * as complex numbers, in bit-reversed order. */
 static void load(log_mel_state *state, const int16_t *samples, uint32_t stride)
 {
-    const float emphasis = 1.0f - 1.0f / 32.0f;
-    float *half = state->half, *work = state->work, previous = state->previous;
+    int32_t *half = state->half, *work = state->work, previous = state->previous;
     for (uint32_t i = 0; i < LOG_MEL_HOP; i++) {
-        float sample = (float)samples[i * stride], value = sample - emphasis * previous;
+        int32_t sample = samples[i * stride], value = 32 * sample - 31 * previous;
         uint32_t place = 2u * log_mel_reversed[i / 2] + i % 2u;
-        work[place] = half[i] * log_mel_window[i];
+        work[place] = high(half[i] * 1024, log_mel_window[i]);
         /* the second half of the pairs: odd places, as the highest bit becomes the lowest */
-        work[place + 2u] = value * log_mel_window[LOG_MEL_HOP - 1u - i];
+        work[place + 2u] = high(value * 1024, log_mel_window[LOG_MEL_HOP - 1u - i]);
         half[i] = value;
         previous = sample;
     }
@@ -36,81 +44,114 @@ static void load(log_mel_state *state, const int16_t *samples, uint32_t stride)
 }
 
 /* Two stages at once, which need no multiplication: transforms of four neighbours. */
-static void first_stages(float *z)
+static void first_stages(int32_t *work)
 {
     for (uint32_t i = 0; i < 2u * POINTS; i += 8) {
-        float a_re = z[i] + z[i + 2], a_im = z[i + 1] + z[i + 3];
-        float b_re = z[i] - z[i + 2], b_im = z[i + 1] - z[i + 3];
-        float c_re = z[i + 4] + z[i + 6], c_im = z[i + 5] + z[i + 7];
-        float d_re = z[i + 4] - z[i + 6], d_im = z[i + 5] - z[i + 7];
-        z[i] = a_re + c_re, z[i + 1] = a_im + c_im;
-        z[i + 2] = b_re + d_im, z[i + 3] = b_im - d_re;
-        z[i + 4] = a_re - c_re, z[i + 5] = a_im - c_im;
-        z[i + 6] = b_re - d_im, z[i + 7] = b_im + d_re;
+        int32_t *z = work + i;
+        for (uint32_t j = 0; j < 8; j++)
+            z[j] >>= 2;
+        int32_t a_re = z[0] + z[2], a_im = z[1] + z[3], b_re = z[0] - z[2], b_im = z[1] - z[3];
+        int32_t c_re = z[4] + z[6], c_im = z[5] + z[7], d_re = z[4] - z[6], d_im = z[5] - z[7];
+        z[0] = a_re + c_re;
+        z[1] = a_im + c_im;
+        z[2] = b_re + d_im;
+        z[3] = b_im - d_re;
+        z[4] = a_re - c_re;
+        z[5] = a_im - c_im;
+        z[6] = b_re - d_im;
+        z[7] = b_im + d_re;
     }
 }
 
 /* The other stages of the decimation in time (Cooley and Tukey), in place. */
-static void transform(float *z)
+static void transform(int32_t *z)
 {
     first_stages(z);
     for (uint32_t half = 4; half < POINTS; half *= 2) {
         uint32_t step = LOG_MEL_WINDOW / (2u * half);
         for (uint32_t k = 0; k < half; k++) {
-            float sine = log_mel_sine[k * step], cosine = log_mel_sine[256u + k * step];
-            for (uint32_t low = 2u * k; low < 2u * POINTS; low += 4u * half) {
-                uint32_t high = low + 2u * half;
-                float re = z[high] * cosine + z[high + 1] * sine;
-                float im = z[high + 1] * cosine - z[high] * sine;
-                z[high] = z[low] - re, z[high + 1] = z[low + 1] - im;
-                z[low] += re, z[low + 1] += im;
+            int32_t sine = log_mel_sine[k * step], cosine = log_mel_sine[256u + k * step];
+            for (int32_t *low = z + 2u * k; low < z + 2u * POINTS; low += 4u * half) {
+                int32_t *other = low + 2u * half;
+                int32_t re = high(other[0], cosine) + high(other[1], sine);
+                int32_t im = high(other[1], cosine) - high(other[0], sine);
+                int32_t low_re = low[0] >> 1, low_im = low[1] >> 1;
+                low[0] = low_re + re;
+                low[1] = low_im + im;
+                other[0] = low_re - re;
+                other[1] = low_im - im;
             }
         }
     }
 }
 
-/* Four times the power of the bins 1 to 511 of the real samples, over the real parts: bins k and
- * 512 - k come of the same two numbers. Bin 0 has no weight in any band, bin 512 neither. */
-static void powers(float *z)
+/* From the transform of the pairs to bins 1 to 511 of the real samples, in place: bins k and
+ * 512 - k come of the same two numbers. Neither bin 0 nor bin 512 has a weight in any band. */
+static void separate(int32_t *z)
 {
     for (uint32_t k = 1; k <= POINTS / 2u; k++) {
-        float *low = z + 2u * k, *high = z + 2u * (POINTS - k);
-        float sine = log_mel_sine[k], cosine = log_mel_sine[256u + k];
-        float even_re = low[0] + high[0], even_im = low[1] - high[1];
-        float odd_re = low[1] + high[1], odd_im = high[0] - low[0];
-        float re = odd_re * cosine + odd_im * sine, im = odd_im * cosine - odd_re * sine;
-        float sum_re = even_re + re, sum_im = even_im + im;
-        float difference_re = even_re - re, difference_im = even_im - im;
-        high[0] = difference_re * difference_re + difference_im * difference_im;
-        low[0] = sum_re * sum_re + sum_im * sum_im;
+        int32_t *low = z + 2u * k, *upper = z + 2u * (POINTS - k);
+        int32_t sine = log_mel_sine[k], cosine = log_mel_sine[256u + k];
+        int32_t a_re = low[0] >> 1, a_im = low[1] >> 1, b_re = upper[0] >> 1, b_im = upper[1] >> 1;
+        int32_t even_re = a_re + b_re, even_im = a_im - b_im;
+        int32_t odd_re = a_im + b_im, odd_im = b_re - a_re;
+        int32_t re = 2 * (high(odd_re, cosine) + high(odd_im, sine));
+        int32_t im = 2 * (high(odd_im, cosine) - high(odd_re, sine));
+        upper[0] = even_re - re;
+        upper[1] = im - even_im; /* of the conjugate; only its square counts */
+        low[0] = even_re + re;
+        low[1] = even_im + im;
     }
 }
 
-static int8_t quantized(float energy, float scale, int32_t zero_point)
+/* The logarithm to base 2 with 16 bits after the point, of a value above 0: each squaring of the
+ * mantissa gives a bit. */
+static int32_t log2_of(uint64_t value)
 {
-    float value = LOG_MEL_FACTOR * logf(energy) + LOG_MEL_OFFSET;
-    value = fminf(fmaxf(value, 0.0f), 1.0f) / scale + (float)zero_point;
-    return (int8_t)fminf(fmaxf(value, -128.0f), 127.0f);
+    int32_t exponent = 63;
+    for (; !(value >> 63); value <<= 1)
+        exponent--;
+    uint32_t mantissa = (uint32_t)(value >> 32); /* 2^31 is 1 */
+    uint32_t fraction = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint64_t square = (uint64_t)mantissa * mantissa; /* 2^62 is 1 */
+        uint32_t bit = (uint32_t)(square >> 63);
+        mantissa = (uint32_t)(square >> (31u + bit));
+        fraction = 2u * fraction + bit;
+    }
+    return (int32_t)((uint32_t)exponent << 16 | fraction);
+}
+
+static int8_t quantized(uint64_t energy)
+{
+    if (energy == 0)
+        return LOG_MEL_LEAST;
+    int64_t value = log2_of(energy) * (int64_t)LOG_MEL_STEPS + LOG_MEL_OFFSET; /* 2^32 is 1 */
+    int64_t stored = value / ((int64_t)1 << 32);
+    if (stored > LOG_MEL_GREATEST)
+        return LOG_MEL_GREATEST;
+    return stored < LOG_MEL_LEAST ? LOG_MEL_LEAST : (int8_t)stored;
 }
 
 /* Between two neighbouring centres, the share of a bin's power that rises with the upper band falls
  * from the lower one. */
-void log_mel_row(log_mel_state *state, const int16_t *samples, uint32_t stride, float scale,
-                 int32_t zero_point, int8_t row[LOG_MEL_BANDS])
+void log_mel_row(log_mel_state *state, const int16_t *samples, uint32_t stride,
+                 int8_t row[LOG_MEL_BANDS])
 {
     load(state, samples, stride);
     transform(state->work);
-    powers(state->work);
-    float risen = 0.0f;
+    separate(state->work);
+    uint64_t risen = 0;
     for (uint32_t band = 0, bin = 1; band <= LOG_MEL_BANDS; band++) {
-        float all = 0.0f, rising = 0.0f;
+        uint64_t all = 0, rising = 0;
         for (; bin < log_mel_ends[band]; bin++) {
-            float power = state->work[2u * bin];
-            all += power;
+            int64_t re = state->work[2u * bin], im = state->work[2u * bin + 1u];
+            uint64_t power = (uint64_t)(re * re + im * im) >> 16; /* below 2^45 */
+            all += power << 16;
             rising += power * log_mel_share[bin];
         }
         if (band > 0)
-            row[band - 1] = quantized(risen + (all - rising), scale, zero_point);
+            row[band - 1u] = quantized(risen + (all - rising));
         risen = rising;
     }
 }
