@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from covp.cache import write_atomically
-from covp.cli import options
+from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import warn
 from covp.cli.provenance import model_note
+from covp.debug.gdb_console import GdbConsole
 from covp.debug.gdb_stub import BUSY, GdbStub
-from covp.debug.program_file import load_elf
+from covp.debug.program_file import free_ram, load_elf
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
@@ -25,6 +26,7 @@ from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
+from covp.semihosting import Semihosting
 from covp.toolchain import get_toolchain
 
 
@@ -38,6 +40,9 @@ from covp.toolchain import get_toolchain
 @options.allow_slower
 @options.toolchain
 @options.seed
+@semihosting.where
+@semihosting.files
+@semihosting.arguments
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
     "--port",
@@ -60,6 +65,9 @@ def gdbserver(
     allow_slower: bool,
     toolchain: str,
     seed: int,
+    where: str,
+    files: Path | None,
+    arguments: str,
     host: str,
     port: int,
     svd_file: Path | None,
@@ -81,11 +89,18 @@ def gdbserver(
         entry = load_elf(device, elf) if elf else None
         if svd_file:
             _write(svd_file, svd(chosen, device.peripherals))
+        terminal = semihosting.terminal()
+        console = GdbConsole(terminal) if where == "gdb" else None
+        if where != "off":
+            heap = free_ram(chosen, elf) if elf else None
+            device.board.set_semihosting(
+                Semihosting(console or terminal, files, arguments, heap=heap)
+            )
         with DebugTarget(device) as target:
             if entry is not None:
                 target.write_register("pc", entry)  # as GDB's load does
             say = partial(click.echo, err=True)
-            stub = GdbStub(target, say)
+            stub = GdbStub(target, say, console)
             with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():
                 at = f"[{host}]" if ":" in host else host
                 _greet(chosen, f"{at}:{server.port}", elf, program)

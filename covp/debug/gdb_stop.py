@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from covp.debug.gdb_breakpoints import GdbBreakpoints
 from covp.debug.target import DebugTarget, HaltReason
-from covp.errors import DeviceFault
+from covp.errors import DeviceFault, ProgramExit
 
 _SIGINT, _SIGILL, _SIGTRAP, _SIGBUS, _SIGSEGV, _SIGSYS = 2, 4, 5, 10, 11, 12
 _FAULT_SIGNALS = {
@@ -43,9 +43,9 @@ def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
     return b"T%02x%sthread:1;" % (signal, why)
 
 
-def fault_text(fault: DeviceFault) -> str:
+def end_text(end: DeviceFault | ProgramExit) -> str:
     """The line for GDB's console."""
-    return f"covp: {fault}\n"
+    return f"covp: {end}\n"
 
 
 def _signal(target: DebugTarget) -> int:

@@ -13,15 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from socket import socket
 
+from covp.debug.gdb_console import GdbConsole
 from covp.debug.gdb_link import Closed, GdbLink
 from covp.debug.gdb_packets import MALFORMED, OK, GdbPackets, number, numbers
-from covp.debug.gdb_stop import INTERRUPTED, at_breakpoint, fault_text, stop_reply
+from covp.debug.gdb_stop import INTERRUPTED, at_breakpoint, end_text, stop_reply
 from covp.debug.target import DebugTarget, HaltReason
 from covp.device.rsp import encode
 from covp.errors import DeviceError
 
 _LOOK = 0.02  # seconds between two looks for an interrupt while the core runs
 _STEPS_BETWEEN_LOOKS = 256
+_CONSOLE_BYTES = 1024
+"""The most that one O packet prints."""
 _V_CONT = b"vCont;c;C;s;S;r"
 _ACTION = re.compile(rb"(?:([cs])|([CS])[0-9a-fA-F]{2}|(r)([0-9a-fA-F]+,[0-9a-fA-F]+))(?::.*)?")
 
@@ -45,31 +48,41 @@ class GdbStub:
     Args:
         target: is halted when GDB comes, and runs on when it detaches.
         on_event: called with lines for the person at the server.
+        console: of the program's semihosting, whose output GDB is to print; None: none.
     """
 
     def __init__(
-        self, target: DebugTarget, on_event: Callable[[str], None] = lambda line: None
+        self,
+        target: DebugTarget,
+        on_event: Callable[[str], None] = lambda line: None,
+        console: GdbConsole | None = None,
     ) -> None:
         self._target = target
         self._on_event = on_event
+        self._console = console
 
     def serve(self, connection: socket) -> None:
         """The handler of a `DebugServer`: returns when GDB has gone."""
         self._on_event("GDB is here")
-        conversation = _Conversation(self._target, GdbLink(connection))
+        console = self._console
+        conversation = _Conversation(self._target, GdbLink(connection), console)
         try:
+            if console is not None:
+                console.attach()
             conversation.run()
         finally:
             conversation.packets.breakpoints.clear()
+            if console is not None:
+                console.detach()
             self._on_event("GDB has gone")
 
 
 class _Conversation:
     """One GDB, from its first packet to its last."""
 
-    def __init__(self, target: DebugTarget, link: GdbLink) -> None:
+    def __init__(self, target: DebugTarget, link: GdbLink, console: GdbConsole | None) -> None:
         self.packets = GdbPackets(target)
-        self._target, self._link = target, link
+        self._target, self._link, self._console = target, link, console
         self._resumes: dict[bytes, Callable[[bytes], _Resume | None]] = {
             b"c": self._continue, b"s": self._step, b"v": _v_cont,
             b"C": lambda rest: self._continue(rest.partition(b";")[2]),
@@ -137,7 +150,9 @@ class _Conversation:
         target = self._target
         here = self.packets.breakpoints.at(target.read_register("pc"))
         if resume.steps:
-            if self._steps(resume):
+            interrupted = self._steps(resume)
+            self._print_output()
+            if interrupted:
                 return INTERRUPTED
         elif here and target.halted:
             return at_breakpoint(here)  # GDB takes those away that it wants to pass
@@ -145,25 +160,37 @@ class _Conversation:
             if target.halted:  # not after "monitor reset run"
                 target.resume(watch=True)
             while not target.wait(_LOOK):
+                self._print_output()
                 if self._link.interrupted():
                     target.halt()
-        if target.fault is not None:
-            self._link.send(b"O" + fault_text(target.fault).encode().hex().encode())
+            self._print_output()
+        if (end := target.fault or target.exit) is not None:
+            self._print(end_text(end).encode())
         return self._stopped()
+
+    def _print_output(self) -> None:
+        """Let GDB print what the program wrote; allowed while GDB waits for a stop only."""
+        if self._console is not None:
+            self._print(self._console.take())
+
+    def _print(self, text: bytes) -> None:
+        for start in range(0, len(text), _CONSOLE_BYTES):
+            self._link.send(b"O" + text[start : start + _CONSOLE_BYTES].hex().encode())
 
     def _stopped(self) -> bytes:
         return stop_reply(self._target, self.packets.breakpoints)
 
     def _steps(self, resume: _Resume) -> bool:
         """Whether GDB interrupted them."""
-        target = self._target
+        target, before = self._target, None
         for count in itertools.count(1):
             target.step(watch=True)
             pc = target.read_register("pc") & ~1
+            waits, before = pc == before, pc  # for input
             inside = resume.start <= pc < resume.end and not self.packets.breakpoints.at(pc)
             if not inside or target.reason is not HaltReason.STEP:
                 break
-            if count % _STEPS_BETWEEN_LOOKS == 0 and self._link.interrupted():
+            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.interrupted():
                 return True
         return False
 

@@ -13,6 +13,8 @@ _HELP = {
     "cycles": "estimated core cycles, in all and since last asked",
     "fault": "the program's last fault",
     "peripherals": "names and addresses of the peripherals on the bus",
+    "semihosting [enable|disable]": "the program's requests: answered, or breakpoints",
+    "arm semihosting ...": "the same, as OpenOCD spells it",
 }
 
 
@@ -21,6 +23,7 @@ class Monitor:
 
     def __init__(self, target: DebugTarget) -> None:
         self._target = target
+        self._host = target.device.board.semihosting
         self._asked = {"instructions": 0, "cycles": 0}
 
     def run(self, line: str) -> str:
@@ -33,7 +36,7 @@ class Monitor:
         return str(command(words[1:]))
 
     def _help(self, words: list[str]) -> str:
-        return "".join(f"{name:18} {text}\n" for name, text in _HELP.items())
+        return "".join(f"{name:28} {text}\n" for name, text in _HELP.items())
 
     def _reset(self, words: list[str]) -> str:
         how = words[0] if words else "halt"
@@ -67,6 +70,21 @@ class Monitor:
     def _peripherals(self, words: list[str]) -> str:
         every = sorted(self._target.device.peripherals.items(), key=lambda item: item[1][0])
         return "".join(f"0x{base:08x} {name}\n" for name, (base, _) in every)
+
+    def _semihosting(self, words: list[str]) -> str:
+        board, how = self._target.device.board, words[0] if words else ""
+        if how not in ("enable", "disable", ""):
+            raise UsageError(f"semihosting {how!r}: it is enable or disable")
+        if how == "enable" and self._host is None:
+            raise UsageError("semihosting: the server was started without it")
+        if how:
+            board.set_semihosting(self._host if how == "enable" else None)
+        return f"semihosting is {'disabled' if board.semihosting is None else 'enabled'}\n"
+
+    def _arm(self, words: list[str]) -> str:
+        if words[:1] != ["semihosting"]:
+            raise UsageError("no monitor command 'arm' but arm semihosting")
+        return self._semihosting(words[1:])
 
     def _pc(self) -> int:
         return self._target.read_register("pc") & ~1

@@ -85,6 +85,23 @@ def _places(elf: Any) -> Iterator[tuple[str, int, int]]:
             yield section.name, int(section["sh_addr"]), int(section["sh_size"])
 
 
+def free_ram(platform: Platform, path: Path) -> range | None:
+    """The addresses of the first RAM behind all that a program has there; None: all is taken.
+
+    Args:
+        platform: whose program it is.
+        path: the ELF file, which `load_elf` accepts.
+    """
+    ram, end = platform.ram, platform.ram.start
+    with path.open("rb") as stream:
+        for section in ELFFile(stream).iter_sections():
+            start = int(section["sh_addr"])
+            if section["sh_flags"] & _ALLOC and ram.start <= start < ram.end:
+                end = max(end, start + int(section["sh_size"]))
+    end = (end + 15) // 16 * 16
+    return range(end, ram.end) if end < ram.end else None
+
+
 def _pieces(elf: Any) -> list[tuple[str, int, bytes]]:
     """Name, load address and content of every section that has one."""
     segments = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]

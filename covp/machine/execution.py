@@ -83,6 +83,7 @@ class Execution:
         self.at_breakpoint = False
         self.turn_end: int | None = None
         self.host_call: Callable[[int], int | None] | None = None
+        self._host_waits = False
         self._core, self._engine, self._counter = core, engine, counter
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
@@ -157,7 +158,7 @@ class Execution:
         Raises:
             DeviceFault, or the exception of a peripheral's model, which ended the program.
         """
-        self.at_breakpoint = False
+        self.at_breakpoint = self._host_waits = False
         if not masked:
             pc = self._dispatch(pc)
             if pc == stop:
@@ -278,6 +279,7 @@ class Execution:
             return None
         self._left_at(fault.pc)
         after = self.host_call(fault.pc)
+        self._host_waits = after == fault.pc
         if after is not None and after != fault.pc:
             self._counter.count_one(fault.pc, after - fault.pc)
         return after
@@ -336,7 +338,8 @@ class Execution:
             next_pc = self.run(pc, after, before + 1, masked=True)
             if self._sleep.is_asleep:
                 self._sleep.wait()
-            if self._counter.state.instructions > before or next_pc != pc or self.at_breakpoint:
+            retired = self._counter.state.instructions > before
+            if retired or next_pc != pc or self.at_breakpoint or self._host_waits:
                 self.forget_code(pc, 6)
                 return next_pc
 

@@ -4,7 +4,7 @@ Arm, "Semihosting for AArch32 and AArch64", release 2024Q3; RISC-V International
 Semihosting", version 1.0, which takes numbers and parameters from Arm's.
 """
 
-from covp.semihosting.console import Collected, Console, StreamReader
+from covp.semihosting.console import Collected, Console, Streams
 from covp.semihosting.host import Semihosting
 
-__all__ = ["Collected", "Console", "Semihosting", "StreamReader"]
+__all__ = ["Collected", "Console", "Semihosting", "Streams"]

@@ -59,6 +59,30 @@ class Collected:
         return taken
 
 
+class Streams:
+    """A console on binary streams, such as a terminal's.
+
+    Args:
+        typed: the input; it is not read before the program reads.
+        output, errors: for what the program writes, flushed at once.
+    """
+
+    def __init__(self, typed: BinaryIO, output: BinaryIO, errors: BinaryIO) -> None:
+        self.is_terminal = output.isatty()
+        self._reader = StreamReader(typed)
+        self._output, self._errors = output, errors
+
+    def write(self, data: bytes, is_error: bool) -> None:
+        """See `Console`."""
+        stream = self._errors if is_error else self._output
+        stream.write(data)
+        stream.flush()
+
+    def read(self, size: int) -> bytes | None:
+        """See `Console`."""
+        return self._reader.read(size)
+
+
 class StreamReader:
     """Reads a stream in a thread of its own, so that a core that waits for input can be halted.
 

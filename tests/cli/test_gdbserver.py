@@ -31,6 +31,8 @@ class Server:
     """A running ``covp gdbserver``."""
 
     lines: list[str]
+    rest: str = ""
+    """What it printed later; known when it has ended."""
 
     def gdb(self, *commands: str) -> str:
         """What the printed command line shows with these commands added."""
@@ -54,9 +56,10 @@ def serving(*arguments: object, hints: int = 2) -> Iterator[Server]:
     try:
         lines = [process.stdout.readline() for _ in range(hints)]
         assert all(lines), process.communicate()[1]
-        yield Server(lines)
+        server = Server(lines)
+        yield server
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        server.rest, errors = process.communicate(timeout=60)
         assert process.returncode == 0 and errors.endswith("stopped\n"), errors
         assert "Traceback" not in errors
     finally:
@@ -81,6 +84,23 @@ def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
         names = [name.text for name in ElementTree.parse(svd).iterfind(".//peripheral/name")]
         assert "usart1" in names
         assert [path.name for path in tmp_path.iterdir()] == ["board.svd"]
+
+
+def test_semihosting_goes_where_the_option_says(tmp_path: Path) -> None:
+    platform = load_platform("stm32f746")
+    source = Source.read(Path(__file__).parents[1] / "device" / "semihosting.c")
+    elf = link_standalone(get_toolchain("zig", platform.core), platform, [source])
+    program = ("-p", "stm32f746", "--elf", elf, "--files", tmp_path, "--arguments", "a b")
+    with serving(*program) as server:
+        text = server.gdb("continue")
+    assert "clock=00000001" in text and "\na b\n" in text and "status 42" in text
+    assert (tmp_path / "kept.bin").stat().st_size == 304
+    with serving(*program, "--semihosting", "off") as server:
+        text = server.gdb("continue", "x/i $pc")
+    assert "SIGTRAP" in text and "bkpt" in text and "handles" not in text
+    with serving(*program, "--semihosting", "terminal") as server:
+        assert "handles" not in server.gdb("continue")
+    assert "handles=00000001" in server.rest and "clock=00000001" in server.rest
 
 
 def test_gdb_loads_into_an_empty_device(elf: Path) -> None:

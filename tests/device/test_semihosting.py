@@ -19,7 +19,7 @@ from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, ProgramExit
 from covp.platform_file import load_platform
 from covp.runtime.standalone import link_standalone
-from covp.semihosting import Collected, Semihosting, StreamReader
+from covp.semihosting import Collected, Semihosting, Streams
 from covp.semihosting.abi import Operation
 from covp.toolchain import Source, get_toolchain
 from tests.conftest import Loaded
@@ -295,21 +295,6 @@ def test_exit_gives_status_reason_and_place(calls: Loaded) -> None:
     assert caught.value.pc is not None and calls.labels["end"] & ~1 < caught.value.pc
 
 
-class Keyboard:
-    """Its input comes through a pipe."""
-
-    is_terminal = True
-
-    def __init__(self, stream: io.BufferedReader) -> None:
-        self._reader = StreamReader(stream)
-
-    def read(self, size: int) -> bytes | None:
-        return self._reader.read(size)
-
-    def write(self, data: bytes, is_error: bool) -> None:
-        raise AssertionError("nothing is written")
-
-
 def test_a_core_that_waits_for_input_can_be_halted(calls: Loaded) -> None:
     device = calls.device
     out, into = os.pipe()
@@ -318,7 +303,7 @@ def test_a_core_that_waits_for_input_can_be_halted(calls: Loaded) -> None:
         open(into, "wb", buffering=0) as keys,
         DebugTarget(device) as target,
     ):
-        device.board.set_semihosting(Semihosting(Keyboard(typed)))
+        device.board.set_semihosting(Semihosting(Streams(typed, io.BytesIO(), io.BytesIO())))
         target.write_register("pc", calls.labels["end"] & ~1)
         target.resume()
         assert not target.wait(0.2)
