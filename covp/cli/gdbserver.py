@@ -13,6 +13,7 @@ from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import warn
 from covp.cli.provenance import model_note
+from covp.debug import launch
 from covp.debug.gdb_console import GdbConsole
 from covp.debug.gdb_stub import BUSY, GdbStub
 from covp.debug.program_file import free_ram, load_elf
@@ -57,6 +58,11 @@ from covp.toolchain import get_toolchain
     type=click.Path(path_type=Path),
     help="Write the peripherals' registers as CMSIS-SVD, for register views.",
 )
+@click.option(
+    "--launch-json",
+    type=click.Path(path_type=Path),
+    help="Write the configurations of Visual Studio Code's cortex-debug, to .vscode/launch.json.",
+)
 def gdbserver(
     platform: str,
     elf: Path | None,
@@ -71,6 +77,7 @@ def gdbserver(
     host: str,
     port: int,
     svd_file: Path | None,
+    launch_json: Path | None,
 ) -> None:
     """Serve GDB on a virtual device until Ctrl-C."""
     chosen = load_platform(platform)
@@ -87,6 +94,8 @@ def gdbserver(
             warn(made.program.warnings)
             elf, program = _firmware(device, made, seed), made.program
         entry = load_elf(device, elf) if elf else None
+        if launch_json:
+            launch.check_replaceable(launch_json)
         if svd_file:
             _write(svd_file, svd(chosen, device.peripherals))
         terminal = semihosting.terminal()
@@ -102,8 +111,10 @@ def gdbserver(
             say = partial(click.echo, err=True)
             stub = GdbStub(target, say, console)
             with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():
-                at = f"[{host}]" if ":" in host else host
-                _greet(chosen, f"{at}:{server.port}", elf, program)
+                at = f"{f'[{host}]' if ':' in host else host}:{server.port}"
+                if launch_json:
+                    _write(launch_json, launch.launch_json(chosen, at, elf, svd_file))
+                _greet(chosen, at, elf, program)
                 wait_for_ctrl_c()
 
 
