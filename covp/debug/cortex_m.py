@@ -7,13 +7,14 @@ from typing import Protocol
 
 from covp.debug.cortex_m_comparators import BreakpointUnit, WatchpointUnit
 from covp.debug.cortex_m_control import SCS, DebugControl
-from covp.debug.cortex_m_ids import DBGMCU, CoreIds, chip_words, core_ids, flash_register
+from covp.debug.cortex_m_ids import CoreIds, core_ids
 from covp.debug.target import DebugTarget
 from covp.errors import DeviceError
 
 ROM_TABLE = 0xE00FF000
 _DWT, _FPB = 0xE0001000, 0xE0002000
 _PRIVATE_BUS = 0xE0000000
+_DBGMCU = 0xE0042000
 _PAGE = 0x1000
 
 
@@ -37,8 +38,7 @@ class CortexMDebug:
 
     Args:
         target: the core; not to be closed before this is out of use.
-        log: called with a line for each fault of the program, and for parts of the chip that are
-            not modelled.
+        log: called with a line for each fault of the program.
 
     Attributes:
         target: as given.
@@ -62,16 +62,13 @@ class CortexMDebug:
             _FPB: BreakpointUnit(target, self.ids),
             ROM_TABLE: _RomTable(self.ids),
         }
-        for address, word in chip_words(target.device.platform).items():
-            self._units[address & -_PAGE] = _ChipWords(address % _PAGE, word)
-        self._log = log
-        self._flash = flash_register(target.device.platform)
+        if all(base != _DBGMCU for base, _ in target.device.peripherals.values()):
+            self._units[_DBGMCU] = _ChipSupport()
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError where a bus access would fail."""
         self.control.look()
         if not self._touches(address, size):
-            self._note_programming(address)
             return self.target.read_memory(address, size)
         data = bytearray()
         for word in range(address & ~3, address + size, 4):
@@ -90,15 +87,6 @@ class CortexMDebug:
     def reset(self) -> None:
         """A system reset, as by a pulse on the reset line."""
         self.control.reset()
-
-    def _note_programming(self, address: int) -> None:
-        """Log once why OpenOCD's flash commands fail."""
-        if address == self._flash:
-            self._log(
-                f"no flash controller is modelled (register 0x{address:08x}): write flash as "
-                "memory, with load_image; OpenOCD's program and flash write_image fail"
-            )
-            self._flash = None
 
     def _touches(self, address: int, size: int) -> bool:
         return any(page in self._units for page in range(address & -_PAGE, address + size, _PAGE))
@@ -149,21 +137,21 @@ class _RomTable:
         return True
 
 
-class _ChipWords:
-    """A word that identifies the chip; registers that keep their value follow DBGMCU_IDCODE."""
+class _ChipSupport:
+    """DBGMCU of an STM32 that is not modelled: no identity, and registers that keep their value.
+
+    OpenOCD's files for STM32 set them as soon as they have found the core.
+    """
 
     _KEPT = 4  # CR and up to three registers that freeze timers
 
-    def __init__(self, offset: int, word: int) -> None:
-        self._words = {offset: word}
-        self._identity = offset
-        if offset == DBGMCU % _PAGE:
-            self._words |= {offset + 4 * number: 0 for number in range(1, self._KEPT + 1)}
+    def __init__(self) -> None:
+        self._words = dict.fromkeys(range(0, 4 * (self._KEPT + 1), 4), 0)
 
     def read(self, offset: int) -> int | None:
         return self._words.get(offset)
 
     def write(self, offset: int, value: int) -> bool:
-        if offset in self._words and offset != self._identity:
+        if offset in self._words and offset:
             self._words[offset] = value
         return offset in self._words

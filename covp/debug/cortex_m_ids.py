@@ -3,8 +3,7 @@
 Sources: the technical reference manuals of the cores (Arm DDI0484C Cortex-M0+, DDI0337I Cortex-M3,
 DDI0439D Cortex-M4, DDI0489F Cortex-M7, 100230 Cortex-M33), their tables of the system control,
 debug and ROM table registers; Arm DDI0403E C1.4 (the ROM table) and ADIv5.2 (IHI0031E) for the
-identification registers; ST RM0385 40.6 and RM0432 57.6 for DBGMCU, 41.2 and 58.2 for the flash
-size register.
+identification registers.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from dataclasses import dataclass
 
 from covp.cores import Core
 from covp.errors import DeviceError
-from covp.platform_file import Platform
 
-DBGMCU = 0xE0042000
 _ROM_CLASS, _CORESIGHT_CLASS, _GENERIC_CLASS = 0x1, 0x9, 0xE
 
 
@@ -115,27 +112,3 @@ def core_ids(core: Core) -> CoreIds:
     if core.architecture != "arm" or core.unicorn_cpu not in _BY_CPU:
         raise DeviceError(f"core {core.name} has no Cortex-M debug registers; use a Cortex-M core")
     return _BY_CPU[core.unicorn_cpu]
-
-
-# Platform to (DBGMCU_IDCODE, address of the 16-bit flash size in KB). Bits 12 to 15 of IDCODE are
-# reserved; the chips answer these.
-_CHIPS = {"stm32f746": (0x10016449, 0x1FF0F442), "stm32l4r5": (0x101F6470, 0x1FFF75E0)}
-
-
-def chip_words(platform: Platform) -> dict[int, int]:
-    """Address to identification word of the chip; DBGMCU_IDCODE is 0 for an unknown one."""
-    identity, size_address = _CHIPS.get(platform.name, (0, 0))
-    words = {DBGMCU: identity}
-    if size_address:
-        words[size_address & ~3] = (platform.flash.bytes // 1024) << 8 * (size_address & 3)
-    return words
-
-
-# The first register that OpenOCD's flash driver accesses to program: FLASH_CR (RM0385 section
-# 3.7.5), FLASH_OPTR (RM0432 section 3.7.8).
-_FLASH_REGISTERS = {"stm32f746": 0x40023C10, "stm32l4r5": 0x40022020}
-
-
-def flash_register(platform: Platform) -> int | None:
-    """A register that is not modelled, which flash programming needs first; None: not known."""
-    return _FLASH_REGISTERS.get(platform.name)

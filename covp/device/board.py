@@ -13,9 +13,10 @@ from covp.cores import Core
 from covp.device.base import EXACT, Source, Sources
 from covp.device.host_calls import HostCalls
 from covp.device.phase_count import CORE
-from covp.errors import DeviceError, DeviceFault
+from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
+from covp.hardware.flash_controller import FlashController
 from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PeripheralMap
@@ -186,14 +187,33 @@ class Board:
         )
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """As `write`, or ``data`` to a peripheral's register at ``address``, as core 0's store."""
+        """As `write`, or ``data`` to a peripheral's register at ``address``, as core 0's store.
+
+        While a flash controller is set to program, ``data`` for its flash goes to it in words (less
+        where the address or the size is not a multiple of 4).
+        """
         if self.bus.is_memory(address, len(data)):
-            return self.write(address, data)
+            if not self._programs(address, data):
+                self.write(address, data)
+            return None
         for offset in range(0, len(data), 4):
             word = data[offset : offset + 4]
             value = int.from_bytes(word, "little")
             self.cores[0].mmio.write(address + offset, len(word), value)
         return None
+
+    def _programs(self, address: int, data: bytes) -> bool:
+        """Whether a flash controller took the ``data``."""
+        controller = self._flash_controller
+        if controller is None or not controller.is_programming:
+            return False
+        if not self.bus.region_at(controller.start).holds(address, len(data)):
+            return False
+        size = next(size for size in (4, 2, 1) if not (address | len(data)) % size)
+        for at in range(0, len(data), size):
+            value = int.from_bytes(data[at : at + size], "little")
+            controller.store(address + at, size, value)
+        return True
 
     def forget_code(self, address: int, size: int) -> None:
         """``size`` bytes from ``address`` have changed: cores forget the code translated there."""
@@ -232,9 +252,13 @@ class Board:
         line = self.cores[core].line(name, irq)
         for other in self.cores:
             other.own.check_free(name, base, peripheral.size)
+        if isinstance(peripheral, FlashController) and self._flash_controller is not None:
+            raise PlatformError(f"peripheral {name}: a device has one flash controller at most")
         self.shared.add(peripheral, base, name, line)
         for other in self.cores:
             other.mmio.update(base, peripheral.size)
+        if isinstance(peripheral, FlashController):
+            self._control_flash(peripheral, peripheral)
 
     def detach(self, name: str) -> None:
         """Take a peripheral off the bus."""
@@ -242,6 +266,19 @@ class Board:
         base, peripheral = self.shared.remove(name)
         for core in self.cores:
             core.mmio.update(base, peripheral.size)
+        if isinstance(peripheral, FlashController):
+            self._control_flash(peripheral, None)
+
+    @property
+    def _flash_controller(self) -> FlashController | None:
+        models = (model for _, model in self.shared.peripherals.values())
+        return next((model for model in models if isinstance(model, FlashController)), None)
+
+    def _control_flash(self, known: FlashController, controller: FlashController | None) -> None:
+        """Stores to the flash that ``known`` is for go to the controller from now on."""
+        region = self.bus.region_at(known.start)
+        for core in self.cores:
+            core.mmio.control_flash(region, controller)
 
     def set_semihosting(self, host: Semihosting | None) -> None:
         """Let a host answer the semihosting calls of programs; None: they are breakpoints.

@@ -15,6 +15,8 @@ from covp.errors import DeviceFault, FaultKind
 from covp.hardware.traffic import UNKNOWN, TrafficLedger
 from covp.platform_file import Region
 
+_STORES = ("write", "program")
+
 
 class Registers(Protocol):
     """A peripheral as a bus master reaches it; see `covp.hardware.peripheral.Peripheral`."""
@@ -132,6 +134,18 @@ class Bus:
         target[:] = raw
         self._wrote(address, raw.size)
 
+    def program(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Store ``data`` from ``address`` on as `write`, but into flash too: for its controller.
+
+        Raises DeviceFault outside the memory.
+        """
+        self._slice(address, len(data), "program")[:] = memoryview(data).cast("B")
+        self._wrote(address, len(data))
+
+    def region_at(self, address: int) -> Region:
+        """The memory that holds the address. Raises DeviceFault where there is none."""
+        return self._memory(address, 1, "read").region
+
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
         """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
 
@@ -184,7 +198,7 @@ class Bus:
 
     def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
         memory = self._memory(address, size, what)
-        self._tell(memory.region.name, what == "write", size)
+        self._tell(memory.region.name, what in _STORES, size)
         return memory.slice(address, size)
 
     def _memory(self, address: int, size: int, what: str) -> Memory:
@@ -194,7 +208,7 @@ class Bus:
                 if what == "write" and region.kind == "flash":
                     raise self._fault("write to read-only memory", address, size, region.name)
                 return memory
-        kind: FaultKind = "unmapped write" if what == "write" else "unmapped read"
+        kind: FaultKind = "unmapped write" if what in _STORES else "unmapped read"
         raise self._fault(kind, address, size, "outside the memory map")
 
     def _fault(self, kind: FaultKind, address: int, size: int, why: str) -> DeviceFault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class Field:
             )
         _check_access(self.name, self.access)
 
-    @property
+    @functools.cached_property  # accesses ask for it
     def mask(self) -> int:
         """The field's bits, in place."""
         return ((1 << self.width) - 1) << self.bit
@@ -103,10 +104,14 @@ class Register:
 
     def __getitem__(self, name: str) -> Field:
         """The field of that name. Raises KeyError."""
-        for field in self.fields:
-            if field.name == name:
-                return field
-        raise KeyError(f"register {self.name} has no field {name}")
+        try:
+            return self._fields_by_name[name]
+        except KeyError:
+            raise KeyError(f"register {self.name} has no field {name}") from None
+
+    @functools.cached_property
+    def _fields_by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.fields}
 
     @property
     def reset_value(self) -> int:
@@ -116,10 +121,17 @@ class Register:
             value |= field.reset << field.bit
         return value
 
-    @property
+    @functools.cached_property
     def defined_bits(self) -> int:
         """The bits that mean something."""
         return sum(field.mask for field in self.fields) if self.fields else 0xFFFFFFFF
+
+    @functools.cached_property
+    def cleared_by_ones(self) -> int:
+        """The bits that writing 1 clears."""
+        if self.access == "w1c":
+            return self.defined_bits
+        return sum(field.mask for field in self.fields if field.access == "w1c")
 
 
 class RegisterMap:

@@ -187,6 +187,8 @@ typedef struct Machine {
     Cache *caches;
     uint64_t cache_count;
     uint64_t looks_at_accesses; /* 1: translated code calls before each of them */
+    uint64_t store_window; /* where stores to the flash with a controller go; see tlb.h */
+    uint32_t flash_start, flash_bytes; /* that flash; 0 bytes: there is none */
     /* Only the native side. */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */

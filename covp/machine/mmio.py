@@ -6,11 +6,13 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.cores import Core
 from covp.errors import AcceleratorError, CovpError, DeviceFault
 from covp.hardware.clock import Clock
+from covp.hardware.flash_controller import FlashController
 from covp.hardware.interrupt import InterruptController
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at, pages
@@ -18,10 +20,12 @@ from covp.machine.counter import Counter
 from covp.machine.instructions import is_plain_store
 from covp.machine.it_blocks import accesses_conditionally
 from covp.machine.run_control import RunControl
+from covp.platform_file import Region
 
 _ACCESSES_PER_CHECK = 4096
 _ENDLESS = 1 << 19
 """Reads of one register in a row, all alike and with no event to come, that nothing will end."""
+_STORE_WINDOW = 1 << 32  # no address of the core
 _POLLING = 64
 """Such reads from which a program is said to be polling."""
 
@@ -86,6 +90,19 @@ class MmioPort:
             elif not was_mapped:
                 self._engine.mmio_map(page, PAGE, self._on_load, page, self._on_store, page)
 
+    def control_flash(self, region: Region, controller: FlashController | None) -> None:
+        """Pass the core's stores to a flash to its controller; None: they are faults again."""
+        state = self._counter.state
+        if state.flash_bytes:
+            self._engine.mem_unmap(_STORE_WINDOW, state.flash_bytes)
+        state.flash_start, state.flash_bytes = region.start, region.bytes if controller else 0
+        state.store_window = _STORE_WINDOW
+        if controller is not None:
+            self._engine.mmio_map(
+                _STORE_WINDOW, region.bytes, None, None, self._on_flash_store, (region, controller)
+            )
+        self._engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
+
     def read(self, address: int, size: int) -> int:
         """A debugger's load. Raises DeviceFault where a load of the core would."""
         base, peripheral = self._find(address, size, is_store=False)
@@ -132,6 +149,29 @@ class MmioPort:
                 self._engine.emu_stop()
         except BaseException as error:
             self._fail(error, page + offset)
+
+    def _on_flash_store(
+        self,
+        engine: Uc,
+        offset: int,
+        size: int,
+        value: int,
+        flash: tuple[Region, FlashController],
+    ) -> None:
+        region, controller = flash
+        try:
+            if not controller.is_programming:
+                controller.refuse_store()
+                raise DeviceFault(
+                    "write to read-only memory",
+                    address=region.start + offset,
+                    size=size,
+                    detail=region.name,
+                )
+            controller.store(region.start + offset, size, value)
+            self._polls = 0
+        except BaseException as error:
+            self._fail(error, region.start + offset)
 
     def _interrupts_now(self) -> bool:
         """Whether an interrupt has to come directly after the store that was just passed on.

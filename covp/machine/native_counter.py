@@ -108,6 +108,7 @@ class MachineState(ctypes.Structure):
         ("extra", ctypes.c_int64 * len(CAUSES)),
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", ctypes.c_int64), ("caches", pointer),
         ("cache_count", u64), ("looks_at_accesses", u64),
+        ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@
 
 typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
 
-enum { UC_MEM_FETCH = 18, UC_PROT_RW = 3, UC_PROT_RWX = 7 };
+enum { UC_MEM_STORE = 17, UC_MEM_FETCH = 18 };
+enum { UC_PROT_READ = 1, UC_PROT_WRITE = 2, UC_PROT_RW = 3, UC_PROT_EXEC = 4, UC_PROT_RWX = 7 };
 /* The IT bits of xPSR: 26-25 and 15-10. */
 enum { IT_BITS = 0x0600fc00 };
 
@@ -22,7 +23,11 @@ static bool clear_it_bits(Machine *m, uc_engine *uc) {
     return true;
 }
 
-/* Only pages that were fetched from are executable: stores to all others take the fast path. */
+/* Only pages that were fetched from are executable: stores to all others take the fast path.
+ *
+ * A page of flash that has a controller is one of two: for loads and fetches the memory itself, for
+ * stores a page of the controller's window, beyond the addresses that the core has.
+ */
 EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *entry, void *user) {
     Machine *m = user;
     if (m->xpsr && type != UC_MEM_FETCH) clear_it_bits(m, uc);
@@ -31,6 +36,10 @@ EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *e
     if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;
     entry->paddr = address & ~(uint64_t)((1 << PAGE_BITS) - 1);
     entry->perms = m->code_pages[page >> 3] & bit ? UC_PROT_RWX : UC_PROT_RW;
+    if ((uint32_t)address - m->flash_start < m->flash_bytes) {
+        if (type == UC_MEM_STORE) entry->paddr += m->store_window - m->flash_start;
+        entry->perms &= type == UC_MEM_STORE ? UC_PROT_WRITE : UC_PROT_READ | UC_PROT_EXEC;
+    }
     return true;
 }
 

@@ -254,7 +254,7 @@ def test_a_device_goes_on_after_a_fault(program):
 def test_debugger_access():
     with VirtualDevice(load_platform("stm32l4r5")) as device:
         device.write(0x08000000, b"abc")
-        assert device.read(0x08000000, 4) == b"abc\0"
+        assert device.read(0x08000000, 4) == b"abc\xff"  # erased
         with pytest.raises(DeviceError, match="outside the memory map"):
             device.read(0x0800_0000 + (2 << 20) - 2, 4)
         with pytest.raises(DeviceError, match="outside the memory map"):

@@ -1,0 +1,133 @@
+"""What models of ST's microcontrollers share: reserved bits, parts of words, clock trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from covp.hardware.peripheral import Peripheral
+
+_HSI_HZ = 16_000_000
+_AHB_DIVISORS = (2, 4, 8, 16, 64, 128, 256, 512)
+_APB_DIVISORS = (2, 4, 8, 16)
+
+
+class Stm32Peripheral(Peripheral):
+    """A peripheral that answers as ST's silicon: a vendor's start-up code never faults.
+
+    Reserved bits and words, read-only and write-only registers ignore the wrong access (a load
+    gives 0); registers can be accessed as words, halfwords and bytes. Nothing depends on time: what
+    takes silicon a while (an oscillator's start, a page's erasure) is done at once.
+    """
+
+    size = 0x400
+
+    def read_register(self, offset: int, size: int) -> int:
+        """The value of a load of the core."""
+        register = self.registers.at(offset & ~3)
+        if register is None or register.access == "wo":
+            return 0
+        word = super().read_register(register.offset, 4)
+        return word >> 8 * (offset & 3) & (1 << 8 * size) - 1
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """A store of the core."""
+        register = self.registers.at(offset & ~3)
+        if register is None or register.access == "ro":
+            return
+        shift = 8 * (offset & 3)
+        written = ((1 << 8 * size) - 1) << shift
+        kept = self.values[register.name] & ~written & ~register.cleared_by_ones
+        word = value << shift & written | kept
+        super().write_register(register.offset, 4, word & register.defined_bits)
+
+    def needs_exact_time(self, offset: int, is_store: bool) -> bool:
+        """Never."""
+        return False
+
+
+class Rcc(Stm32Peripheral):
+    """Reset and clock control: what is switched on is ready, and SWS follows SW if that is ready.
+
+    As in silicon the PLL is ready only if its source is, the external oscillator only where the
+    board has one, and the system clock's source cannot be switched off. Reset requests, clock gates
+    and interrupt flags are registers without effect.
+
+    Args:
+        hse_hz: frequency of the board's external oscillator; 0: it has none.
+
+    A chip's class sets:
+        ready: what is ready when it is on: a register and its two fields.
+        sources: what CFGR.SW selects, by value: "MSI", "HSI", "HSE" or "PLL".
+        pll_sources: what PLLCFGR.PLLSRC selects, by value; "" for nothing.
+    """
+
+    ready: ClassVar[Sequence[tuple[str, str, str]]]
+    sources: ClassVar[Sequence[str]]
+    pll_sources: ClassVar[Sequence[str]]
+
+    def __init__(self, hse_hz: int = 0) -> None:
+        self._hse_hz = hse_hz
+        super().__init__()
+
+    # -- called by on_write -------------------------------------------------------------------
+
+    def settle(self, value: int) -> None:
+        """An oscillator or the PLL was switched, or the system clock's source selected."""
+        in_use = self.sources[self.get("CFGR", "SWS")]
+        for clock in (in_use, self._pll_source if in_use == "PLL" else ""):
+            if clock:
+                self.set("CR", f"{clock}ON", 1)
+        for register, on, ready in self.ready:
+            works = on != "HSEON" or self._hse_hz > 0
+            self.set(register, ready, int(works and self.get(register, on)))
+        if not self._is_ready(self._pll_source):
+            self.set("CR", "PLLRDY", 0)
+        wanted = self.get("CFGR", "SW")
+        if wanted < len(self.sources) and self._is_ready(self.sources[wanted]):
+            self.set("CFGR", "SWS", wanted)
+
+    def clear_reset_flags(self, value: int) -> None:
+        """CSR.RMVF was written."""
+        self.values["CSR"] &= 0x007FFFFF
+
+    # -- frequencies --------------------------------------------------------------------------
+
+    @property
+    def system_hz(self) -> int:
+        """SYSCLK."""
+        return self._hz(self.sources[self.get("CFGR", "SWS")])
+
+    @property
+    def core_hz(self) -> int:
+        """HCLK, of the core, memories and the AHB."""
+        divided = self.get("CFGR", "HPRE")
+        return self.system_hz // (_AHB_DIVISORS[divided & 7] if divided & 8 else 1)
+
+    def bus_hz(self, number: int) -> int:
+        """PCLK of APB 1 or 2."""
+        divided = self.get("CFGR", f"PPRE{number}")
+        return self.core_hz // (_APB_DIVISORS[divided & 3] if divided & 4 else 1)
+
+    def _hz(self, clock: str) -> int:
+        if clock == "PLL":
+            return self.pll_hz(self._hz(self._pll_source))
+        fixed = {"": 0, "HSE": self._hse_hz, "HSI": _HSI_HZ}
+        return fixed[clock] if clock in fixed else self.msi_hz()
+
+    def pll_hz(self, source_hz: int) -> int:
+        """What the PLL makes of its source as a system clock."""
+        raise NotImplementedError
+
+    def msi_hz(self) -> int:
+        """The multi-speed internal oscillator, where there is one."""
+        raise NotImplementedError
+
+    # -- the clock tree -----------------------------------------------------------------------
+
+    @property
+    def _pll_source(self) -> str:
+        return self.pll_sources[self.get("PLLCFGR", "PLLSRC")]
+
+    def _is_ready(self, clock: str) -> bool:
+        return bool(clock) and bool(self.get("CR", f"{clock}RDY"))

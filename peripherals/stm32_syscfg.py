@@ -1,0 +1,60 @@
+"""System configuration and debug support of STM32, as far as start-up code and debuggers look."""
+
+from __future__ import annotations
+
+from covp.hardware.registers import Field, Register, RegisterMap
+from covp.peripherals._stm32 import Stm32Peripheral
+
+_EXTICR = [Register(f"EXTICR{n + 1}", 0x08 + 4 * n) for n in range(4)]
+
+
+class L4Syscfg(Stm32Peripheral):
+    """SYSCFG of the STM32L4+ (ST RM0432 9.2); registers without effect."""
+
+    size = 0x30
+    registers = RegisterMap(
+        Register("MEMRMP", 0x00),
+        Register("CFGR1", 0x04, reset=0x7C000001),
+        *_EXTICR,
+        Register("SCSR", 0x18, fields=[Field("SRAM2ER", 0), Field("SRAM2BSY", 1, access="ro")]),
+        Register("CFGR2", 0x1C), Register("SWPR", 0x20), Register("SKR", 0x24, access="wo"),
+        Register("SWPR2", 0x28),
+    )  # fmt: skip
+
+
+class F7Syscfg(Stm32Peripheral):
+    """SYSCFG of the STM32F746 (ST RM0385 7.2); the compensation cell is ready when it is on."""
+
+    registers = RegisterMap(
+        Register("MEMRMP", 0x00), Register("PMC", 0x04), *_EXTICR,
+        Register("CMPCR", 0x20, on_write="compensate", fields=[
+            Field("CMP_PD", 0), Field("READY", 8, access="ro"),
+        ]),
+    )  # fmt: skip
+
+    def compensate(self, value: int) -> None:
+        """CMPCR was written."""
+        self.set("CMPCR", "READY", self.get("CMPCR", "CMP_PD"))
+
+
+class Dbgmcu(Stm32Peripheral):
+    """DBGMCU (ST RM0385 40.16, RM0432 57.14): who the chip is; what a halt freezes has no effect.
+
+    Args:
+        idcode: device and revision.
+    """
+
+    registers = RegisterMap(
+        Register("IDCODE", 0x00, access="ro"), Register("CR", 0x04),
+        *(Register(f"FREEZE{n}", 0x08 + 4 * n) for n in range(3)),
+    )  # fmt: skip
+
+    def __init__(self, idcode: int) -> None:
+        self._idcode = idcode
+        super().__init__()
+
+    def reset(self) -> None:
+        """A debugger's settings outlive a reset."""
+        kept = {name: value for name, value in self.values.items() if value}
+        super().reset()
+        self.values |= {**kept, "IDCODE": self._idcode}
