@@ -83,8 +83,10 @@ def infer(runner: Runner, times: int) -> None:
     """Many inferences in one execution, on whatever lies in the arena."""
     module = runner._module
     function = module.program.run_function
-    entry = module._loaded().elf.symbols[function].value
-    runner.session.queue.run([void_call(function, Task(entry)) for _ in range(times)])
+    symbols = module._loaded().elf.symbols
+    arena = symbols[module.program.arena_symbol].address
+    task = Task(symbols[function].value, words=(arena,))
+    runner.session.queue.run([void_call(function, task) for _ in range(times)])
 
 
 def qemu_seconds(built: Build, sample: Sample, times: int) -> float:

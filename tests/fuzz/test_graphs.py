@@ -158,8 +158,7 @@ def _infer(
     session.write(arena, np.random.default_rng(seed).bytes(program.arena_bytes))
     for tensor, value in zip(program.inputs, inputs, strict=True):
         session.write(arena + tensor.offset, value.tobytes())
-    module[program.run_function]()
-    session.sync()
+    session.call(module.image.elf.symbols[program.run_function].value, arena)
     return [
         np.frombuffer(session.read(arena + t.offset, t.nbytes), t.dtype).reshape(t.shape)
         for t in program.outputs
