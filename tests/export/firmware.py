@@ -1,0 +1,64 @@
+"""Exported firmware on the virtual board: what it prints, and what its inference costs."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+
+import covp
+from covp.device.virtual import VirtualDevice
+from covp.evaluation import Sample
+from covp.program import Program
+from covp.runtime.accelerators import attach_accelerator
+from covp.runtime.elf import ElfImage
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of firmware from reset to the end.
+
+    Attributes:
+        status: what main returned.
+        text: what it printed.
+        instructions, cycles: of the inference alone.
+    """
+
+    status: int
+    text: str
+    instructions: int
+    cycles: int
+
+
+def run_firmware(program: Program, elf: bytes) -> Ran:
+    """Run an ELF file on the program's platform, with its accelerators."""
+    with VirtualDevice(program.platform) as device:
+        for accelerator in program.accelerators:
+            attach_accelerator(device, accelerator)
+        for segment in ELFFile(io.BytesIO(elf)).iter_segments():
+            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
+                device.write(segment["p_paddr"], segment.data())
+        symbols = ElfImage(elf).symbols
+        infer = symbols[program.run_function].address
+        device.execute(symbols["covp_reset"].address, infer)
+        back = device.read_register("lr" if program.platform.core.architecture == "arm" else "ra")
+        stop = device.execute(infer, back)
+        device.execute(back, symbols["covp_exit"].address)
+        status = device.read(symbols["covp_exit_status"].address, 4)
+        ports: list[Any] = [m for _, m in device.peripherals.values() if hasattr(m, "text")]
+        text = "".join(port.text for port in ports)
+        assert stop.instructions is not None and stop.cycles is not None
+        return Ran(
+            int.from_bytes(status, "little", signed=True), text, stop.instructions, stop.cycles
+        )
+
+
+def simulated(program: Program, sample: Sample, toolchain: str = "zig") -> tuple[int, int]:
+    """Instructions and cycles of the same inference in a session."""
+    with covp.Session(program.platform, toolchain=toolchain) as session:
+        session.load(program).run(*sample.inputs)
+        profile = session.profile()
+    assert profile.instructions is not None and profile.cycles is not None
+    return profile.instructions, profile.cycles
