@@ -6,7 +6,7 @@ Registers: Arm DDI0479 (CMSDK TRM) 4.3.
 from __future__ import annotations
 
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 _IDENTIFICATION = (4, 0, 0, 0, 0x21, 0xB8, 0x1B, 0, 0x0D, 0xF0, 0x05, 0xB1)  # DDI0479 table 4-5
 _NAMES = [f"PID{number}" for number in (4, 5, 6, 7, 0, 1, 2, 3)] + [f"CID{n}" for n in range(4)]

@@ -5,7 +5,7 @@ Registers: Texas Instruments PC16550D (SNLS378C) section 8; one byte each.
 
 from __future__ import annotations
 
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 _DATA, _IER, _IIR, _LCR, _MCR, _LSR, _MSR, _SCR = range(8)
 _DLAB = 1 << 7  # LCR
@@ -37,6 +37,7 @@ class Ns16550(SerialPort):
 
     def read_register(self, offset: int, size: int) -> int:
         """A byte of the register file. Raises DeviceFault outside it or for another size."""
+        self.look()
         self._check(offset, size, "read")
         if offset < 2 and self._bytes[_LCR] & _DLAB:
             return self._divisor[offset]

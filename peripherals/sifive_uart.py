@@ -6,7 +6,7 @@ Registers: SiFive FE310-G002 Manual v19p05, chapter 18.
 from __future__ import annotations
 
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 _DEPTH = 8
 _FLAG = 1 << 31

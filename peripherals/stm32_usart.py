@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 _FIFO_BITS = 7 << 29  # CR1: RXFFIE, TXFEIE, FIFOEN
 _CLEARABLE = 0x5F  # of ISR by ICR: PE, FE, NE, ORE, IDLE, TC

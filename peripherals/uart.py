@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 
 class Uart(SerialPort):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from covp.debug.target import HaltReason
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 
 from .gdb_bench import Bench, gdb_command, line, open_bench, run_gdb
 

@@ -10,7 +10,7 @@ import pytest
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
-from covp.peripherals._serial import SerialPort
+from covp.hardware.serial_port import SerialPort
 from covp.peripherals.cmsdk_uart import CmsdkUart
 from covp.peripherals.ns16550 import Ns16550
 from covp.peripherals.sifive_uart import SifiveUart

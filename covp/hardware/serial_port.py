@@ -27,6 +27,8 @@ class SerialPort(Peripheral):
     Attributes:
         sent: everything the core sent since the last reset.
         received: the bytes in the receiver, for models; `take` takes one out.
+        on_empty: called before the core reads a register while no byte has come for it; it may
+            `feed` some.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class SerialPort(Peripheral):
         hertz: int | None = None,
     ) -> None:
         self.on_byte, self.paced, self._hertz = on_byte, paced, hertz
+        self.on_empty: Callable[[], None] | None = None
         self.sent = bytearray()
         self.received: deque[int] = deque()
         self._line: deque[int] = deque()
@@ -50,6 +53,15 @@ class SerialPort(Peripheral):
         if self._frame is not None:
             self._frame.cancel()
             self._frame = None
+
+    def read_register(self, offset: int, size: int) -> int:
+        """See `Peripheral`."""
+        self.look()
+        return super().read_register(offset, size)
+
+    def needs_exact_time(self, offset: int, is_store: bool) -> bool:
+        """Only where bytes take time."""
+        return self.paced
 
     # -- outside ------------------------------------------------------------------------------
 
@@ -96,6 +108,11 @@ class SerialPort(Peripheral):
         byte = self.received.popleft() if self.received else 0
         self._listen()
         return byte
+
+    def look(self) -> None:
+        """The core reads a register; one that overrides `read_register` calls it."""
+        if self.on_empty is not None and not self.received and not self._line:
+            self.on_empty()
 
     def listen(self) -> None:
         """The receiver may have been switched on, or have more room."""
