@@ -20,6 +20,19 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
+class Application:
+    """What firmware does with a model, in place of the example that checks itself.
+
+    Attributes:
+        files: name to text; one of them is ``main.c``.
+        about: lines of the README.
+    """
+
+    files: Mapping[str, str]
+    about: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Project:
     """What a layout arranges.
 
@@ -27,12 +40,14 @@ class Project:
         library: the model.
         toolchain: whose flags the project has.
         inputs, outputs: of one inference, in the model's order: the sample of the self-test.
+        application: what the firmware does; None: the self-test.
     """
 
     library: Library
     toolchain: Toolchain
     inputs: Sequence[Array]
     outputs: Sequence[Array]
+    application: Application | None = None
 
     @property
     def program(self) -> Program:
@@ -50,10 +65,16 @@ class Project:
 
     @cached_property
     def sample(self) -> Mapping[str, str]:
-        """The self-test: ``NAME_io.h``, ``NAME_selftest.h``, ``NAME_selftest.c``."""
+        """The self-test: ``NAME_io.h``, ``NAME_selftest.h``, ``NAME_selftest.c``.
+
+        An application has none.
+        """
+        if self.application is not None:
+            return {}
         return sample_files(self.program, self.inputs, self.outputs)
 
     @cached_property
     def firmware(self) -> Mapping[str, str]:
         """What makes firmware of it, see `firmware_files`."""
-        return firmware_files(self.library, self.placement)
+        found = firmware_files(self.library, self.placement)
+        return found if self.application is None else {**found, **self.application.files}

@@ -1,0 +1,143 @@
+"""``covp board``: a virtual board for the official MLPerf Tiny runner."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from covp.cli import options
+from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.output import print_json, warn
+from covp.cli.provenance import model_note
+from covp.evaluation import Build, build, recorded_schedules
+from covp.mlperf.benchmarks import BENCHMARKS
+from covp.mlperf.board import BenchmarkBoard, PaceName
+from covp.mlperf.firmware import Mode, build_firmware
+from covp.mlperf.official import USB_PRODUCT, USB_VENDOR, run_official
+from covp.platform_file import load_platform
+
+
+@click.command(context_settings={"allow_interspersed_args": True})
+@click.argument("model")
+@click.argument("runner_arguments", nargs=-1)
+@options.platform
+@options.accelerators
+@options.allow_slower
+@options.toolchain
+@click.option(
+    "--benchmark",
+    type=click.Choice(sorted(BENCHMARKS)),
+    help="What MODEL is for; by default by the zoo's name, or by its input and output.",
+)
+@click.option(
+    "--pace",
+    type=click.Choice(["fast", "real"]),
+    default="fast",
+    show_default=True,
+    help="As fast as the emulator goes, or never ahead of virtual time.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["performance", "energy"]),
+    default="performance",
+    show_default=True,
+    help="What the firmware says of its timestamps; energy is estimated with `energy`.",
+)
+@click.option(
+    "--runner",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Let the official runner in DIR test the board; its arguments follow after --.",
+)
+@click.option(
+    "--runner-python",
+    default=None,
+    metavar="PYTHON",
+    help="The interpreter that has the runner's requirements; by default covp's own.",
+)
+@options.tuned
+@options.as_json
+def board(
+    model: str,
+    runner_arguments: tuple[str, ...],
+    platform: str,
+    accelerators: tuple[str, ...],
+    allow_slower: bool,
+    toolchain: str,
+    benchmark: str | None,
+    pace: PaceName,
+    mode: Mode,
+    runner: Path | None,
+    runner_python: str | None,
+    tuned: bool,
+    as_json: bool,
+) -> int:
+    """Serve MODEL on a virtual board with MLPerf Tiny's serial protocol, until Ctrl-C."""
+    if runner_arguments and runner is None:
+        raise click.UsageError(f"{runner_arguments[0]!r}: arguments of the runner need --runner")
+    chosen = load_platform(platform)
+    made = build(
+        model,
+        chosen,
+        accelerators,
+        allow_slower=allow_slower,
+        toolchain=toolchain,
+        schedules=recorded_schedules(chosen, toolchain) if tuned else None,
+    )
+    warn(made.program.warnings)
+    firmware = build_firmware(made, benchmark, mode)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with BenchmarkBoard(firmware, pace) as served:
+        if runner is not None:
+            return run_official(served, runner, runner_arguments, runner_python)
+        _announce(served, made, as_json)
+        try:
+            with until_ctrl_c():
+                served.wait()
+        finally:
+            click.echo(_summary(served), err=True)
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends the command as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def _announce(served: BenchmarkBoard, made: Build, as_json: bool) -> None:
+    if note := model_note(made.source):
+        click.echo(f"{made.model}: {note}", err=True)
+    if not as_json:
+        click.echo(served.path)
+        return
+    print_json(_record(served, made))
+
+
+def _record(served: BenchmarkBoard, made: Build) -> dict[str, Any]:
+    return {
+        "schema": "covp.board/1",
+        "path": served.path,
+        "model": made.model,
+        "model_source": made.source,
+        "benchmark": served.firmware.benchmark.name,
+        "platform": made.platform.name,
+        "accelerators": list(made.accelerators),
+        "usb": {"vendor": USB_VENDOR, "product": USB_PRODUCT},
+        "firmware": str(served.firmware.elf),
+    }
+
+
+def _summary(served: BenchmarkBoard) -> str:
+    """What was measured, in one line."""
+    windows = served.windows
+    if not windows.inferences:
+        return "no inference was measured"
+    mean = windows.microseconds / windows.inferences
+    return (
+        f"{windows.inferences} inferences in {windows.count} windows, {mean:,.1f} us each in "
+        "virtual time (emulated, not a submission)"
+    )

@@ -1,0 +1,88 @@
+"""`run_official`: MLPerf Tiny's own runner, unmodified, with a virtual board as its device."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from covp.errors import UsageError
+from covp.mlperf import runner_ports
+from covp.mlperf.board import BenchmarkBoard
+
+USB_VENDOR, USB_PRODUCT = 0x0483, 0x374B
+"""Of the NUCLEO-L4R5ZI, which the runner's device files name."""
+
+
+def run_official(
+    board: BenchmarkBoard,
+    folder: Path,
+    arguments: Sequence[str] = (),
+    python: str | None = None,
+) -> int:
+    """Run the official runner on a board.
+
+    Args:
+        board: that it shall test.
+        folder: benchmark/runner of a copy of mlcommons/tiny.
+        arguments: of its main.py. Its files of devices and of tests are added where they are not
+            named.
+        python: the interpreter that has its requirements (pyserial, pyyaml, scikit-learn,
+            matplotlib, scipy, pyusb); by default the one that runs covp.
+
+    Returns:
+        Its exit status.
+
+    Raises:
+        UsageError: there is no runner in the folder, or no such interpreter.
+    """
+    script = folder / "main.py"
+    if not script.is_file():
+        raise UsageError(f"{folder}: no main.py in it; name benchmark/runner of mlcommons/tiny")
+    command = [
+        python or sys.executable,
+        str(Path(runner_ports.__file__)),
+        f"{board.path}:{USB_VENDOR:04x}:{USB_PRODUCT:04x}",
+        str(script.resolve()),
+        *with_files(folder.resolve(), board.firmware.benchmark.name, arguments),
+    ]
+    try:
+        process = subprocess.Popen(command)
+    except OSError as error:
+        raise UsageError(f"{command[0]}: cannot be started: {error.strerror}") from None
+    try:
+        while process.poll() is None:
+            board.check()
+            try:
+                return process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+        return process.returncode
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def with_files(folder: Path, benchmark: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with the runner's own files where none are named."""
+    given = list(arguments)
+    names = {word.split("=")[0] for word in given}
+    if not names & {"-d", "--device_list", "-y", "--device_yaml"}:
+        devices = "devices_ad.yaml" if benchmark == "ad01" else "devices_kws_ic_vww.yaml"
+        given += ["--device_list", str(folder / devices)]
+    if not names & {"-t", "--test_script"}:
+        mode = _value(given, ("-m", "--mode")) or "a"
+        kinds = {"a": "accuracy", "p": "performance", "e": "energy"}
+        if mode in kinds:
+            given += ["--test_script", str(folder / f"tests_{kinds[mode]}.yaml")]
+    return given
+
+
+def _value(arguments: Sequence[str], names: tuple[str, ...]) -> str | None:
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, sign, value = word.partition("=")
+        if name in names:
+            return value if sign else following
+    return None
