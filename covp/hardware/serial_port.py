@@ -55,12 +55,12 @@ class SerialPort(Peripheral):
             self._frame = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """See `Peripheral`."""
+        """See `Peripheral` for ``offset`` and ``size``."""
         self.look()
         return super().read_register(offset, size)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """Only where bytes take time."""
+        """See `Peripheral`: only where bytes take time, whatever ``offset`` and ``is_store`` are."""
         return self.paced
 
     # -- outside ------------------------------------------------------------------------------
