@@ -60,7 +60,7 @@ class SerialPort(Peripheral):
         return super().read_register(offset, size)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """See `Peripheral`: only where bytes take time, whatever ``offset`` and ``is_store`` are."""
+        """See `Peripheral` for ``offset`` and ``is_store``: only where bytes take time."""
         return self.paced
 
     # -- outside ------------------------------------------------------------------------------
