@@ -13,10 +13,11 @@ from covp.multicore.platform_header import NAME, platform_header
 from covp.platform_cores import FIRST
 from covp.platform_file import Platform
 from covp.program import Program
-from covp.runtime.elf import ElfImage
+from covp.runtime.elf import ElfImage, Symbol
 from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source, get_toolchain, split_sources
 
+_END = "covp_exit"
 _NOWHERE = 1 << 32  # no instruction lies there
 
 
@@ -28,22 +29,47 @@ class Firmware:
         core: name of the core.
         path: the ELF file.
         program: what is loaded of it.
-        stop: where the core has finished: ``covp_exit``; beyond all addresses where there is none.
-        status: address of main's result, ``covp_exit_status``; None where there is none.
+        symbols: by name.
         model: that was compiled into it; its accelerators are wanted on the bus.
     """
 
     core: str
     path: Path
     program: ProgramFile
-    stop: int
-    status: int | None
+    symbols: Mapping[str, Symbol]
     model: Program | None = None
 
     @property
     def ends(self) -> bool:
         """Whether there is a place where the core has finished."""
-        return self.stop != _NOWHERE
+        return _END in self.symbols
+
+    @property
+    def stop(self) -> int:
+        """The place where the core has finished; beyond all addresses where there is none."""
+        return self.symbols[_END].address if self.ends else _NOWHERE
+
+    def phases(self) -> list[tuple[int, int]]:
+        """Addresses at which the model's next phase begins.
+
+        Phase 0 is all other code, 1 the function that calls the layers, 2 the first layer, with all
+        that it calls. Control comes back to a caller at some instruction of it: all are marked.
+        """
+        if self.model is None:
+            return []
+        name = self.model.name
+        callers = {f"{name}_run": 0, f"{name}_invoke": 0, self.model.run_function: 1}
+        marks = [
+            (address, phase)
+            for function, phase in callers.items()
+            if function in self.symbols
+            for address in _halfwords(self.symbols[function])
+        ]
+        for function in (self.model.startup_function, self.model.keep_function):
+            if function in self.symbols:
+                marks.append((self.symbols[function].address, 1))
+        layers = [layer.function for layer in self.model.layers]
+        return marks + [(self.symbols[f].address, n) for n, f in enumerate(layers, 2)]
 
     def bytes_in(self, platform: Platform) -> dict[str, int]:
         """Bytes of the image by name of the ``platform``'s memory, its stack included."""
@@ -128,16 +154,11 @@ def read_firmware(
                 f"{_where(platform, address)}; its own memory is "
                 f"{', '.join(region.name for region in own.memory)}"
             )
-    symbols = ElfImage(path.read_bytes()).symbols
-    end, status = symbols.get("covp_exit"), symbols.get("covp_exit_status")
-    return Firmware(
-        core,
-        path,
-        program,
-        end.address if end is not None else _NOWHERE,
-        status.address if status is not None else None,
-        model,
-    )
+    return Firmware(core, path, program, ElfImage(path.read_bytes()).symbols, model)
+
+
+def _halfwords(function: Symbol) -> range:
+    return range(function.address, function.address + function.size, 2)
 
 
 def _units(

@@ -8,9 +8,24 @@ from typing import Any
 
 from covp.device.base import Sources
 from covp.device.phase_count import Causes, FunctionCount, Traffic
+from covp.program import ProgramLayer
 
 _MOST = 8
 """Functions of a core that the text has one by one."""
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """What a layer cost.
+
+    Attributes:
+        layer: of the program.
+        instructions, cycles: with all that it calls, over all inferences of a run.
+    """
+
+    layer: ProgramLayer
+    instructions: int
+    cycles: int
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,8 @@ class CoreRun:
         status: what main returned; None where it did not.
         causes: all cycles by what they passed with.
         functions: those that spent something, the most expensive first.
+        layers: of the model in its firmware, with all that they call, over all inferences; handlers
+            that interrupted one are in it. Empty where there is no model.
         sources: where instructions and cycles come from.
     """
 
@@ -42,6 +59,7 @@ class CoreRun:
     status: int | None
     causes: Causes
     functions: tuple[FunctionCount, ...]
+    layers: tuple[LayerRun, ...]
     sources: Sources
 
     @property
@@ -74,7 +92,9 @@ class CoresRun:
 
     def __str__(self) -> str:
         parts = [_aligned(self._core_rows(), 2)]
-        parts += [_aligned(_function_rows(core), 2) for core in self.cores if core.functions]
+        for core in self.cores:
+            parts += [_aligned(_layer_rows(core), 2)] if core.layers else []
+            parts += [_aligned(_function_rows(core), 2)] if core.functions else []
         if self.traffic is not None:
             parts.append(_aligned(list(_traffic_rows(self.traffic)), 2))
         return "\n\n".join([f"{self.platform}: {self.seconds * 1e3:,.3f} ms", *parts])
@@ -101,11 +121,19 @@ class CoresRun:
         }
 
 
+def _layer_rows(core: CoreRun) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [(core.name, "layer", "on", "instructions", "cycles")]
+    for one in core.layers:
+        what = f"{one.layer.index} {one.layer.op}"
+        rows.append(("", what, one.layer.target, f"{one.instructions:,}", f"{one.cycles:,}"))
+    return rows
+
+
 def _function_rows(core: CoreRun) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [(core.name, "function", "instructions", "cycles", "asleep")]
     for one in core.functions[:_MOST]:
         numbers = (one.instructions, one.cycles, one.causes.get("waited", 0))
-        rows.append(("", one.name or "(none)", *(f"{number:,}" for number in numbers)))
+        rows.append(("", _function_name(one), *(f"{number:,}" for number in numbers)))
     rest = core.functions[_MOST:]
     if rest:
         numbers = (
@@ -115,6 +143,12 @@ def _function_rows(core: CoreRun) -> list[tuple[str, ...]]:
         )
         rows.append(("", f"{len(rest)} more", *(f"{number:,}" for number in numbers)))
     return rows
+
+
+def _function_name(one: FunctionCount) -> str:
+    if one.name:
+        return one.name
+    return "(asleep)" if one.cycles == one.causes.get("waited", 0) else "(none)"
 
 
 def _traffic_rows(traffic: Traffic) -> Iterator[tuple[str, ...]]:
@@ -156,6 +190,13 @@ def _core_document(core: CoreRun) -> dict[str, Any]:
         "finished": core.finished,
         "status": core.status,
         "cycles_by_cause": dict(core.causes),
+        "layers": [
+            {
+                "index": one.layer.index, "name": one.layer.name, "op": one.layer.op,
+                "target": one.layer.target, "instructions": one.instructions, "cycles": one.cycles,
+            }
+            for one in core.layers
+        ],
         "functions": [
             {"name": one.name, "instructions": one.instructions, "cycles": one.cycles}
             for one in core.functions

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from covp.arguments import demand_count, demand_name, demand_seconds
 from covp.device.base import Stop
 from covp.device.board import Board
 from covp.device.counted_phases import CountedPhases
-from covp.device.phase_count import CORE, Moved, PhaseCount, Traffic
+from covp.device.phase_count import CORE, Moved, PhaseCount, Traffic, add_counts
 from covp.device.turns import run_in_turns
-from covp.errors import DeviceFault, UsageError
+from covp.errors import DeviceFault, UsageError, near_misses
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import EmulatedCore
 from covp.multicore.firmware import Firmware, build_firmware, read_firmware
-from covp.multicore.report import CoreRun, CoresRun
+from covp.multicore.report import CoreRun, CoresRun, LayerRun
 from covp.platform_cores import FIRST
 from covp.platform_file import Platform, load_platform
 from covp.program import AcceleratorInstance, Program
+
+_STATUS = "covp_exit_status"
 
 
 class System:
@@ -130,6 +136,31 @@ class System:
         number = self.platform.core_names.index(core)
         self.board.attach(model, accelerator.base, accelerator.name, accelerator.irq, number)
 
+    def variable(self, core: str, name: str, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+        """A copy of a global or static variable of a core's firmware, as it is now.
+
+        Args:
+            core: name of the core.
+            name: of the variable.
+            dtype: of its elements.
+
+        Returns:
+            One-dimensional.
+
+        Raises:
+            UsageError: there is no such variable, or its size is no multiple of the type's.
+        """
+        symbols = self.firmware[core].symbols if core in self.firmware else {}
+        if name not in symbols:
+            raise UsageError(
+                f"core {core} has no variable {name!r}: {near_misses(name, list(symbols))}"
+            )
+        data = self.board.read(symbols[name].address, symbols[name].size)
+        if len(data) % np.dtype(dtype).itemsize:
+            raise UsageError(f"variable {name} of core {core} has {len(data)} bytes, no {dtype}s")
+        values: NDArray[Any] = np.frombuffer(data, dtype).copy()
+        return values
+
     # -- runs ---------------------------------------------------------------------------------
 
     def run(
@@ -159,13 +190,16 @@ class System:
         board.reset()
         board.activate(board.cores)
         start = board.clock.now
-        self._begin_counting(traffic)
+        for core, one in zip(board.cores, firmware, strict=True):
+            self._begin_counting(core, one, traffic)
+        board.ledger.is_on = traffic
+        board.ledger.moved.clear()
         entries = [(one.program.entry, one.stop) for one in firmware]
         try:
             stops = run_in_turns(board, entries, timeout, turn, numbers)
         except DeviceFault as fault:
-            core = self.platform.core_names[board.cores.index(board.current)]
-            fault.detail = f"{fault.detail}; core {core}" if fault.detail else f"core {core}"
+            where = f"core {self.platform.core_names[board.cores.index(board.current)]}"
+            fault.detail = f"{fault.detail}; {where}" if fault.detail else where
             raise
         end = max(core.time for core in board.cores)
         counts = [self._counted(core, traffic) for core in board.cores]
@@ -194,34 +228,37 @@ class System:
             raise UsageError("until must name at least one core")
         return [self.firmware[name] for name in names], [names.index(name) for name in wanted]
 
-    def _begin_counting(self, traffic: bool) -> None:
+    def _begin_counting(self, core: EmulatedCore, firmware: Firmware, traffic: bool) -> None:
         functions = self.board.symbols.functions()
         marks = {end: 0 for _, end, _ in functions}
         marks |= {start: number for number, (start, _, _) in enumerate(functions, 1)}
-        self.board.ledger.is_on = traffic
-        self.board.ledger.moved.clear()
-        for core in self.board.cores:
-            if traffic:
-                core.counter.look_at_accesses()
-                core.engine.ctl_flush_tb()
-            core.counter.set_functions(tuple(marks.items()), 1 + len(functions))
-            core.counter.set_markers((), 1)
+        if traffic:
+            core.counter.look_at_accesses()
+            core.engine.ctl_flush_tb()
+        core.counter.set_functions(tuple(marks.items()), 1 + len(functions))
+        layers = 0 if firmware.model is None else len(firmware.model.layers)
+        core.counter.set_markers(firmware.phases(), 2 + layers)
 
-    def _counted(self, core: EmulatedCore, traffic: bool) -> PhaseCount:
+    def _counted(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
         names = ("", *(name for _, _, name in self.board.symbols.functions()))
         memories = [memory.region.name for memory in core.memories]
         no_others = TrafficLedger(lambda: 0) if traffic else None
-        [count] = CountedPhases.of(core.counter, names, memories, no_others).counts()
-        return count
+        return CountedPhases.of(core.counter, names, memories, no_others).counts()
 
     def _core_run(
-        self, firmware: Firmware, core: EmulatedCore, stop: Stop, count: PhaseCount, end: int
+        self,
+        firmware: Firmware,
+        core: EmulatedCore,
+        stop: Stop,
+        phases: Sequence[PhaseCount],
+        end: int,
     ) -> CoreRun:
+        count = add_counts(phases)
         causes = count.causes or {}
         finished, status = stop.pc == firmware.stop, None
-        if finished and firmware.status is not None:
-            word = self.board.read(firmware.status, 4)
-            status = int.from_bytes(word, "little", signed=True)
+        if finished and _STATUS in firmware.symbols:
+            status = int(self.variable(firmware.core, _STATUS, np.int32)[0])
+        layers = firmware.model.layers if firmware.model is not None else ()
         clock_hz = self.platform.for_core(firmware.core).clock_hz
         return CoreRun(
             name=firmware.core,
@@ -235,14 +272,18 @@ class System:
             status=status,
             causes=causes,
             functions=tuple(sorted(count.functions, key=lambda one: -one.cycles)),
+            layers=tuple(
+                LayerRun(layer, phase.instructions, phase.cycles)
+                for layer, phase in zip(layers, phases[2:], strict=True)
+            ),
             sources=stop.sources,
         )
 
-    def _traffic(self, counts: Sequence[PhaseCount]) -> Traffic:
+    def _traffic(self, counts: Sequence[Sequence[PhaseCount]]) -> Traffic:
         """All bytes by master and place; exceptions' are the cores'."""
         total: dict[str, dict[str, Moved]] = {}
-        for name, count in zip(self.platform.core_names, counts, strict=True):
-            total[name] = dict((count.traffic or {}).get(CORE, {}))
+        for name, phases in zip(self.platform.core_names, counts, strict=True):
+            total[name] = dict((add_counts(phases).traffic or {}).get(CORE, {}))
         for (_, master, place, is_write), size in self.board.ledger.moved.items():
             own = total.setdefault(FIRST if master == CORE else master, {})
             moved = Moved(written=size) if is_write else Moved(read=size)

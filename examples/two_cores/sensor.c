@@ -1,6 +1,7 @@
 /* The core that takes samples: a DMA channel fills a ring of two hops at the sampler's pace; after
-   each hop a second channel copies the latest frame into shared memory, and a message says where.
-   Between these the core sleeps. Options: PERIOD, cycles of the bus from row to row; FRAMES. */
+   each hop a second channel copies the latest frame into shared memory, or the core computes its
+   features there, and a message says where. Between these the core sleeps. Options: PERIOD, cycles
+   of the bus from row to row; FRAMES. */
 #include <covp_dma.h>
 #include <covp_handler.h>
 #include <covp_sampler.h>
@@ -37,14 +38,31 @@ static void wait_for(const volatile uint32_t *counter, uint32_t value)
     covp_unmask_interrupts();
 }
 
-static void copy_hop(uint32_t hop, uint8_t *target)
+#if FEATURES
+#include "log_mel.h"
+
+static log_mel_state state; /* zeros: after silence */
+
+/* The features of the frame that ends with a hop. */
+static void make_frame(uint32_t hop, uint8_t *slot)
 {
-    uint32_t before = copied;
-    covp_dma_start(DMA, COPIES, ring + hop % 2 * HOP_BYTES, target, HOP_BYTES / 4,
-                   COVP_DMA_WORDS | COVP_DMA_SOURCE_STEP | COVP_DMA_TARGET_STEP |
-                       COVP_DMA_DONE_INTERRUPT);
-    wait_for(&copied, before + 1);
+    const void *samples = ring + hop % 2 * HOP_BYTES;
+    log_mel_row(&state, samples, ROW_BYTES / 2, (int8_t *)slot);
 }
+#else
+/* A copy of the frame that ends with a hop. */
+static void make_frame(uint32_t hop, uint8_t *slot)
+{
+    for (uint32_t n = 0; n < HOPS; n++) {
+        uint32_t before = copied;
+        covp_dma_start(DMA, COPIES, ring + (hop + 1 - HOPS + n) % 2 * HOP_BYTES,
+                       slot + n * HOP_BYTES, HOP_BYTES / 4,
+                       COVP_DMA_WORDS | COVP_DMA_SOURCE_STEP | COVP_DMA_TARGET_STEP |
+                           COVP_DMA_DONE_INTERRUPT);
+        wait_for(&copied, before + 1);
+    }
+}
+#endif
 
 static void start(void)
 {
@@ -70,8 +88,7 @@ int main(void)
             continue;
         }
         uint32_t slot = sent++ % SLOTS;
-        for (uint32_t n = 0; n < HOPS; n++)
-            copy_hop(hop + 1 - HOPS + n, frame_slot(slot) + n * HOP_BYTES);
+        make_frame(hop, frame_slot(slot));
         covp_mailbox_send(TO_MAIN, slot);
     }
     SAMPLER->control = 0;

@@ -16,7 +16,6 @@ from covp.hardware.peripheral_models import load_peripheral
 from covp.multicore import CoresRun, System
 from covp.peripherals.sampler import Sampler
 from covp.platform_file import load_platform
-from covp.runtime.elf import ElfImage
 from covp.toolchain import Source, get_toolchain
 
 PLATFORMS = ("dual-m4-m0plus", "dual-riscv32")
@@ -94,11 +93,6 @@ def expected() -> list[int]:
     return [int(np.dot(window, np.arange(1, WINDOW * 4 + 1))) for window in windows]
 
 
-def symbol(system: System, core: str, name: str) -> bytes:
-    found = ElfImage(system.firmware[core].path.read_bytes()).symbols[name]
-    return system.board.read(found.address, found.size)
-
-
 def made(platform: str) -> System:
     system = System(platform)
     system.load_c("sensor", {"sensor.c": SENSOR}, flags=("-Werror",))
@@ -111,8 +105,7 @@ def run(system: System, turn: int = 1000, traffic: bool = True) -> CoresRun:
     assert isinstance(sampler, Sampler)
     sampler.feed(recording())
     done = system.run(timeout=60, turn=turn, traffic=traffic)
-    sums = np.frombuffer(symbol(system, "main", "sums"), "<i4")
-    assert [int(value) for value in sums] == expected()
+    assert system.variable("main", "sums", np.int32).tolist() == expected()
     return done
 
 
@@ -182,7 +175,7 @@ def test_the_clock_of_a_slower_core_is_divided() -> None:
         system.load_c("sensor", {"b.c": text})
         done = system.run()
         sensor = done["sensor"]
-        passed = int.from_bytes(symbol(system, "sensor", "passed"), "little")
+        passed = int(system.variable("sensor", "passed", np.uint32)[0])
     loop = next(one for one in sensor.functions if one.name == "main").cycles
     assert abs(passed - loop) < 60 and passed > 3000
     assert done.seconds == pytest.approx(sensor.cycles / 75e6, rel=1e-3)
