@@ -26,15 +26,16 @@ static void copy_up(uint8_t *d, const uint8_t *s, size_t n)
         for (; (uintptr_t)d & 3; --n)
             *d++ = *s++;
         for (; n >= 16; n -= 16, d += 16, s += 16) {
-            uint32_t a = ((const loose_word *)s)[0], b = ((const loose_word *)s)[1];
-            uint32_t c = ((const loose_word *)s)[2], e = ((const loose_word *)s)[3];
-            ((word *)d)[0] = a;
-            ((word *)d)[1] = b;
-            ((word *)d)[2] = c;
-            ((word *)d)[3] = e;
+            const loose_word *from = (const void *)s;
+            word *to = (void *)d;
+            uint32_t a = from[0], b = from[1], c = from[2], e = from[3];
+            to[0] = a;
+            to[1] = b;
+            to[2] = c;
+            to[3] = e;
         }
         for (; n >= 4; n -= 4, d += 4, s += 4)
-            *(word *)d = *(const loose_word *)s;
+            *(word *)(void *)d = *(const loose_word *)(const void *)s;
     }
     for (; n; --n)
         *d++ = *s++;
@@ -62,7 +63,7 @@ void *memmove(void *to, const void *from, size_t n)
         for (; n >= 4; n -= 4) {
             d -= 4;
             s -= 4;
-            *(word *)d = *(const word *)s;
+            *(word *)(void *)d = *(const word *)(const void *)s;
         }
     }
     for (; n; --n)
@@ -78,13 +79,14 @@ void *memset(void *to, int value, size_t n)
         for (; (uintptr_t)d & 3; --n)
             *d++ = (uint8_t)value;
         for (; n >= 16; n -= 16, d += 16) {
-            ((word *)d)[0] = pattern;
-            ((word *)d)[1] = pattern;
-            ((word *)d)[2] = pattern;
-            ((word *)d)[3] = pattern;
+            word *four = (void *)d;
+            four[0] = pattern;
+            four[1] = pattern;
+            four[2] = pattern;
+            four[3] = pattern;
         }
         for (; n >= 4; n -= 4, d += 4)
-            *(word *)d = pattern;
+            *(word *)(void *)d = pattern;
     }
     for (; n; --n)
         *d++ = (uint8_t)value;

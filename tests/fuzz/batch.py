@@ -80,7 +80,7 @@ def run_batch(
     """
     codes = [generate(case, cores[i % len(cores)], f"layer{i}") for i, case in enumerate(cases)]
     include = [HOST_INCLUDE] if session.platform.core.architecture == "x86" else []
-    options = ("-fno-strict-aliasing", *flags)
+    options = tuple(flags)
     module = session.load_c(
         combined([code.source for code in codes]), flags=options, include=include
     )

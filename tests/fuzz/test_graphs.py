@@ -124,7 +124,7 @@ def run_together(
         for name, text in sorted(program.sources.items(), key=lambda item: item[0][-1:] != "h")
     ]
     include = [HOST_INCLUDE] if session.platform.core.architecture == "x86" else []
-    options = ("-fno-strict-aliasing", *flags)
+    options = tuple(flags)
     module = session.load_c(combined(texts), flags=options, include=include)
     for seed, program in programs:
         inputs = inputs_of(program.graph, seed)
