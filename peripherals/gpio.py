@@ -130,7 +130,12 @@ class Gpio(Peripheral):
 
     def acknowledge(self, value: int) -> None:
         """PENDING was written."""
-        self.interrupt.set(self.values["PENDING"] != 0)
+        self._request()
+
+    def _request(self) -> None:
+        level = self.values["PENDING"] != 0
+        if level != self.interrupt.level:  # a line that stays up is no new request
+            self.interrupt.set(level)
 
     def _settle(self) -> None:
         """Levels follow what drives them; edges become pending, Python is told of outputs."""
@@ -143,7 +148,7 @@ class Gpio(Peripheral):
         edges = changed & after & self.values["RISING"] | changed & before & self.values["FALLING"]
         if edges:
             self.values["PENDING"] |= edges
-            self.interrupt.set(True)
+            self._request()
         if self.on_change is not None:
             for pin in range(PINS):
                 if changed & direction & 1 << pin:

@@ -99,5 +99,6 @@ class Timer(Peripheral):
         self._request()
 
     def _request(self) -> None:
-        expired = self.get("STATUS", "EXPIRED") and self.get("CTRL", "INTERRUPT")
-        self.interrupt.set(bool(expired))
+        level = bool(self.get("STATUS", "EXPIRED") and self.get("CTRL", "INTERRUPT"))
+        if level != self.interrupt.level:  # a line that stays up is no new request
+            self.interrupt.set(level)

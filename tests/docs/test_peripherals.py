@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from covp.hardware.peripheral_models import load_peripheral
+from covp.peripherals import _sensor_bus
+from covp.platform_file import load_platform
+from covp.toolchain import Source, get_toolchain
 
 PAGE = Path(__file__).parents[2] / "docs" / "peripherals.md"
-MODELS = ("timer", "gpio")
+MODELS = ("timer", "gpio", "spi_sensor", "i2c_sensor")
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -26,3 +29,16 @@ def test_the_code_runs() -> None:
     code = [block for block in blocks if "import covp" in block]
     assert len(code) == 1
     exec("\n".join(line[4:] for line in code[0].splitlines()), {})
+
+
+def test_the_c_compiles() -> None:
+    (code,) = re.findall(r"^```c\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    for platform in ("stm32l4r5", "riscv32"):
+        compiler = get_toolchain("zig", load_platform(platform).core)
+        compiler.compile([Source("example.c", code)], flags=("-Wall", "-Wextra", "-Werror"))
+
+
+def test_the_table_of_the_sensor_is_that_of_its_model() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = [line for line in (_sensor_bus.__doc__ or "").splitlines() if line.startswith("|")]
+    assert len(rows) == 10 and "\n".join(rows) in text
