@@ -16,7 +16,7 @@ from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
 
-RAM, FLASH, UART = 0x20000000, 0x08000000, 0x40011000
+RAM, FLASH = 0x20000000, 0x08000000
 
 
 class Client:
@@ -120,8 +120,8 @@ def test_malformed_packets_are_refused(client: Client, target: DebugTarget) -> N
 
 
 def test_memory_that_is_not_there(client: Client) -> None:
-    for packet in (b"m60000000,4", b"M60000000,1:00", b"X60000000,1:a", b"m%x,4" % UART):
-        assert client.ask(packet) == b"E0e"  # the last one: TX is write-only
+    for packet in (b"m60000000,4", b"M60000000,1:00", b"X60000000,1:a", b"M40023c04,4:11111111"):
+        assert client.ask(packet) == b"E0e"  # the last one: no key of the flash controller
     assert client.ask(b"m%x,0" % RAM) == b""
     assert client.ask(b"X60000000,0:") == b"OK"
 
