@@ -119,6 +119,8 @@ class Stm32Flash(Stm32Peripheral, FlashController):
 
     def signal(self, value: int = 0) -> None:
         """SR or CR changed: the interrupt request follows."""
+        if not self.values["SR"] and not self.interrupt.level:
+            return
         ended = self.get("SR", "EOP") and self.get("CR", "EOPIE")
         failed = self.get("SR", "OPERR") and self.get("CR", "ERRIE")
         if bool(ended or failed) != self.interrupt.level:

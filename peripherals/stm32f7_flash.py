@@ -13,6 +13,7 @@ _SECTORS = (32, 32, 32, 32, 128, 256, 256, 256)
 """KB of each (RM0385 table 3)."""
 _ENDS = tuple(itertools.accumulate(1024 * size for size in _SECTORS))
 _ROW = 16
+_PG, _PSIZE, _LOCK = 1 << 0, 8, 1 << 31  # CR's, which every store looks at
 
 
 class Stm32F7Flash(Stm32Flash):
@@ -92,7 +93,7 @@ class Stm32F7Flash(Stm32Flash):
     @property
     def is_programming(self) -> bool:
         """CR is unlocked and PG is set."""
-        return bool(self.get("CR", "PG") and not self.get("CR", "LOCK"))
+        return self.values["CR"] & (_LOCK | _PG) == _PG
 
     def refuse_store(self) -> None:
         """The control register is not set for it."""
@@ -100,7 +101,7 @@ class Stm32F7Flash(Stm32Flash):
 
     def store(self, address: int, size: int, value: int) -> None:
         """Bits become 0 or stay; see `FlashController.store`."""
-        if size != 1 << self.get("CR", "PSIZE"):
+        if size != 1 << (self.values["CR"] >> _PSIZE & 3):
             self.refuse("PGPERR")
         elif address % _ROW + size > _ROW:
             self.refuse("PGAERR")

@@ -45,8 +45,7 @@ class GdbBoard:
 def through(request: pytest.FixtureRequest) -> Iterator[GdbBoard]:
     with virtual_board(request.param) as board:
         board.openocd.close()
-        # the board has no flash controller: without a memory map its flash is written as memory
-        with gdb_server(board, "gdb_memory_map disable") as address:
+        with gdb_server(board) as address:
             yield GdbBoard(board, address)
 
 
