@@ -12,10 +12,9 @@ from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Sample, build, recorded_schedules
-from covp.export import Library, Project, export_project
+from covp.export import Project, export_project
 from covp.export.layouts import layout_names
 from covp.platform_file import load_platform
-from covp.toolchain import get_toolchain
 from covp.tune.records import Objective
 
 
@@ -100,9 +99,7 @@ def export(
     )
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
-    library = Library.of(made.program, static_arena=arena == "static")
-    compiler = get_toolchain(toolchain, board.core)
-    project = Project(library, compiler, sample.inputs, sample.outputs)
+    project = Project.of(made, sample, static_arena=arena == "static")
     written = export_project(project, output, layout)
     if as_json:
         files = [path.as_posix() for path in written]

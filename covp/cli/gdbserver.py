@@ -22,13 +22,12 @@ from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.evaluation import Build, Sample, build
-from covp.export import Library, Project, link_project
+from covp.export import Project, link_project
 from covp.hardware.svd import svd
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
 from covp.semihosting import Semihosting
-from covp.toolchain import get_toolchain
 
 
 @click.command()
@@ -120,10 +119,7 @@ def gdbserver(
 
 def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:
     """The model's ELF file; its accelerators are on the bus."""
-    sample = Sample.random(made.graph, seed)
-    compiler = get_toolchain(made.toolchain, made.platform.core)
-    library = Library.of(made.program)
-    elf = link_project(Project(library, compiler, sample.inputs, sample.outputs))
+    elf = link_project(Project.of(made, Sample.random(made.graph, seed)))
     for accelerator in made.program.accelerators:
         attach_accelerator(device, accelerator)
     return elf

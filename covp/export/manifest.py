@@ -5,29 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covp.program import Program, ProgramTensor
-from covp.runtime.placement import Placement
-from covp.toolchain import Toolchain
+
+if TYPE_CHECKING:
+    from covp.export.project import Project
 
 MANIFEST = "manifest.json"
 
 
-def manifest(
-    program: Program, toolchain: Toolchain, placement: Placement, files: Mapping[str, bytes]
-) -> str:
-    """``manifest.json``: sizes, tensors, tool versions, and the SHA-256 of every file.
+def manifest(project: Project, files: Mapping[str, bytes]) -> str:
+    """``manifest.json``: sizes, figures, tensors, tool versions, the SHA-256 of every file.
 
     Args:
-        program: the model.
-        toolchain: that the sizes are of.
-        placement: as a simulation places the program.
+        project: that is exported.
         files: of the export, path to content.
     """
+    program, placement = project.program, project.placement
+    profile = project.simulated.profile
     document = {
         "schema": "covp.manifest/1",
         "model": program.name,
@@ -38,7 +38,7 @@ def manifest(
             {"name": a.name, "spec": a.spec, "base": a.base, "irq": a.irq}
             for a in program.accelerators
         ],
-        "tools": {"covp": version("covp"), "compiler": toolchain.version},
+        "tools": {"covp": version("covp"), "compiler": project.toolchain.version},
         "flags": list(program.flags),
         "memory": {
             "flash_bytes": placement.flash_bytes,
@@ -46,6 +46,12 @@ def manifest(
             "arena_bytes": program.arena_bytes,
             "state_bytes": program.state_bytes,
             "regions": dict(placement.regions),
+        },
+        "inference": {
+            "instructions": profile.instructions,
+            "cycles": profile.cycles,
+            "cycles_source": asdict(source) if (source := profile.sources.cycles) else None,
+            "clock_hz": profile.clock_hz,
         },
         "inputs": [_tensor(tensor) for tensor in program.inputs],
         "outputs": [_tensor(tensor) for tensor in program.outputs],

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from numpy.typing import NDArray
-
+from covp.errors import UsageError
+from covp.evaluation import Build, Evaluation, Sample, run
 from covp.export.firmware import firmware_files
 from covp.export.library import Library
 from covp.export.selftest import sample_files
 from covp.program import Program
 from covp.runtime.placement import Placement
-from covp.toolchain import Toolchain
-
-Array = NDArray[Any]
+from covp.toolchain import Toolchain, get_toolchain
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +34,52 @@ class Project:
     """What a layout arranges.
 
     Attributes:
-        library: the model.
-        toolchain: whose flags the project has.
-        inputs, outputs: of one inference, in the model's order: the sample of the self-test.
+        simulated: an inference of the program that is exported; its outputs are those that the
+            self-test expects.
+        static_arena: see `Library.of`.
         application: what the firmware does; None: the self-test.
     """
 
-    library: Library
-    toolchain: Toolchain
-    inputs: Sequence[Array]
-    outputs: Sequence[Array]
+    simulated: Evaluation
+    static_arena: bool = False
     application: Application | None = None
+
+    @staticmethod
+    def of(build: Build, sample: Sample | None = None, static_arena: bool = False) -> Project:
+        """The project of a build: simulated once, and compared with the reference.
+
+        Args:
+            build: what is exported.
+            sample: inputs of the self-test; by default the random ones of seed 0.
+            static_arena: see `Library.of`.
+
+        Raises:
+            UsageError: the simulation's outputs are not the reference's.
+            CovpError: it does not run.
+        """
+        device = "host" if build.platform.core.architecture == "x86" else "virtual"
+        result = run(build, sample, device=device, check="output")
+        if not result.matches_reference:
+            raise UsageError(
+                f"{build.model}: {result.mismatches} output elements of the simulation are not "
+                "the reference's; covp run says more"
+            )
+        return Project(result, static_arena)
 
     @property
     def program(self) -> Program:
         """The compiled model."""
-        return self.library.program
+        return self.simulated.program
+
+    @cached_property
+    def library(self) -> Library:
+        """The model as a C library."""
+        return Library.of(self.program, self.static_arena)
+
+    @cached_property
+    def toolchain(self) -> Toolchain:
+        """Whose flags the project has."""
+        return get_toolchain(self.simulated.build.toolchain, self.program.platform.core)
 
     @cached_property
     def placement(self) -> Placement:
@@ -71,7 +98,7 @@ class Project:
         """
         if self.application is not None:
             return {}
-        return sample_files(self.program, self.inputs, self.outputs)
+        return sample_files(self.program, self.simulated.sample.inputs, self.simulated.outputs)
 
     @cached_property
     def firmware(self) -> Mapping[str, str]:

@@ -42,9 +42,8 @@ def export_project(project: Project, folder: Path, layout: str = "make") -> list
         name: content if isinstance(content, bytes) else content.encode()
         for name, content in arrange(project).items()
     }
-    program, name = project.program, project.library.name
-    files[f"{name}.spdx.json"] = spdx(program, files).encode()
-    files[MANIFEST] = manifest(program, project.toolchain, project.placement, files).encode()
+    files[f"{project.library.name}.spdx.json"] = spdx(project.program, files).encode()
+    files[MANIFEST] = manifest(project, files).encode()
     try:
         _write(files, folder)
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import Literal
@@ -11,7 +11,7 @@ from covp.evaluation import Build
 from covp.export import Application, Library, Project, link_project
 from covp.mlperf.benchmarks import Benchmark, find_benchmark
 from covp.program import Program
-from covp.toolchain import get_toolchain, runtime_dir
+from covp.toolchain import runtime_dir
 
 Mode = Literal["performance", "energy"]
 """What the firmware says of its timestamps at the start."""
@@ -78,10 +78,9 @@ def build_firmware(
         CapacityError: it does not fit the platform.
     """
     found = find_benchmark(made.program, benchmark)
-    library = Library.of(made.program)
-    compiler = get_toolchain(made.toolchain, made.platform.core)
-    application = tiny_application(library, found, mode)
-    elf = link_project(Project(library, compiler, (), (), application))
+    project = Project.of(made)
+    application = tiny_application(project.library, found, mode)
+    elf = link_project(replace(project, application=application))
     return Firmware(made.program, found, elf)
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
@@ -52,7 +53,7 @@ def run(platform: str, elf: bytes) -> tuple[int, str]:
         return status, uart.text
 
 
-@pytest.mark.parametrize("platform", ["stm32f746", "riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "riscv32f", "cortex-m0plus"])
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str, toolchain: str):
     prefix = load_platform(platform).core.gcc_prefix
@@ -69,9 +70,8 @@ def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str
     elf = build(folder)
     status, text = run(platform, elf)
     assert status == 0
-    first, cycles, verdict = text.splitlines()
-    assert first == f"toycar on {platform}" and verdict == "pass"
-    assert int(cycles.split()[1].rstrip(",")) > 100_000
+    first, *_, verdict = text.splitlines()
+    assert first.startswith(f"toycar on {platform}") and verdict == "pass"
     # the check in main can fail
     main = folder / "selftest" / "toycar_io.h"
     text = main.read_text()
@@ -99,3 +99,27 @@ def test_what_the_drivers_expect_is_told(call: Call, tmp_path: Path) -> None:
     done = call("export", "toycar", "-p", "riscv32", "-a", "cfu", "-o", other)
     assert (done.status, done.err) == (0, "")
     assert "- cfu in the core: its custom instructions\n" in (other / "README.md").read_text()
+
+
+def test_a_sample_a_prefix_and_a_static_arena(call: Call, tmp_path: Path) -> None:
+    sample = np.full((1, 640), 3, np.int8)
+    np.save(tmp_path / "x.npy", sample)
+    done = call("export", "toycar", "-p", "riscv32", "--sample", tmp_path / "x.npy", "--prefix",
+                "ears", "--arena", "static", "-o", tmp_path / "out")  # fmt: skip
+    assert (done.status, done.err) == (0, "")
+    text = (tmp_path / "out/selftest/ears_io.h").read_text()
+    assert "ears_input_0[] = {\n    3, 3, 3," in text
+    assert "uint8_t ears_arena[768]" in (tmp_path / "out/model/src/ears_arena.c").read_text()
+    wrong: list[tuple[list[str | Path], str]] = [
+        (["--sample", tmp_path / "none.npy"], "none.npy: cannot be read"),
+        (["--prefix", "2 x"], "'2 x' is no C identifier in lower case, such as '_2_x'"),
+        (["--layout", "makke"], "makke"),
+    ]
+    for options, said in wrong:
+        done = call("export", "toycar", "-p", "riscv32", "-o", tmp_path / "no", *options)
+        assert done.status == 2 and said in done.err, done.err
+        assert not (tmp_path / "no").exists()
+    np.save(tmp_path / "y.npy", sample[:, 1:])
+    done = call("export", "toycar", "-p", "riscv32", "--sample", tmp_path / "y.npy", "-o",
+                tmp_path / "no")  # fmt: skip
+    assert done.status == 2 and "640" in done.err and not (tmp_path / "no").exists()

@@ -14,17 +14,15 @@ from pathlib import Path
 
 import pytest
 
-import covp
 from covp.debug.firmware import run_firmware
 from covp.debug.ports import debug_port
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.evaluation import Sample
-from covp.export import Library, Project, link_project
+from covp.evaluation import build
+from covp.export import Project, link_project
 from covp.platform_file import load_platform
 from covp.runtime.elf import ElfImage
-from covp.toolchain import get_toolchain
 
 from .gdb_bench import run_gdb
 from .openocd_bench import OpenOcd, openocd
@@ -121,11 +119,7 @@ def test_protection_and_mass_erase(platform: str, tmp_path: Path) -> None:
 @functools.cache
 def firmware(platform: str) -> Path:
     """The ELF file of an exported model: a self-test, and its status."""
-    chosen = load_platform(platform)
-    program = covp.compile("kws", chosen)
-    sample = Sample.random(program.graph)
-    compiler = get_toolchain("zig", chosen.core)
-    return link_project(Project(Library.of(program), compiler, sample.inputs, sample.outputs))
+    return link_project(Project.of(build("kws", platform)))
 
 
 def places(elf: Path) -> tuple[int, int]:

@@ -8,9 +8,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-import covp
 from covp.device.virtual import VirtualDevice
-from covp.evaluation import Sample
 from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
 from covp.runtime.elf import ElfImage
@@ -53,12 +51,3 @@ def run_firmware(program: Program, elf: bytes) -> Ran:
         return Ran(
             int.from_bytes(status, "little", signed=True), text, stop.instructions, stop.cycles
         )
-
-
-def simulated(program: Program, sample: Sample, toolchain: str = "zig") -> tuple[int, int]:
-    """Instructions and cycles of the same inference in a session."""
-    with covp.Session(program.platform, toolchain=toolchain) as session:
-        session.load(program).run(*sample.inputs)
-        profile = session.profile()
-    assert profile.instructions is not None and profile.cycles is not None
-    return profile.instructions, profile.cycles

@@ -17,21 +17,17 @@ import pytest
 import yaml
 
 from covp.errors import UsageError
-from covp.evaluation import Sample, build
-from covp.export import Library, Project, export_project
+from covp.evaluation import build
+from covp.export import Project, export_project
 from covp.export.layouts import layout_names
-from covp.toolchain import get_toolchain
 
-from .firmware import run_firmware, simulated
+from .firmware import run_firmware
 
 PACKAGES = ["zephyr", "arduino", "platformio", "esp-idf", "cmsis-pack", "cmake"]
 
 
-def project(platform: str, toolchain: str = "zig", *accelerators: str) -> tuple[Project, Sample]:
-    made = build("toycar", platform, accelerators, toolchain=toolchain)
-    sample = Sample.random(made.graph)
-    compiler = get_toolchain(toolchain, made.platform.core)
-    return Project(Library.of(made.program), compiler, sample.inputs, sample.outputs), sample
+def project(platform: str, toolchain: str = "zig", *accelerators: str) -> Project:
+    return Project.of(build("toycar", platform, accelerators, toolchain=toolchain))
 
 
 def run(folder: Path, *command: str) -> str:
@@ -46,7 +42,7 @@ def run(folder: Path, *command: str) -> str:
 
 @pytest.mark.parametrize("layout", layout_names())
 def test_the_manifest_names_every_file(tmp_path: Path, layout: str) -> None:
-    made, _ = project("riscv32")
+    made = project("riscv32")
     written = export_project(made, tmp_path / "out", layout)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert sorted([*manifest["files"], "manifest.json"]) == [path.as_posix() for path in written]
@@ -54,6 +50,7 @@ def test_the_manifest_names_every_file(tmp_path: Path, layout: str) -> None:
         content = (tmp_path / "out" / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest, name
     assert manifest["memory"]["arena_bytes"] == made.program.arena_bytes
+    assert manifest["inference"]["instructions"] == made.simulated.profile.instructions
     bill = json.loads((tmp_path / "out/toycar.spdx.json").read_text())
     assert {f"./{name}" for name in manifest["files"]} == {
         *(file["fileName"] for file in bill["files"]),
@@ -70,24 +67,19 @@ def test_the_manifest_names_every_file(tmp_path: Path, layout: str) -> None:
 def test_cmake_builds_what_was_simulated(tmp_path: Path, platform: str, toolchain: str) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed (apt install cmake)")
-    made, sample = project(platform, toolchain)
+    made = project(platform, toolchain)
     export_project(made, tmp_path / "out", "cmake")
     run(tmp_path / "out", "cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=toolchain.cmake")
     run(tmp_path / "out", "cmake", "--build", "build")
     ran = run_firmware(made.program, (tmp_path / "out/build/firmware.elf").read_bytes())
     assert ran.status == 0 and ran.text.splitlines()[-1] == "pass"
-    assert ran.instructions == inference_of(made, sample, toolchain)
-
-
-def inference_of(made: Project, sample: Sample, toolchain: str) -> int:
-    instructions, _ = simulated(made.program, sample, toolchain)
-    return instructions
+    assert ran.instructions == made.simulated.profile.instructions
 
 
 @pytest.mark.parametrize("layout", layout_names())
 def test_nothing_stands_alone_on_this_machine(tmp_path: Path, layout: str) -> None:
     """Layouts with firmware say so; the others are libraries that this machine compiles."""
-    made, _ = project("host")
+    made = project("host")
     if layout in ("make", "cmake"):
         with pytest.raises(UsageError, match="no programs for it that stand alone"):
             export_project(made, tmp_path / "out", layout)
@@ -102,7 +94,7 @@ def test_the_library_compiles_with_its_own_folders_alone(tmp_path: Path, layout:
     compiler = shutil.which("arm-none-eabi-gcc")
     if compiler is None:
         pytest.skip("no GCC for Arm")
-    made, _ = project("stm32l4r5", "gcc", "gemm")
+    made = project("stm32l4r5", "gcc", "gemm")
     folder = tmp_path / "out"
     export_project(made, folder, layout)
     include = [f for f in ("include", "src") if (folder / f).is_dir()]
@@ -117,7 +109,7 @@ def test_cpp_takes_the_header(tmp_path: Path) -> None:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler (apt install g++)")
-    made, _ = project("riscv32")
+    made = project("riscv32")
     export_project(made, tmp_path / "out", "arduino")
     (tmp_path / "Arduino.h").write_text(
         "#include <stdint.h>\nstruct Port { void begin(long); void println(const char *);\n"
@@ -130,7 +122,7 @@ def test_cpp_takes_the_header(tmp_path: Path) -> None:
 
 def test_zephyr_names_what_is_there(tmp_path: Path) -> None:
     """The keys of scripts/zephyr_module.py, and files where they say."""
-    made, _ = project("riscv32")
+    made = project("riscv32")
     folder = tmp_path / "out"
     export_project(made, folder, "zephyr")
     module = yaml.safe_load((folder / "zephyr/module.yml").read_text())
@@ -145,7 +137,7 @@ def test_zephyr_names_what_is_there(tmp_path: Path) -> None:
 
 
 def test_the_pack_holds_what_its_description_names(tmp_path: Path) -> None:
-    made, _ = project("stm32l4r5")
+    made = project("stm32l4r5")
     folder = tmp_path / "out"
     export_project(made, folder, "cmsis-pack")
     (description,) = folder.glob("*.pdsc")
@@ -162,7 +154,7 @@ def test_the_pack_holds_what_its_description_names(tmp_path: Path) -> None:
 
 
 def test_the_model_library_format_is_one_archive(tmp_path: Path) -> None:
-    made, _ = project("riscv32")
+    made = project("riscv32")
     export_project(made, tmp_path / "out", "mlf")
     with tarfile.open(tmp_path / "out/toycar.mlf.tar") as archive:
         names = archive.getnames()
@@ -178,6 +170,6 @@ def test_the_model_library_format_is_one_archive(tmp_path: Path) -> None:
 
 
 def test_an_unknown_layout_is_refused(tmp_path: Path) -> None:
-    made, _ = project("riscv32")
+    made = project("riscv32")
     with pytest.raises(UsageError, match=r"no layout 'cmak'.*cmake"):
         export_project(made, tmp_path / "out", "cmak")

@@ -8,11 +8,10 @@ import pytest
 
 import covp
 from covp.errors import CapacityError
-from covp.evaluation import Sample
-from covp.export import Library, Project, export_project, link_project
+from covp.evaluation import build
+from covp.export import Project, export_project, link_project
 from covp.platform_file import Platform, load_platform
 from covp.runtime.elf import ElfImage
-from covp.toolchain import get_toolchain
 
 TWO_RAMS = """
 name: two-rams
@@ -33,10 +32,7 @@ def board(folder: Path, dtcm: str, axi: str) -> Platform:
 
 
 def project(platform: Platform) -> Project:
-    program = covp.compile("kws", platform)  # its arena takes 16 KB
-    sample = Sample.random(program.graph)
-    compiler = get_toolchain("zig", platform.core)
-    return Project(Library.of(program), compiler, sample.inputs, sample.outputs)
+    return Project.of(build("kws", platform))  # its arena takes 16 KB
 
 
 def region(platform: Platform, address: int) -> str:
@@ -61,11 +57,11 @@ def test_the_arena_lies_where_the_simulation_has_it(
 
 def test_what_does_not_fit_is_refused_by_both_alike(tmp_path: Path) -> None:
     platform = board(tmp_path, "16K", "12K")
-    made = project(platform)
+    made = build("kws", platform)
     with covp.Session(platform) as session, pytest.raises(CapacityError) as simulated:
         session.load(made.program)
     with pytest.raises(CapacityError) as exported:
-        export_project(made, tmp_path / "out")
+        export_project(Project.of(made), tmp_path / "out")
     assert str(exported.value) == str(simulated.value)
     assert "what may help" in str(exported.value)
     assert not (tmp_path / "out").exists()

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from covp.errors import ToolchainError
-from covp.evaluation import Sample, build
-from covp.export import Library, Project
+from covp.evaluation import build
+from covp.export import Project
 from covp.platform_file import load_platform
 from covp.toolchain import Source, get_toolchain
 from tests.strict import STRICT, STRICT_GCC
@@ -47,9 +47,7 @@ def cases() -> list[object]:
 def project(model: str, platform: str, compiler: str, accelerator: str) -> Project:
     accelerators = (accelerator,) if accelerator else ()
     made = build(model, platform, accelerators, toolchain=compiler, allow_slower=True)
-    sample = Sample.random(made.graph)
-    toolchain = get_toolchain(compiler, made.program.platform.core)
-    return Project(Library.of(made.program), toolchain, sample.inputs, sample.outputs)
+    return Project.of(made)
 
 
 def demand_strict(made: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,13 @@ from numpy.typing import NDArray
 import covp
 from covp.errors import ModelError, UsageError
 from covp.evaluation import Sample, build, check_layers, run
-from covp.export import Library, Project, export_project, link_project
+from covp.export import Project, export_project, link_project
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.circular_buffer import CircularBuffer
 from covp.runtime.elf import ElfImage
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.linking import write_image
-from covp.toolchain import get_toolchain
 from covp.zoo.builder import GraphBuilder
 
 Array = NDArray[Any]
@@ -183,19 +183,17 @@ def test_a_part_of_an_inference_leaves_the_states() -> None:
 
 @pytest.mark.parametrize("platform", ["riscv32f", "stm32l4r5"])
 def test_the_firmware_resets_and_checks_itself(platform: str, tmp_path: Any) -> None:
-    program = covp.compile(accumulator(), platform)
+    made = build(accumulator(), platform)
     x = np.arange(4, dtype=np.float32).reshape(1, 1, 4)
-    outputs = program.reference([x])
-    compiler = get_toolchain("zig", program.platform.core)
-    project = Project(Library.of(program), compiler, [x], outputs)
+    project = Project.of(made, Sample.of(made.graph, [x]))
     export_project(project, tmp_path / "p")
     header = (tmp_path / "p/model/include/sums.h").read_text()
     assert "#define SUMS_STATE_BYTES 64" in header
     assert "int sums_reset(sums_context *context);" in header
     assert "`sums_reset()`" in (tmp_path / "p/README.md").read_text()
     for wrong in (0, 2):
-        outputs[0].reshape(-1)[:1] += wrong
-        project = Project(Library.of(program), compiler, [x], outputs)
+        outputs = tuple(array + wrong for array in project.simulated.outputs)
+        project = Project(dataclasses.replace(project.simulated, outputs=outputs))
         elf = ElfImage(link_project(project).read_bytes())
         with covp.Session(platform) as session:
             write_image(session.device, elf)
