@@ -22,6 +22,7 @@ COMMANDS = (
     "calibrate",
     "check",
     "compare",
+    "cores",
     "debugport",
     "doctor",
     "export",

@@ -36,6 +36,7 @@ GOOD = {
     "export": ["model.tflite", "-p", "riscv32", "-o", "out"],
     "tune": ["model.tflite", "-p", "riscv32", "--seconds", "0", "--jobs", "1"],
     "verify": ["nothing:such"],
+    "cores": ["main=nothing.elf", "-p", "dual-riscv32"],
     "check": ["deep.json"],
     "new": ["accelerator", "mine"],
     "openocd": ["start", "-p", "riscv32"],

@@ -97,11 +97,23 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.verify/1": [
         ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")
     ],
+    "covp.cores/1": [
+        ("cores", "-p", "dual-riscv32", "main=main.c", "sensor=sensor.c", "--model", "main=toycar")
+    ],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
+MAIN = """
+#include "toycar.h"
+static uint8_t arena[TOYCAR_ARENA_BYTES] __attribute__((aligned(16)));
+int main(void)
+{
+    toycar_context model;
+    return toycar_init(&model, arena, sizeof arena) + toycar_invoke(&model);
+}
+"""
 
 
 @pytest.mark.parametrize("section", CALLS)
@@ -116,6 +128,9 @@ def test_a_schema_is_what_is_printed(
         need_rtl("cv32e40p")
     if section == "covp.tune/1":
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    if section == "covp.cores/1":
+        Path("main.c").write_text(MAIN)
+        Path("sensor.c").write_text("int main(void) { return 0; }")
     if section == "covp.check/1":
         run = call(capsys, "run", "toycar", "-p", "riscv32")
         Path("results.json").write_text(json.dumps(run))
