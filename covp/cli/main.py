@@ -26,6 +26,7 @@ COMMANDS = (
     "debugport",
     "doctor",
     "export",
+    "firmware",
     "gdbserver",
     "models",
     "new",

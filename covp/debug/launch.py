@@ -80,8 +80,9 @@ def check_replaceable(path: Path) -> None:
 
 def _openocd(platform: Platform, stlink_port: int, jtag_port: int) -> dict[str, Any] | None:
     """The keys of servertype openocd; None: no configuration file is known."""
-    # a virtual flash is written as memory, without a flash controller
-    commands = ["gdb_memory_map disable"]
+    # without a model of its flash controller OpenOCD has to write the flash as memory
+    programs = any(one.model.endswith("_flash") for one in platform.peripherals)
+    commands = [] if programs else ["gdb_memory_map disable"]
     if platform.core.architecture == "riscv":
         return {
             "interface": "jtag",

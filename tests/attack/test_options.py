@@ -41,6 +41,7 @@ GOOD = {
     "new": ["accelerator", "mine"],
     "openocd": ["start", "-p", "riscv32"],
     "gdbserver": ["-p", "nothing"],
+    "firmware": ["none.elf", "-p", "riscv32"],
     "debugport": ["-p", "nothing"],
 }
 """The rest of a call, which is quick."""

@@ -1,0 +1,124 @@
+"""``covp firmware``: a linked program on the virtual board, until it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from covp.cli import options, semihosting
+from covp.debug.firmware import run_firmware
+from covp.debug.program_file import free_ram, load_elf
+from covp.debug.rtt import Rtt
+from covp.device.virtual import VirtualDevice
+from covp.errors import UsageError
+from covp.hardware.clock import Clock
+from covp.hardware.serial_port import SerialPort
+from covp.platform_file import load_platform
+from covp.semihosting import Semihosting
+
+_POLLS_PER_SECOND = 1000
+"""Looks at the program's RTT buffers in a second of virtual time."""
+_NEWLINE = ord("\n")
+
+
+@click.command()
+@click.argument("elf", type=click.Path(path_type=Path))
+@options.platform
+@click.option(
+    "--semihosting/--no-semihosting",
+    "answers",
+    default=True,
+    show_default=True,
+    help="Answer the program's semihosting calls; input and output are this terminal's.",
+)
+@semihosting.files
+@semihosting.arguments
+@click.option("--rtt", is_flag=True, help="Print what the program writes to RTT channel 0.")
+@click.option(
+    "--timeout",
+    type=options.Seconds(),
+    default=300.0,
+    show_default=True,
+    help="Seconds of host time after which a program that has not ended is stopped.",
+)
+def firmware(
+    elf: Path,
+    platform: str,
+    answers: bool,
+    files: Path | None,
+    arguments: str,
+    rtt: bool,
+    timeout: float,
+) -> int:
+    """Run the program ELF on a virtual board until it ends.
+
+    What it sends over serial ports is printed. It ends with a semihosting exit, or when main of a
+    program with covp's start-up code returns; a status that is not 0 is a failure.
+    """
+    chosen = load_platform(platform)
+    if chosen.further_cores:
+        raise UsageError(
+            f"{chosen.name} has several cores, and one file is the program of one; see "
+            "covp.multicore.System"
+        )
+    output = _Lines()
+    with VirtualDevice(chosen) as device:
+        for _, model in device.peripherals.values():
+            if isinstance(model, SerialPort):
+                model.on_byte = output.put
+        load_elf(device, elf)  # first: errors of the file come before all else
+        if answers:
+            heap = free_ram(chosen, elf)
+            host = Semihosting(semihosting.terminal(), files, arguments, heap=heap)
+            device.board.set_semihosting(host)
+        channels = Rtt(device.read, device.write, chosen.memory) if rtt else None
+        if channels is not None:
+            _follow(channels, device.clock, output)
+        try:
+            ended = run_firmware(device, elf, timeout)
+        finally:
+            if channels is not None:
+                output.write(channels.read())
+            output.flush()
+        cycles = device.sources.cycles
+    click.echo(
+        f"{elf.name} on {chosen.name}: status {ended.status}, {ended.instructions:,} instructions, "
+        f"{ended.cycles:,} cycles ({cycles}), {ended.cycles / chosen.clock_hz:.6f} s",
+        err=True,
+    )
+    return int(ended.status != 0)
+
+
+class _Lines:
+    """Prints bytes line by line."""
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+
+    def put(self, byte: int) -> None:
+        """One more ``byte``."""
+        self._line.append(byte)
+        if byte == _NEWLINE:
+            self.flush()
+
+    def write(self, data: bytes) -> None:
+        """Several bytes, ``data``."""
+        for byte in data:
+            self.put(byte)
+
+    def flush(self) -> None:
+        """Print a line that has not ended."""
+        if self._line:
+            click.echo(bytes(self._line), nl=False)
+            self._line.clear()
+
+
+def _follow(channels: Rtt, clock: Clock, output: _Lines) -> None:
+    """Print channel 0 from time to time, in virtual time."""
+
+    def look() -> None:
+        output.write(channels.read())
+        clock.at(clock.now + clock.hertz // _POLLS_PER_SECOND, look)
+
+    clock.at(clock.now, look)

@@ -1,0 +1,86 @@
+"""``covp firmware``: what programs print on the virtual board, and how they end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from covp.platform_file import load_platform
+from covp.runtime.standalone import link_standalone
+from covp.toolchain import Source, get_toolchain
+
+from .conftest import Call
+
+COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
+TESTS = Path(__file__).parents[1]
+SERIAL = """
+#include <stdint.h>
+#define TX (*(volatile uint32_t *){base}u)
+int main(void)
+{{
+    for (const char *c = "over the wire\\nno newline"; *c; c++)
+        TX = (uint32_t)*c;
+    return {status};
+}}
+"""
+
+
+def link(platform: str, source: Source) -> Path:
+    chosen = load_platform(platform)
+    return link_standalone(get_toolchain("zig", chosen.core), chosen, [source], ("-O1",))
+
+
+def serial(platform: str, status: int) -> Path:
+    (base,) = [one.base for one in load_platform(platform).peripherals if one.model == "uart"]
+    return link(platform, Source("main.c", SERIAL.format(base=base, status=status)))
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_serial_port_and_the_status(call: Call, status: int) -> None:
+    elf = serial("riscv32", status)
+    done = call("firmware", elf, "-p", "riscv32")
+    assert done.status == (1 if status else 0)
+    assert done.out == "over the wire\nno newline"
+    assert re.search(rf"on riscv32: status {status}, [\d,]+ instructions, [\d,]+ cycles", done.err)
+
+
+@pytest.mark.parametrize("platform", ["mps2-an386", "qemu-riscv32"])
+def test_semihosting_is_answered(call: Call, platform: str, tmp_path: Path) -> None:
+    elf = link(platform, Source.read(TESTS / "device" / "semihosting.c"))
+    options = ("-p", platform, "--files", tmp_path, "--arguments", "one two")
+    command = [*COVP, "firmware", str(elf), *map(str, options)]
+    done = subprocess.run(command, input=b"typed\n", capture_output=True, timeout=120, check=False)
+    assert done.returncode == 1 and b"status 42" in done.stderr
+    assert b"typed\n" in done.stdout and b"one two" in done.stdout
+    assert done.stdout.endswith(b"clock=00000001\n") and done.stderr.startswith(b"wrong\n")
+    assert (tmp_path / "kept.bin").stat().st_size == 304
+    refused = call("firmware", elf, *options, "--no-semihosting")
+    assert refused.status == 1 and refused.refusal.startswith("covp: breakpoint")
+
+
+def test_rtt_is_printed(call: Call) -> None:
+    text = (TESTS / "debug" / "rtt.c").read_text()
+    end = text[text.index("    for (;;)") :]  # it would wait for keys
+    numbers = text[
+        text.index("    for (uint32_t i = 0; i < 100") : text.index('    put_text("a line')
+    ]
+    source = text.replace(end, "    return 0;\n}\n").replace(numbers, "")
+    elf = link("stm32l4r5", Source("main.c", source))
+    done = call("firmware", elf, "-p", "stm32l4r5", "--rtt")
+    assert done.status == 0
+    line = "a line that is longer than the buffer of sixty-four bytes has room for at once\n"
+    assert done.out == f"up\n{line}"
+
+
+def test_what_does_not_run(call: Call, tmp_path: Path) -> None:
+    elf = link("riscv32", Source("main.c", 'int main(void) { for (;;) __asm__ volatile(""); }'))
+    late = call("firmware", elf, "-p", "riscv32", "--timeout", "0.5")
+    assert late.status == 1 and late.err.startswith("covp: timeout")
+    wrong = call("firmware", elf, "-p", "stm32l4r5")
+    assert wrong.status == 2 and "not for the cortex-m4f of stm32l4r5" in wrong.err
+    missing = call("firmware", tmp_path / "no.elf", "-p", "riscv32")
+    assert missing.status == 2 and "cannot be read" in missing.err
