@@ -102,7 +102,7 @@ class Gpio(Peripheral):
         self._frame = None
         frame = self._recording.frame(number)
         if frame is not None:
-            mask = (1 << len(frame)) - 1
+            mask = (1 << min(len(frame), PINS)) - 1
             levels = sum(bool(value) << pin for pin, value in enumerate(frame[:PINS]))
             self._plan(number + 1)
             self._drive(self._driven & ~mask | levels)

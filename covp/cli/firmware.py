@@ -17,7 +17,7 @@ from covp.hardware.serial_port import SerialPort
 from covp.platform_file import load_platform
 from covp.semihosting import Semihosting
 
-_POLLS_PER_SECOND = 1000
+_POLLS_PER_SECOND = 10_000
 """Looks at the program's RTT buffers in a second of virtual time."""
 _NEWLINE = ord("\n")
 

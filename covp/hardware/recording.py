@@ -35,7 +35,7 @@ class Recording:
     def __init__(
         self, frames: Iterable[Any], rate: float, scale: float = 1.0, name: str = "recording"
     ) -> None:
-        if not rate > 0:
+        if not 0 < rate < float("inf"):
             raise AcceleratorError(f"{name}: a rate of {rate} frames a second; it must be above 0")
         self.rate, self._scale, self.name = Fraction(rate), scale, name
         self._frames: Iterator[Any] = iter(frames)
@@ -117,7 +117,7 @@ def open_recording(
             return Recording(frames, own if rate is None else rate, scale, name)
         if name.endswith(".npy"):
             array = np.load(name, allow_pickle=False)
-            return Recording(array, _rate(rate, name), scale, name)
+            return Recording(np.atleast_1d(array), _rate(rate, name), scale, name)
         if name.endswith(".csv"):
             with open(name, newline="", encoding="utf-8") as file:
                 rows = list(_rows(file))

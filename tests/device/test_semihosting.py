@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from covp.debug.firmware import run_firmware
 from covp.debug.target import DebugTarget, HaltReason
@@ -164,6 +166,36 @@ def test_wrong_calls(machine: Machine) -> None:
             machine(operation, out, 0x70000000, 4)
     with pytest.raises(DeviceFault, match="unmapped"):
         machine.host.call(Operation.WRITE0, 0x70000000)
+
+
+PLACES = st.integers(0, 0x300).map(lambda offset: 0x20002000 + offset)
+WORDS = st.one_of(st.integers(0, 20), PLACES, st.integers(0, 2**32 - 1))
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    operation=st.one_of(st.sampled_from(list(Operation)), st.integers(0, 2**32 - 1)),
+    words=st.lists(WORDS, min_size=4, max_size=4),
+    memory=st.binary(max_size=64),
+)
+def test_nothing_a_program_does_gets_further(
+    machine: Machine, operation: int, words: list[int], memory: bytes
+) -> None:
+    """A call is answered, is a fault of the program or its end; files are made in its folder."""
+    device, host = machine.device, machine.host
+    assert device.platform.ram.start == 0x20000000 and host.folder is not None
+    outside = sorted(host.folder.parent.iterdir())
+    device.write(0x20002000, memory + b":tt\0file\0")
+    device.write(machine.at, struct.pack("<4I", *words))
+    for parameter in (machine.at, words[0]):
+        try:
+            answer = host.call(operation, parameter)
+            assert answer is not None and 0 <= answer < 2**32
+        except (DeviceFault, ProgramExit) as end:
+            assert "\n" not in str(end)
+    assert sorted(host.folder.parent.iterdir()) == outside
 
 
 CALLS = {
