@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from covp.errors import AcceleratorError
 from covp.hardware.clock import Event
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
+from covp.hardware.waves import read_wave
 
 FRAME_BYTES = 4  # two int16: left, right
 
@@ -174,24 +174,3 @@ class I2sMicrophone(Peripheral):
     def _request(self) -> None:
         flags = self.values["STATUS"] != 0
         self.interrupt.set(bool(flags and self.get("CTRL", "INTERRUPT")))
-
-
-def read_wave(path: Path) -> tuple[NDArray[np.int16], int]:
-    """Samples, of shape (n, channels), and rate of a wave file of 16 bits.
-
-    Raises:
-        AcceleratorError: it cannot be read, or is of another kind.
-    """
-    try:
-        with wave.open(str(path), "rb") as file:
-            channels, width, rate, count, *_ = file.getparams()
-            data = file.readframes(count)
-    except (OSError, EOFError, wave.Error) as error:
-        raise AcceleratorError(f"{path} cannot be played: {error}") from None
-    if width != 2 or channels not in (1, 2):
-        raise AcceleratorError(
-            f"{path} cannot be played: {channels} channels of {8 * width} bits; it must have one "
-            "or two of 16"
-        )
-    samples = np.frombuffer(data, "<i2").astype(np.int16).reshape(-1, channels)
-    return (samples[:, 0] if channels == 1 else samples), rate

@@ -15,9 +15,11 @@ from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build, recorded_schedules
 from covp.mlperf.benchmarks import BENCHMARKS
-from covp.mlperf.board import BenchmarkBoard, PaceName
+from covp.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
 from covp.mlperf.firmware import Mode, build_firmware
-from covp.mlperf.official import USB_PRODUCT, USB_VENDOR, run_official
+from covp.mlperf.official import run_official
+from covp.mlperf.station import WakeWordStation
+from covp.mlperf.wake_word import build_wake_word
 from covp.platform_file import load_platform
 
 
@@ -48,6 +50,13 @@ from covp.platform_file import load_platform
     help="What the firmware says of its timestamps; energy is estimated with `energy`.",
 )
 @click.option(
+    "--card",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="MODEL is the streaming wake word: the interface board plays the waves in DIR.",
+)
+@options.streaming
+@click.option(
     "--runner",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -71,6 +80,8 @@ def board(
     benchmark: str | None,
     pace: PaceName,
     mode: Mode,
+    card: Path | None,
+    streaming: int,
     runner: Path | None,
     runner_python: str | None,
     tuned: bool,
@@ -87,10 +98,19 @@ def board(
         allow_slower=allow_slower,
         toolchain=toolchain,
         schedules=recorded_schedules(chosen, toolchain) if tuned else None,
+        streaming=streaming,
     )
     warn(made.program.warnings)
-    firmware = build_firmware(made, benchmark, mode)
     signal.signal(signal.SIGTERM, _interrupt)
+    if card is not None:
+        with WakeWordStation(made.program, build_wake_word(made), card) as station:
+            if runner is not None:
+                return run_official(station, runner, runner_arguments, runner_python)
+            _announce_station(station, made, as_json)
+            with until_ctrl_c():
+                station.wait()
+        return 0
+    firmware = build_firmware(made, benchmark, mode)
     with BenchmarkBoard(firmware, pace) as served:
         if runner is not None:
             return run_official(served, runner, runner_arguments, runner_python)
@@ -129,6 +149,27 @@ def _record(served: BenchmarkBoard, made: Build) -> dict[str, Any]:
         "usb": {"vendor": USB_VENDOR, "product": USB_PRODUCT},
         "firmware": str(served.firmware.elf),
     }
+
+
+def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> None:
+    if note := model_note(made.source):
+        click.echo(f"{made.model}: {note}", err=True)
+    if not as_json:
+        for port in station.ports:
+            click.echo(port)
+        return
+    print_json(
+        {
+            "schema": "covp.station/1",
+            "ports": station.ports,
+            "model": made.model,
+            "model_source": made.source,
+            "benchmark": station.benchmark_name,
+            "platform": made.platform.name,
+            "accelerators": list(made.accelerators),
+            "firmware": str(station.elf),
+        }
+    )
 
 
 def _summary(served: BenchmarkBoard) -> str:

@@ -18,6 +18,9 @@ from covp.mlperf.serial_link import SerialLink
 from covp.mlperf.terminal import Terminal
 from covp.runtime.accelerators import attach_accelerator
 
+USB_VENDOR, USB_PRODUCT = 0x0483, 0x374B
+"""Of the NUCLEO-L4R5ZI, which the runner's device files name."""
+
 PaceName = Literal["fast", "real"]
 _BOOT_SECONDS = 60.0
 _RETRY = 0.01  # seconds between two requests to a running core
@@ -142,6 +145,16 @@ class BenchmarkBoard:
                 f"{self.device.platform.name}: the firmware has not booted in {_BOOT_SECONDS:g} s"
             )
         self.check()
+
+    @property
+    def ports(self) -> list[str]:
+        """The terminal as the official runner is shown it."""
+        return [f"{self.path}:{USB_VENDOR:04x}:{USB_PRODUCT:04x}"]
+
+    @property
+    def benchmark_name(self) -> str:
+        """Of the benchmark that the firmware runs."""
+        return self.firmware.benchmark.name
 
     def check(self) -> None:
         """Raise what ended the firmware, if anything did: a DeviceFault, in general."""

@@ -6,17 +6,33 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from covp.errors import UsageError
 from covp.mlperf import runner_ports
-from covp.mlperf.board import BenchmarkBoard
 
-USB_VENDOR, USB_PRODUCT = 0x0483, 0x374B
-"""Of the NUCLEO-L4R5ZI, which the runner's device files name."""
+
+class Served(Protocol):
+    """Virtual devices that the runner shall find.
+
+    Attributes:
+        ports: paths of terminals with the USB numbers that they show: PATH:VENDOR:PRODUCT.
+        benchmark_name: of the benchmark that the firmware runs.
+    """
+
+    @property
+    def ports(self) -> list[str]: ...
+
+    @property
+    def benchmark_name(self) -> str: ...
+
+    def check(self) -> None:
+        """Raise what ended the firmware, if anything did."""
+        ...
 
 
 def run_official(
-    board: BenchmarkBoard,
+    served: Served,
     folder: Path,
     arguments: Sequence[str] = (),
     python: str | None = None,
@@ -24,7 +40,7 @@ def run_official(
     """Run the official runner on a board.
 
     Args:
-        board: that it shall test.
+        served: the board, or several devices.
         folder: benchmark/runner of a copy of mlcommons/tiny.
         arguments: of its main.py. Its files of devices and of tests are added where they are not
             named.
@@ -43,9 +59,9 @@ def run_official(
     command = [
         python or sys.executable,
         str(Path(runner_ports.__file__)),
-        f"{board.path}:{USB_VENDOR:04x}:{USB_PRODUCT:04x}",
+        *served.ports,
         str(script.resolve()),
-        *with_files(folder.resolve(), board.firmware.benchmark.name, arguments),
+        *with_files(folder.resolve(), served.benchmark_name, arguments),
     ]
     try:
         process = subprocess.Popen(command)
@@ -53,7 +69,7 @@ def run_official(
         raise UsageError(f"{command[0]}: cannot be started: {error.strerror}") from None
     try:
         while process.poll() is None:
-            board.check()
+            served.check()
             try:
                 return process.wait(0.2)
             except subprocess.TimeoutExpired:
@@ -70,8 +86,8 @@ def with_files(folder: Path, benchmark: str, arguments: Sequence[str]) -> list[s
     given = list(arguments)
     names = {word.split("=")[0] for word in given}
     if not names & {"-d", "--device_list", "-y", "--device_yaml"}:
-        devices = "devices_ad.yaml" if benchmark == "ad01" else "devices_kws_ic_vww.yaml"
-        given += ["--device_list", str(folder / devices)]
+        kind = {"ad01": "ad", "sww01": "sww"}.get(benchmark, "kws_ic_vww")
+        given += ["--device_list", str(folder / f"devices_{kind}.yaml")]
     if not names & {"-t", "--test_script"}:
         mode = _value(given, ("-m", "--mode")) or "a"
         kinds = {"a": "accuracy", "p": "performance", "e": "energy"}

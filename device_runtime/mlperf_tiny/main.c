@@ -7,6 +7,10 @@
 
 const protocol_command *const protocol_tables[] = {monitor_commands, inference_commands, NULL};
 
+void protocol_idle(void)
+{
+}
+
 int main(void)
 {
     board_init();

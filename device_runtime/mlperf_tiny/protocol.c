@@ -111,8 +111,10 @@ void protocol_serve(void)
     static char command[PROTOCOL_CHARACTERS + 1];
     for (;;) {
         receive();
-        if (!complete)
+        if (!complete) {
+            protocol_idle();
             continue;
+        }
         uint32_t size = characters;
         bool fits = size <= PROTOCOL_CHARACTERS;
         /* a copy: the next line may begin while this one is executed */

@@ -23,6 +23,10 @@ extern const protocol_command *const protocol_tables[];
 /* Execute commands forever. */
 void protocol_serve(void);
 
+/* What the firmware does while no command waits (main.c): nothing, or a piece of work, or sleep until
+ * a byte comes. */
+void protocol_idle(void);
+
 /* Whether a further command has come since the one that runs; a long command gives way to it. */
 bool protocol_interrupted(void);
 
