@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
 
 _HSI_HZ = 16_000_000
@@ -50,7 +51,8 @@ class Rcc(Stm32Peripheral):
     """Reset and clock control: what is switched on is ready, and SWS follows SW if that is ready.
 
     As in silicon the PLL is ready only if its source is, the external oscillator only where the
-    board has one, and the system clock's source cannot be switched off. Reset requests, clock gates
+    board has one, and the system clock's source cannot be switched off. A core clock that is too
+    fast for the flash's wait states or the voltage is a fault. Reset requests, clock gates
     and interrupt flags are registers without effect.
 
     Args:
@@ -86,6 +88,28 @@ class Rcc(Stm32Peripheral):
         wanted = self.get("CFGR", "SW")
         if wanted < len(self.sources) and self._is_ready(self.sources[wanted]):
             self.set("CFGR", "SWS", wanted)
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Raises DeviceFault: silicon would read wrong instructions or leave its specification."""
+        for most, why in self.limits():
+            if self.core_hz > most:
+                raise self.fault(
+                    f"HCLK is {self.core_hz / 1e6:g} MHz; with {why} it may be {most / 1e6:g} MHz"
+                )
+
+    def limits(self) -> Iterable[tuple[int, str]]:
+        """The greatest frequencies of HCLK in hertz as flash and power are set, and what limits."""
+        raise NotImplementedError
+
+    def field_at(self, base: int, model: type[Peripheral], register: str, field: str) -> int | None:
+        """A field of another of the chip's peripherals; None where the device does not have it."""
+        found = model.registers[register]
+        try:
+            with self.bus.uncounted():
+                return found[field].get(self.bus.load(base + found.offset, 4))
+        except DeviceFault:
+            return None
 
     def clear_reset_flags(self, value: int) -> None:
         """CSR.RMVF was written."""

@@ -86,13 +86,40 @@ def test_what_is_not_ready_is_not_used() -> None:
     assert words[RCC_L4] >> 25 & 1 == 0 and words[RCC_L4] >> 17 & 1 == 0
     words[RCC_L4 + 8] = 3
     assert words[RCC_L4 + 8] == 3 and words.rcc.core_hz == 4_000_000
-    words[RCC_L4 + 0x0C] = 1 << 24 | 16 << 8 | 2  # HSI, which is off
+    words[RCC_L4 + 0x0C] = 1 << 24 | 8 << 8 | 2  # HSI, which is off
+    words[0x40022000] = 3
     assert words[RCC_L4 + 8] == 3
     words[RCC_L4] |= 1 << 8
-    assert words[RCC_L4 + 8] == 0xF and words.rcc.core_hz == 128_000_000
+    assert words[RCC_L4 + 8] == 0xF and words.rcc.core_hz == 64_000_000
     words[RCC_L4] = 0  # the clocks in use stay
     assert words[RCC_L4] == 1 << 25 | 1 << 24 | 1 << 10 | 1 << 8
-    assert words.rcc.core_hz == 128_000_000
+    assert words.rcc.core_hz == 64_000_000
+
+
+@pytest.mark.parametrize(("name", "change", "why"), [
+    ("stm32l4r5", {0x40022000: 4}, r"LATENCY = 4 it may be 100 MHz"),
+    ("stm32l4r5", {PWR + 0x80: 1 << 8}, r"R1MODE = 1 it may be 80 MHz"),
+    ("stm32l4r5", {PWR: 2 << 9}, r"VOS = 2 it may be 26 MHz"),
+    ("stm32f746", {0x40023C00: 6}, r"LATENCY = 6 it may be 210 MHz"),
+    ("stm32f746", {PWR: 3 << 14}, r"VOS = 3, ODSWRDY = 0 it may be 180 MHz"),
+])  # fmt: skip
+def test_a_clock_too_fast_for_the_flash_or_the_voltage(
+    name: str, change: dict[int, int], why: str
+) -> None:
+    words = Words(name)
+    rcc = RCC_L4 if name == "stm32l4r5" else RCC_F7
+    words[PWR + 0x80] = 0
+    words[PWR] = 1 << 9 if name == "stm32l4r5" else 3 << 14 | 3 << 16
+    words[0x40022000 if name == "stm32l4r5" else 0x40023C00] = 7
+    for address, value in change.items():
+        words[address] = value
+    if name == "stm32l4r5":
+        words[rcc + 0x0C] = 1 << 24 | 60 << 8 | 1  # 120 MHz
+    else:
+        words[rcc + 4] = 2 << 24 | 216 << 6 | 8  # 216 MHz
+    words[rcc] |= 1 << 24
+    with pytest.raises(DeviceFault, match=why):
+        words[rcc + 8] = 3 if name == "stm32l4r5" else 2
 
 
 def test_a_poll_without_end_is_found() -> None:
@@ -116,7 +143,7 @@ def test_a_poll_without_end_is_found() -> None:
 
 @pytest.mark.parametrize("platform", [*L4, *F7])
 def test_no_access_faults(platform: str) -> None:
-    """Whatever a vendor's code touches: any width, all bits, reserved or not; but no wrong key."""
+    """Whatever a vendor's code touches: any width, all bits, reserved or not; no wrong key."""
     board = Board(load_platform(platform))
     models = [m for _, m in board.peripherals.values() if isinstance(m, Stm32Peripheral)]
     assert len(models) == 6
@@ -126,8 +153,11 @@ def test_no_access_faults(platform: str) -> None:
             for size in (1, 2, 4):
                 if offset % size == 0 and offset & ~3 not in keys:
                     assert 0 <= model.read_register(offset, size) < 1 << 8 * size
-                    model.write_register(offset, size, (1 << 8 * size) - 1)
-                    model.write_register(offset, size, 0)
+                    for value in ((1 << 8 * size) - 1, 0):
+                        try:
+                            model.write_register(offset, size, value)
+                        except DeviceFault as fault:  # all ones is a fast clock, too
+                            assert "HCLK is" in str(fault)
 
 
 def test_parts_of_a_register() -> None:
