@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.energy_report import energy_lines
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build, recorded_schedules
@@ -90,6 +92,8 @@ def board(
     """Serve MODEL on a virtual board with MLPerf Tiny's serial protocol, until Ctrl-C."""
     if runner_arguments and runner is None:
         raise click.UsageError(f"{runner_arguments[0]!r}: arguments of the runner need --runner")
+    if runner is not None and as_json:
+        raise click.UsageError("--json: with --runner standard output is the runner's")
     chosen = load_platform(platform)
     made = build(
         model,
@@ -112,14 +116,14 @@ def board(
         return 0
     firmware = build_firmware(made, benchmark, mode)
     with BenchmarkBoard(firmware, pace) as served:
-        if runner is not None:
-            return run_official(served, runner, runner_arguments, runner_python)
-        _announce(served, made, as_json)
         try:
+            if runner is not None:
+                return run_official(served, runner, runner_arguments, runner_python)
+            _announce(served, made, as_json)
             with until_ctrl_c():
                 served.wait()
         finally:
-            click.echo(_summary(served), err=True)
+            click.echo("\n".join(_summary(served, mode)), err=True)
     return 0
 
 
@@ -172,13 +176,18 @@ def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> N
     )
 
 
-def _summary(served: BenchmarkBoard) -> str:
-    """What was measured, in one line."""
-    windows = served.windows
-    if not windows.inferences:
-        return "no inference was measured"
-    mean = windows.microseconds / windows.inferences
-    return (
-        f"{windows.inferences} inferences in {windows.count} windows, {mean:,.1f} us each in "
-        "virtual time (emulated, not a submission)"
-    )
+def _summary(served: BenchmarkBoard, mode: Mode) -> Iterator[str]:
+    """What was measured; in energy mode the estimate for one inference."""
+    windows, simulated = served.windows, served.firmware.simulated
+    if windows.inferences:
+        mean = windows.microseconds / windows.inferences
+        yield (
+            f"{windows.inferences} inferences in {windows.count} windows, {mean:,.1f} us each in "
+            "virtual time (emulated, not a submission)"
+        )
+    else:
+        yield "no inference was measured"
+    if mode == "energy":
+        lines = list(energy_lines(simulated))
+        name = simulated.program.platform.name
+        yield from lines or [f"energy: not estimated: {name} says nothing of its energy"]

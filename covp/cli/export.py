@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -11,9 +11,12 @@ from covp.cli import options
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
+from covp.errors import UsageError
 from covp.evaluation import Sample, build, recorded_schedules
 from covp.export import Project, export_project
 from covp.export.layouts import layout_names
+from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
+from covp.mlperf.firmware import tiny_application
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
 
@@ -42,6 +45,19 @@ from covp.tune.records import Objective
     metavar="FILE.npy",
     help="The input of the self-test, one for each input; by default random numbers of --seed.",
 )
+@click.option(
+    "--firmware",
+    type=click.Choice(["selftest", "mlperf-tiny"]),
+    default="selftest",
+    show_default=True,
+    help="What the firmware of the layouts make and cmake does: check itself, or speak the serial "
+    "protocol of MLPerf Tiny.",
+)
+@click.option(
+    "--benchmark",
+    type=click.Choice(sorted(BENCHMARKS)),
+    help="What MODEL is for, with --firmware mlperf-tiny; by default as `covp board` has it.",
+)
 @click.option("--prefix", metavar="NAME", help="What all C names begin with; default: the model's.")
 @click.option(
     "--arena",
@@ -68,6 +84,8 @@ def export(
     streaming: int,
     layout: str,
     samples: tuple[str, ...],
+    firmware: str,
+    benchmark: str | None,
     prefix: str | None,
     arena: str,
     output: Path,
@@ -79,6 +97,8 @@ def export(
     as_json: bool,
 ) -> int:
     """Write MODEL as a C library with a self-test and a project around it to DIR."""
+    tiny = firmware == "mlperf-tiny"
+    _check_options(tiny, layout, samples, benchmark)
     values = [read_input(path) for path in samples]
     board = load_platform(platform)
     made = build(
@@ -100,6 +120,9 @@ def export(
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
     project = Project.of(made, sample, static_arena=arena == "static")
+    if tiny:
+        task = find_benchmark(made.program, benchmark)
+        project = replace(project, application=tiny_application(project.library, task))
     written = export_project(project, output, layout)
     if as_json:
         files = [path.as_posix() for path in written]
@@ -120,3 +143,17 @@ def export(
         click.echo(f"{made.schedules}")
         click.echo(f"{len(written)} files in {output}, see {output / 'README.md'}")
     return 0
+
+
+def _check_options(
+    tiny: bool, layout: str, samples: tuple[str, ...], benchmark: str | None
+) -> None:
+    """Raise UsageError for options that have no effect on this firmware."""
+    if tiny and layout not in ("make", "cmake"):
+        raise UsageError(
+            f"--firmware mlperf-tiny: the layout {layout} has no firmware; take make or cmake"
+        )
+    if tiny and samples:
+        raise UsageError("--sample: the firmware mlperf-tiny gets its inputs from the host")
+    if benchmark and not tiny:
+        raise UsageError("--benchmark belongs to --firmware mlperf-tiny")

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from covp.evaluation import Build
+from covp.evaluation import Build, Evaluation
 from covp.export import Application, Library, Project, link_project
 from covp.mlperf.benchmarks import Benchmark, find_benchmark
 from covp.program import Program
@@ -57,11 +57,13 @@ class Firmware:
         program: the model in it.
         benchmark: that it runs.
         elf: the file, in covp's cache.
+        simulated: one inference of the program, with its cost.
     """
 
     program: Program
     benchmark: Benchmark
     elf: Path
+    simulated: Evaluation
 
 
 def build_firmware(
@@ -82,7 +84,7 @@ def build_firmware(
     project = Project.of(made)
     application = tiny_application(project.library, found, mode)
     elf = link_project(replace(project, application=application))
-    return Firmware(made.program, found, elf)
+    return Firmware(made.program, found, elf, project.simulated)
 
 
 def tiny_application(

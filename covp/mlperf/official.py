@@ -36,6 +36,7 @@ def run_official(
     folder: Path,
     arguments: Sequence[str] = (),
     python: str | None = None,
+    cwd: Path | None = None,
 ) -> int:
     """Run the official runner on a board.
 
@@ -44,6 +45,7 @@ def run_official(
         folder: benchmark/runner of a copy of mlcommons/tiny.
         arguments: of its main.py. Its files of devices and of tests are added where they are not
             named.
+        cwd: where it runs and writes its ``sessions``; by default the current folder.
         python: the interpreter that has its requirements (pyserial, pyyaml, scikit-learn,
             matplotlib, scipy, pyusb); by default the one that runs covp.
 
@@ -64,7 +66,7 @@ def run_official(
         *with_files(folder.resolve(), served.benchmark_name, arguments),
     ]
     try:
-        process = subprocess.Popen(command)
+        process = subprocess.Popen(command, cwd=cwd)
     except OSError as error:
         raise UsageError(f"{command[0]}: cannot be started: {error.strerror}") from None
     try:

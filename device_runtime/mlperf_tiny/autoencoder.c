@@ -46,13 +46,15 @@ bool tiny_once(void)
     return tiny_compute(input);
 }
 
+/* In double precision: float32 would lose the third decimal of large sums. */
 void tiny_print(void)
 {
-    double sum = 0.0; /* float32 would lose the third decimal of large sums */
+    double sum = 0.0;
     for (uint32_t i = 0; i < TINY_INPUT_ELEMENTS; i++) {
-        float value = TINY_OUTPUT_SCALE * (float)(tiny_result[i] - (TINY_OUTPUT_ZERO_POINT));
-        double distance = (double)(value - features.values[i]);
+        int32_t steps = tiny_result[i] - (TINY_OUTPUT_ZERO_POINT);
+        double distance = (double)TINY_OUTPUT_SCALE * steps - (double)features.values[i];
         sum += distance * distance;
     }
-    reply_float((float)(sum / TINY_INPUT_ELEMENTS));
+    double thousandths = sum / TINY_INPUT_ELEMENTS * 1000.0 + 0.5;
+    reply_thousandths(thousandths < 1e15 ? (uint64_t)thousandths : 1000000000000000u);
 }

@@ -45,6 +45,8 @@ void reply(const char *text);
 void reply_quoted(const char *text);
 /* A decimal number. */
 void reply_number(uint64_t number);
+/* A decimal number with three places. */
+void reply_thousandths(uint64_t number);
 /* As printf's "%0.3f" does it; 0 instead of what is no number. */
 void reply_float(float value);
 /* The end of a line. */

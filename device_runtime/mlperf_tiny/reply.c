@@ -28,6 +28,15 @@ void reply_number(uint64_t number)
     board_write(digits + first, sizeof digits - first);
 }
 
+void reply_thousandths(uint64_t number)
+{
+    uint32_t part = (uint32_t)(number % 1000u);
+    reply_number(number / 1000u);
+    char text[5] = {'.', (char)('0' + (char)(part / 100u)), (char)('0' + (char)(part / 10u % 10u)),
+                    (char)('0' + (char)(part % 10u)), '\0'};
+    reply(text);
+}
+
 /* Nearest integer to 1000 |value|, ties to even, as IEEE 754's rounding of decimal output; exact
  * for all values below 2**43, more is cut off there. */
 static uint64_t thousandths(uint32_t bits)
@@ -57,12 +66,7 @@ void reply_float(float value)
         bits = 0; /* not a number */
     if (bits >> 31)
         reply("-");
-    uint64_t number = thousandths(bits);
-    uint32_t part = (uint32_t)(number % 1000u);
-    reply_number(number / 1000u);
-    char text[5] = {'.', (char)('0' + (char)(part / 100u)), (char)('0' + (char)(part / 10u % 10u)),
-                    (char)('0' + (char)(part % 10u)), '\0'};
-    reply(text);
+    reply_thousandths(thousandths(bits));
 }
 
 void reply_end(void)

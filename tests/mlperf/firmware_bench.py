@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from covp.debug.program_file import load_elf
@@ -11,6 +13,7 @@ from covp.graph.attributes import FullyConnected
 from covp.graph.graph import Graph
 from covp.mlperf.board import serial_port
 from covp.mlperf.firmware import Mode, build_firmware
+from covp.platform_file import load_platform
 from covp.zoo.builder import GraphBuilder
 
 CYCLES = 200  # at most between two reads of firmware that waits; an inference takes more
@@ -32,23 +35,30 @@ def small_network(inputs: int = 12, outputs: int = 4) -> Graph:
 class FirmwareBench:
     """Runs the firmware until it has answered.
 
+    Args:
+        elf: the firmware; by default it is built.
+
     Attributes:
-        graph: the network in it.
         boot: the lines of the start.
     """
 
     def __init__(
-        self, platform: str, benchmark: str, mode: Mode = "performance", graph: Graph | None = None
+        self,
+        platform: str,
+        benchmark: str,
+        mode: Mode = "performance",
+        graph: Graph | None = None,
+        elf: Path | None = None,
     ) -> None:
-        self.graph = graph or small_network()
-        made = build(self.graph, platform)
-        firmware = build_firmware(made, benchmark, mode)
-        self.device = VirtualDevice(made.platform)
+        if elf is None:
+            made = build(graph or small_network(), platform)
+            elf = build_firmware(made, benchmark, mode).elf
+        self.device = VirtualDevice(load_platform(platform))
         self.port = serial_port(self.device)
         self._empty = self._latest = 0
         self.port.on_empty = self._stop_when_quiet
         self.port.on_byte = self._sent
-        entry = load_elf(self.device, firmware.elf)
+        entry = load_elf(self.device, elf)
         self.device.write_register("pc", entry | self.device.core.thumb)
         self.boot = self.say(b"")
         self._booted = self.device.save_state()

@@ -12,9 +12,9 @@ from covp.toolchain import runtime_dir
 
 _HOW = (
     "`make` builds `firmware.elf` without covp. It starts at `covp_reset`, calls `main` and stays "
-    "in `covp_exit`; `covp_exit_status` is 0 where the self-test's outputs are the reference's. "
-    "The model is a library of its own, `model/`."
+    "in `covp_exit`. The model is a library of its own, `model/`."
 )
+_STATUS = " `covp_exit_status` is 0 where the self-test's outputs are the reference's."
 
 
 @layout("make")
@@ -25,7 +25,7 @@ def make(project: Project) -> Files:
         **{f"selftest/{name}": text for name, text in project.sample.items()},
         **project.firmware,
         "Makefile": _makefile(project),
-        "README.md": readme(project, _HOW),
+        "README.md": readme(project, _HOW + ("" if project.application else _STATUS)),
     }
 
 
