@@ -96,6 +96,7 @@ class DmaController(Peripheral):
         super().reset()
         for channel in list(self._running):
             self._stop(channel)
+        self.update()
 
     # -- channels -----------------------------------------------------------------------------
 
@@ -186,4 +187,6 @@ class DmaController(Peripheral):
             field: sum(self._get(n, f"{field}_INTERRUPT") << n for n in range(CHANNELS))
             for field in ("HALF", "DONE")
         }
-        self.interrupt.set(any(self.get("STATUS", name) & bits for name, bits in enabled.items()))
+        level = any(self.get("STATUS", name) & bits for name, bits in enabled.items())
+        if level != self.interrupt.level:  # a line that stays up is no new request
+            self.interrupt.set(level)

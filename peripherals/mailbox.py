@@ -92,4 +92,6 @@ class Mailbox(Peripheral):
         """Let STATUS and the line say what is in the queue."""
         self.set("STATUS", "COUNT", len(self._queue))
         self.set("STATUS", "FULL", int(len(self._queue) + self._under_way == self.depth))
-        self.interrupt.set(bool(self._queue) and bool(self.get("INTERRUPT", "ENABLE")))
+        level = bool(self._queue) and bool(self.get("INTERRUPT", "ENABLE"))
+        if level != self.interrupt.level:  # a line that stays up is no new request
+            self.interrupt.set(level)

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from covp.errors import AcceleratorError
 from covp.hardware.clock import Event
 from covp.hardware.dma_requests import LINES
 from covp.hardware.peripheral import Peripheral
+from covp.hardware.recording import Recording, open_recording
 from covp.hardware.registers import Field, Register, RegisterMap
 
 _WORD = 4
@@ -25,8 +27,8 @@ class Sampler(Peripheral):
     signal is pulsed. A row that does not fit the FIFO is lost and sets STATUS.OVERRUN.
 
     Args:
-        file: rows of a recorded signal, a .npy file whose first axis is time; else `feed` gives
-            them.
+        source: the rows; see `feed`. None: nothing comes before a call of `feed`.
+        rate: rows a second, which PERIOD says after a reset; a .wav file has its own.
         request: number of the DMA request signal.
         depth: words of the FIFO.
     """
@@ -57,30 +59,52 @@ class Sampler(Peripheral):
     )
     size = 0x10
 
-    def __init__(self, file: str | None = None, request: int = 0, depth: int = 64) -> None:
+    def __init__(
+        self,
+        source: str | Path | Iterable[ArrayLike] | None = None,
+        rate: float | None = None,
+        request: int = 0,
+        depth: int = 64,
+    ) -> None:
         if not (0 <= request < LINES and 0 < depth < 1 << 16):
             raise ValueError(f"request {request} must be below {LINES}, depth {depth} below 65536")
         self.request, self.depth = request, depth
         self._rows: Iterator[Any] = iter(())
+        self._rate: float | None = None
         self._fifo: deque[int] = deque()
         self._next: Event | None = None
-        if file is not None:
-            self.feed(np.load(Path(file), allow_pickle=False))
         super().__init__()
+        self.feed(() if source is None else source, rate)
 
-    def feed(self, rows: Iterable[ArrayLike]) -> None:
-        """Set the rows to come.
+    def feed(self, source: str | Path | Iterable[ArrayLike], rate: float | None = None) -> None:
+        """Set the rows to come, and their rate from the next reset on.
 
         Args:
-            rows: an array with time as its first axis, or a generator of arrays.
+            source: an array with time as its first axis, or a generator of arrays; the path of a
+                .npy file with such an array, of any type; or what else `open_recording` takes: a
+                .wav or .csv file or ``tcp:HOST:PORT``, whose rows are int16.
+            rate: rows a second; None: that of a .wav file, else PERIOD stays as it is.
+
+        Raises:
+            AcceleratorError: it cannot be read.
         """
-        self._rows = iter(rows)
+        self._rate = rate
+        if isinstance(source, str | Path) and not str(source).endswith(".npy"):
+            is_wave = str(source).endswith(".wav")
+            recording = open_recording(source, rate or (None if is_wave else 1.0))
+            self._rate = float(recording.rate) if is_wave else rate
+            self._rows = _rows(recording)
+        else:
+            self._rows = iter(_loaded(source) if isinstance(source, str | Path) else source)
 
     def reset(self) -> None:
         """Stop; the FIFO is empty. The rows that were taken do not come again."""
         super().reset()
+        if self._rate is not None:
+            self.values["PERIOD"] = max(1, round(self.clock.hertz / self._rate))
         self._fifo.clear()
         self._stop()
+        self._update()
 
     def _stop(self) -> None:
         if self._next is not None:
@@ -125,7 +149,26 @@ class Sampler(Peripheral):
 
     def _update(self) -> None:
         self.set("STATUS", "COUNT", len(self._fifo))
-        self.interrupt.set(bool(self._fifo) and bool(self.get("CONTROL", "INTERRUPT")))
+        level = bool(self._fifo) and bool(self.get("CONTROL", "INTERRUPT"))
+        if level != self.interrupt.level:  # a line that stays up is no new request
+            self.interrupt.set(level)
+
+
+def _loaded(path: str | Path) -> Iterable[Any]:
+    try:
+        rows = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise AcceleratorError(f"{path} cannot be read: {error}") from None
+    if not (isinstance(rows, np.ndarray) and rows.ndim):
+        raise AcceleratorError(f"{path}: rows of samples are one array, time first")
+    return rows
+
+
+def _rows(recording: Recording) -> Iterator[Any]:
+    number = 0
+    while (frame := recording.frame(number)) is not None:
+        yield np.array(frame, "<i2")
+        number += 1
 
 
 def _words(row: ArrayLike) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from covp.hardware.clock import Event
+from covp.hardware.dma_requests import LINES
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
 
@@ -13,6 +14,9 @@ class Timer(Peripheral):
     A tick is PRESCALE + 1 cycles of the core's clock. Expirations are that many cycles apart
     exactly, however late the program sees them. PERIOD and PRESCALE hold from the next start or
     expiration on.
+
+    Args:
+        request: number of the DMA request signal that each expiration pulses; None: none.
     """
 
     registers = RegisterMap(
@@ -44,7 +48,10 @@ class Timer(Peripheral):
     )
     size = 0x18
 
-    def __init__(self) -> None:
+    def __init__(self, request: int | None = None) -> None:
+        if request is not None and not 0 <= request < LINES:
+            raise ValueError(f"request {request} must be below {LINES}")
+        self._dma_request = request
         self._next: Event | None = None
         super().__init__()
 
@@ -97,6 +104,8 @@ class Timer(Peripheral):
         else:
             self.set("CTRL", "ENABLE", 0)
         self._request()
+        if self._dma_request is not None:
+            self.requests.pulse(self._dma_request)
 
     def _request(self) -> None:
         level = bool(self.get("STATUS", "EXPIRED") and self.get("CTRL", "INTERRUPT"))

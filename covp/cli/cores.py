@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from covp.cli import options
-from covp.cli.input_file import read_input
 from covp.cli.output import print_json
-from covp.errors import UsageError
+from covp.errors import AcceleratorError, UsageError
 
 if TYPE_CHECKING:
     from covp.multicore import System
@@ -53,9 +52,8 @@ def _by_core(
 )
 @click.option(
     "--samples",
-    type=click.Path(path_type=Path),
-    metavar="FILE.npy",
-    help="The rows that the platform's sampler takes, time first.",
+    metavar="FILE",
+    help="What the platform's sampler takes: .npy (time first), .wav or .csv, or tcp:HOST:PORT.",
 )
 @click.option(
     "--until",
@@ -87,7 +85,7 @@ def cores(
     models: dict[str, list[str]],
     streaming: int,
     defines: tuple[str, ...],
-    samples: Path | None,
+    samples: str | None,
     until: tuple[str, ...],
     turn: int,
     timeout: float,
@@ -140,13 +138,13 @@ def _load(
     system.load_c(core, files, program, [f"-D{define}" for define in defines])
 
 
-def _feed(system: System, samples: Path) -> None:
+def _feed(system: System, samples: str) -> None:
     """Give the platform's sampler its rows."""
     names = [one.name for one in system.platform.peripherals if one.model == "sampler"]
     if len(names) != 1:
         raise UsageError(f"--samples: {system.platform.name} has {len(names)} samplers, not one")
     sampler: Any = system.peripherals[names[0]]
-    rows = read_input(samples)
-    if not rows.ndim:
-        raise UsageError(f"{samples}: a single number; rows of samples are an array, time first")
-    sampler.feed(rows)
+    try:
+        sampler.feed(samples)
+    except AcceleratorError as error:  # of any other source it is the platform's mistake
+        raise UsageError(f"--samples: {error}") from None

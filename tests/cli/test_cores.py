@@ -56,7 +56,7 @@ def test_it_is_what_python_runs(call: Call, tmp_path: Path) -> None:
         (["main=a.c", "main=b.elf"], "one ELF file"),
         (["main=a.elf", "--model", "sensor=kws"], "--model sensor=kws: the core has no C files"),
         (["main=/nothing.elf"], "/nothing.elf: cannot be read"),
-        (["main=ok.c", "--samples", "none.npy"], "none.npy: cannot be read"),
+        (["main=ok.c", "--samples", "none.npy"], "--samples: none.npy cannot be read"),
         (["main=ok.c"], "core sensor has no firmware"),
         (["main=ok.c", "sensor=ok.c", "--until", "sensr"], "unknown core 'sensr'"),
         (["mian=ok.c"], "no core 'mian'"),

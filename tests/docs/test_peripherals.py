@@ -13,7 +13,9 @@ from covp.platform_file import load_platform
 from covp.toolchain import Source, get_toolchain
 
 PAGE = Path(__file__).parents[2] / "docs" / "peripherals.md"
-MODELS = ("timer", "gpio", "spi_sensor", "i2c_sensor")
+MODELS = (
+    "timer", "gpio", "spi_sensor", "i2c_sensor", "sampler", "dma_controller", "mailbox"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import wave
 from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,3 +201,48 @@ def test_what_a_dma_controller_rejects(board: Board) -> None:
     ):
         with pytest.raises(AcceleratorError, match="must be"):
             load_peripheral(model, wrong)
+
+
+def test_a_timer_paces_a_channel(board: Board) -> None:
+    base = 0x10110000
+    board.attach(load_peripheral("timer", {"request": 5}), base, "timer")
+    try:
+        board.write(SHARED, bytes(64))
+        paced, words, step, request = 1 << 5, 2 << 1, 1 << 4, 5 << 8
+        start(board, 3, base + 0x14, SHARED, 6, paced | words | step | request)
+        store(board, base + 8, 50)
+        store(board, base, 3)
+        advance(board, 50 * 8)
+        # the count of its expirations, read at each of them, until all six are there
+        assert np.frombuffer(board.read(SHARED, 32), "<u4").tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
+    finally:
+        board.detach("timer")
+
+
+def test_sources_of_a_sampler(board: Board, tmp_path: Path) -> None:
+    rows = np.array([[1, -2], [3, -4], [500, -600]], np.int16)
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((2, 2, 8000, 0, "NONE", ""))
+        file.writeframes(rows.tobytes())
+    np.save(tmp_path / "a.npy", rows)
+    np.save(tmp_path / "one.npy", np.int16(3))
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header="x,y", comments="")
+    sampler = board.shared.peripherals["sampler"][1]
+    assert isinstance(sampler, Sampler)
+    sources: list[tuple[Any, float | None]] = [
+        (str(tmp_path / f"a.{end}"), None) for end in ("wav", "npy", "csv")
+    ]
+    for source, rate in [*sources, (tmp_path / "a.npy", 4000.0), (iter(rows), 16000.0)]:
+        sampler.feed(source, rate)
+        board.reset()
+        hertz = 8000.0 if str(source).endswith(".wav") else rate
+        period = 1000 if hertz is None else round(1e8 / hertz)
+        assert load(board, SAMPLER + 8) == period
+        store(board, SAMPLER, 1)
+        advance(board, 4 * period)
+        words = [load(board, SAMPLER + 0xC) for _ in range(load(board, SAMPLER + 4) & 0xFF)]
+        assert np.array(words, "<u4").tobytes() == rows.tobytes()
+    for wrong in ("none.npy", "one.npy", "a.txt", "none.csv"):
+        with pytest.raises(AcceleratorError, match=wrong):
+            sampler.feed(str(tmp_path / wrong))
+    sampler.feed(())
