@@ -28,6 +28,7 @@ COMMANDS = (
     "export",
     "firmware",
     "gdbserver",
+    "mlperf",
     "models",
     "new",
     "openocd",

@@ -9,36 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import descendants, running
+
 COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
-
-
-def descendants(pid: int) -> set[int]:
-    """Process ids below a process (Linux)."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != "Z":
-                parents[int(entry.name)] = int(fields[1])
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
-def running(pids: set[int]) -> set[int]:
-    alive = set()
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            alive.add(pid)
-    return alive
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")

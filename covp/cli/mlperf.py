@@ -1,0 +1,125 @@
+"""``covp mlperf``: performance, accuracy and energy in the manner of MLPerf Tiny."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from covp.cli import options
+from covp.cli.mlperf_report import markdown, print_rows
+from covp.cli.output import print_json, progress, warn
+from covp.errors import UsageError
+from covp.mlperf.points import Settings
+from covp.mlperf.sweep import LABEL, sweep
+from covp.tune.records import Objective
+
+_PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
+"""Between two accelerators of a set-up; not in c++/unit.py or 1e+6."""
+
+
+def _setups(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """The core alone first, then each set-up once."""
+    return tuple(dict.fromkeys(((), *(tuple(_PLUS.split(text.strip())) for text in given))))
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True)
+@options.platforms
+@click.option(
+    "-a",
+    "--accel",
+    "setups",
+    multiple=True,
+    callback=_setups,
+    metavar="ACCEL[+ACCEL...]",
+    help="A set-up beside the core alone, as for `covp run`; once for each set-up, + joins "
+    "accelerators of one.",
+)
+@options.allow_slower
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Samples for the accuracy: a folder with y_labels.csv, or one with ic01, kws01, vww01, "
+    "ad01 as the official runner has it.",
+)
+@click.option(
+    "--reference",
+    is_flag=True,
+    help="Find the accuracy with the bit-exact reference instead of the emulated core: faster.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
+@options.toolchain
+@options.seed
+@options.optimize
+@options.max_scratch
+@options.flash_trade
+@options.tuned
+@click.option(
+    "--markdown",
+    "report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the table there as well, as Markdown.",
+)
+@options.as_json
+def mlperf(
+    models: tuple[str, ...],
+    platforms: tuple[str, ...],
+    setups: tuple[tuple[str, ...], ...],
+    allow_slower: bool,
+    data: Path | None,
+    reference: bool,
+    jobs: int | None,
+    toolchain: str,
+    seed: int,
+    optimize: Objective,
+    max_scratch: int | None,
+    flash_trade: int,
+    tuned: bool,
+    report: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure each of MODELS on each platform, on the core alone and with each set of accelerators.
+
+    Latency, inferences per second, energy and memory; with --data accuracy beside the quality
+    target of MLPerf Tiny's closed division. Figures are MLPerf-Tiny-style, emulated, not a
+    submission.
+    """
+    if reference and data is None:
+        raise UsageError("--reference finds the accuracy over samples: name them with --data")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise UsageError(f"{report}: cannot be written: {report.parent} is no folder")
+    with progress("measuring", None) as advance:
+        rows = sweep(
+            models,
+            platforms,
+            setups,
+            data=data,
+            reference=reference,
+            jobs=jobs or os.cpu_count() or 1,
+            settings=Settings(toolchain, optimize, max_scratch, flash_trade, tuned, allow_slower,
+                              seed),
+            advance=advance,
+        )  # fmt: skip
+    warn(f"{row.point}: {text}" for row in rows if row.performance for text in
+         row.performance.warnings)  # fmt: skip
+    if report is not None:
+        report.write_text(markdown(rows), encoding="utf-8")
+    if as_json:
+        print_json(
+            {
+                "schema": "covp.mlperf/1",
+                "label": LABEL,
+                "data": None if data is None else str(data),
+                "rows": [row.record() for row in rows],
+            }
+        )
+    else:
+        print_rows(rows)
+    return 0 if all(row.is_right for row in rows) else 1

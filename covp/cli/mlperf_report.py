@@ -1,0 +1,142 @@
+"""The table of ``covp mlperf``, on a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from covp.cli.provenance import model_note
+from covp.cli.tables import cell, print_table
+from covp.mlperf.quality import Quality
+from covp.mlperf.rows import Row
+from covp.mlperf.sweep import LABEL
+
+_TEXTS = ("model", "platform", "accelerators")
+_NUMBERS = (
+    "latency (est.)", "inferences/s", "energy (est.)", "flash", "RAM", "MACs offloaded", "accuracy",
+    "target", "outputs",
+)  # fmt: skip
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """The label, the table, and what has to be known of it."""
+    click.echo(LABEL)
+    columns = _columns(rows)
+    print_table(
+        columns,
+        [_cells(row, columns) for row in rows],
+        left=len(_TEXTS),
+        drop=("outputs", "MACs offloaded", "inferences/s"),
+    )
+    for line in _notes(rows):
+        click.echo(line)
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The same as a Markdown document."""
+    columns = _columns(rows)
+    lines = [
+        f"# {LABEL}",
+        "",
+        _line(columns),
+        _line([*("---" for _ in _TEXTS), *("---:" for _ in columns[len(_TEXTS) :])]),
+        *(_line([cell(value) for value in _cells(row, columns)]) for row in rows),
+        "",
+        *(f"- {_escaped(note)}" for note in _notes(rows)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """All that some row has; accuracies only where samples were given."""
+    unwanted = set()
+    if not any(row.quality for row in rows):
+        unwanted |= {"accuracy", "target"}
+    if not any(row.point.accelerators for row in rows):
+        unwanted |= {"MACs offloaded"}
+    return [name for name in (*_TEXTS, *_NUMBERS) if name not in unwanted]
+
+
+def _cells(row: Row, columns: Sequence[str]) -> list[object]:
+    found: dict[str, object] = dict.fromkeys(columns)
+    found |= {
+        "model": row.point.graph.name + (" (synthetic)" * _is_synthetic(row)),
+        "platform": row.point.platform.name,
+        "accelerators": " + ".join(row.point.accelerators) or "none",
+    }
+    cost = row.performance
+    if cost is not None:
+        found |= {
+            "latency (est.)": _shown(cost.latency_us, 1e-3, ",.2f", " ms"),
+            "inferences/s": _shown(row.inferences_per_second, 1, ",.1f"),
+            "energy (est.)": _shown(cost.energy_uj, 1, ",.1f", " uJ"),
+            "flash": cost.flash_bytes,
+            "RAM": cost.ram_bytes,
+            "MACs offloaded": f"{cost.mac_coverage:.0%}",
+            "outputs": "right" if cost.matches_reference else "DIFFER",
+        }
+    if row.quality is not None:
+        found["accuracy"] = _value(row.quality, row.quality.value)
+        found["target"] = _target(row.quality)
+    return [found[name] for name in columns]
+
+
+def _shown(value: float | None, factor: float, form: str, unit: str = "") -> str | None:
+    return None if value is None else f"{value * factor:{form}}{unit}"
+
+
+def _is_synthetic(row: Row) -> bool:
+    return row.point.graph.source == "synthetic"
+
+
+def _value(quality: Quality, value: float) -> str:
+    return f"AUC {value:.3f}" if quality.metric == "AUC" else f"{value:.1%}"
+
+
+def _target(quality: Quality) -> str:
+    if quality.target is None:
+        return "-"
+    verdict = "pass" if quality.meets_target else "below"
+    return f"{_value(quality, quality.target)}: {verdict}"
+
+
+def _notes(rows: Sequence[Row]) -> Iterator[str]:
+    """One line each, for all rows that it is true of."""
+    notes: list[str] = []
+    for row in rows:
+        point, cost = row.point, row.performance
+        if row.reason is not None:
+            notes.append(f"{point}: {row.reason}")
+        if cost is not None and not cost.matches_reference:
+            notes.append(f"{point}: OUTPUTS DIFFER from the reference; see `covp run`")
+        if cost is not None and cost.energy_reason is not None:
+            units = " + ".join(point.accelerators)
+            notes.append(f"no energy with {units}: {cost.energy_reason}")
+    for row in rows:
+        if row.quality is not None:
+            notes.append(_samples(row, row.quality))
+        if row.point.graph.streaming is not None:
+            notes.append(f"{row.point.graph.name}: latency and energy of one new row of the stream")
+        if row.performance is not None and row.performance.cycles_source is not None:
+            notes.append(f"cycles on {row.point.platform.name}: {row.performance.cycles_source}")
+        if note := model_note(row.point.graph.source):
+            notes.append(f"{row.point.graph.name}: {note}")
+    yield from dict.fromkeys(notes)
+
+
+def _samples(row: Row, quality: Quality) -> str:
+    assert row.point.task is not None
+    where = {"device": "on the emulated core", "reference": "by the reference, the same bits"}
+    return (
+        f"accuracy of {row.point.graph.name}: {row.point.task.name}, {quality.samples:,} files, "
+        f"{quality.inferences:,} inferences {where[quality.computed_by]}"
+    )

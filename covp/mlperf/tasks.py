@@ -1,0 +1,162 @@
+"""`Task`: what a benchmark of MLPerf Tiny asks of a model, and how samples become its inputs.
+
+Names, sizes, classes, quality targets and the layout of samples are those of mlcommons/tiny
+(benchmark/evaluation/datasets/README.md and the closed division's rules); the preparation of inputs
+is that of its reference boards (benchmark/reference_submissions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import ModelError
+from covp.graph.graph import Graph, Tensor
+
+Array = NDArray[Any]
+Kind = Literal["image", "features", "spectrum", "stream"]
+Metric = Literal["top-1", "AUC"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One benchmark.
+
+    Attributes:
+        name: of the benchmark, such as "ic01".
+        model: the zoo's name of the reference model.
+        folder: of its samples in the runner's folder of datasets.
+        kind: of a sample. "image": bytes, 0 is black. "features": int8, quantized for the reference
+            model. "spectrum": windows of little-endian float32. "stream": audio, which only a board
+            with a microphone takes.
+        elements: of the model's input and output.
+        classes: in the samples' labels.
+        zero_point: of the input that the preparation is right for; None: any.
+        target: the closed division's least quality; None: it is no top-1 accuracy or AUC.
+    """
+
+    name: str
+    model: str
+    folder: str
+    kind: Kind
+    elements: tuple[int, int]
+    classes: int
+    zero_point: int | None = None
+    target: float | None = None
+
+    @property
+    def metric(self) -> Metric:
+        """What the quality of the results is."""
+        return "AUC" if self.kind == "spectrum" else "top-1"
+
+    @property
+    def sample_bytes(self) -> int:
+        """Of one inference."""
+        return self.elements[0] * (4 if self.kind == "spectrum" else 1)
+
+    def demand(self, graph: Graph) -> None:
+        """Raises ModelError: samples cannot become inputs of the model."""
+        tensors = (*graph.inputs, *graph.outputs)
+        if tuple(tensor.size for tensor in tensors) != self.elements:
+            found = " and ".join(str(tensor.size) for tensor in tensors)
+            raise ModelError(
+                f"{graph.name}: {self.name} maps {self.elements[0]} elements to "
+                f"{self.elements[1]}, this model has {found}"
+            )
+        for tensor in tensors:
+            if tensor.dtype != np.int8 or tensor.quantization is None:
+                raise ModelError(
+                    f"{graph.name}: {tensor.name} is {tensor.dtype}; samples of {self.name} are "
+                    "for int8 models: quantize the model"
+                )
+        if self.zero_point not in (None, graph.inputs[0].zero_point):
+            raise ModelError(
+                f"{graph.name}: the input's zero point is {graph.inputs[0].zero_point}; samples of "
+                f"{self.name} are for {self.zero_point}, as of the reference model"
+            )
+
+    def input(self, sample: bytes, tensor: Tensor) -> Array:
+        """The model's input for a sample.
+
+        Args:
+            sample: `sample_bytes` bytes.
+            tensor: the input.
+
+        Returns:
+            int8, of the tensor's shape.
+        """
+        if self.kind == "image":
+            pixels = np.frombuffer(sample, np.uint8)
+            return (pixels.astype(np.int16) - 128).astype(np.int8).reshape(tensor.shape)
+        if self.kind == "features":
+            return np.frombuffer(sample, np.int8).reshape(tensor.shape)
+        return quantized(_floats(sample), tensor).reshape(tensor.shape)
+
+    def answer(self, sample: bytes, output: Array, tensor: Tensor) -> float:
+        """What an output says: the class of the greatest, or the distance from the input.
+
+        Args:
+            sample: that the input was made of.
+            output: int8, of the tensor's shape.
+            tensor: the output.
+
+        Returns:
+            The index of the first greatest element; of a spectrum the mean squared difference
+            between the dequantized output and the sample, in double precision.
+        """
+        flat = output.reshape(-1)
+        if self.kind != "spectrum":
+            return float(np.argmax(flat))
+        steps = (flat.astype(np.int32) - tensor.zero_point).astype(np.float32)
+        differences = steps * np.float32(tensor.scale) - _floats(sample)
+        return float(np.mean(differences.astype(np.float64) ** 2))
+
+
+def quantized(values: Array, tensor: Tensor) -> Array:
+    """round(value / scale) + zero point, halves away from zero, clamped, in float32.
+
+    Args:
+        values: float32, finite.
+        tensor: int8, whose scale and zero point they get.
+    """
+    steps = values / np.float32(tensor.scale)
+    whole = np.trunc(steps)
+    whole += np.sign(steps) * (np.abs(steps - whole) >= 0.5)
+    clamped: Array = np.clip(whole.astype(np.float64) + tensor.zero_point, -128, 127)
+    return clamped.astype(np.int8)
+
+
+def _floats(sample: bytes) -> Array:
+    return np.frombuffer(sample, np.dtype("<f4")).astype(np.float32)
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task("ic01", "resnet", "ic01", "image", (3072, 10), 10, -128, 0.85),
+        Task("ic02", "resnet_large", "ic01", "image", (3072, 10), 10, -128, 0.91),
+        Task("kws01", "kws", "kws01", "features", (490, 12), 12, 83, 0.90),
+        Task("vww01", "vww", "vww01", "image", (27648, 2), 2, -128, 0.80),
+        Task("ad01", "toycar", "ad01", "spectrum", (640, 640), 2, None, 0.85),
+        Task("sww01", "sww", "sww01", "stream", (1200, 3), 3),
+    )
+}
+"""By name. Labels of ic02's samples are ic01's; sww01's target is a number of wrong detections."""
+
+
+def find_task(graph: Graph) -> Task | None:
+    """The benchmark that a model is for; None where it is for none.
+
+    A zoo model's name says it, of another one the elements of its input and output; what has those
+    of ic01 is taken for it, not for ic02.
+
+    Args:
+        graph: of the model.
+    """
+    if graph.source != "file":
+        return next((task for task in TASKS.values() if task.model == graph.name), None)
+    sizes = tuple(tensor.size for tensor in (*graph.inputs, *graph.outputs))
+    return next((task for task in TASKS.values() if task.elements == sizes), None)

@@ -1,0 +1,108 @@
+"""`Workers`: processes that take calls, and end at once with this one or when it is interrupted."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.synchronize import Event
+from typing import Generic, TypeVar
+
+from covp.codegen.intrinsics import DotProduct, dot_products, register
+from covp.device.child_process import end_with_parent
+from covp.errors import CovpError, DeviceError
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a call ended with instead of a result.
+
+    Attributes:
+        reason: one line.
+    """
+
+    reason: str
+
+
+class Workers:
+    """A pool of processes; a context manager.
+
+    Args:
+        jobs: how many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._stop = multiprocessing.Event()
+        given = self._stop, dot_products()
+        self._pool = ProcessPoolExecutor(jobs, None, _start, given)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def call(
+        self, function: Callable[[Given], Result], arguments: Sequence[Given]
+    ) -> Iterator[tuple[int, Result | Failed]]:
+        """Call a function with each argument; yield index and result of each when it is done.
+
+        Args:
+            function: of a module; a CovpError that it raises is a result.
+            arguments: that pickle, as the results do.
+
+        Raises:
+            DeviceError: a process died.
+        """
+        wrapped = _Caught(function)
+        futures = {self._pool.submit(wrapped, value): i for i, value in enumerate(arguments)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise DeviceError(
+                "a worker process died, as when the memory of this machine is full: fewer --jobs "
+                "take less"
+            ) from None
+
+
+@dataclass(frozen=True)
+class _Caught(Generic[Given, Result]):
+    """A function whose errors of covp are results: not all of these exceptions pickle."""
+
+    function: Callable[[Given], Result]
+
+    def __call__(self, value: Given) -> Result | Failed:
+        try:
+            return self.function(value)
+        except CovpError as error:
+            return Failed(" ".join(str(error).split()))
+
+
+def _start(stop: Event, instructions: Iterable[DotProduct]) -> None:
+    """In each process, first of all.
+
+    One that was not forked (the default from Python 3.14) knows no instructions of others.
+    """
+    end_with_parent()
+    # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for instruction in instructions:
+        register(instruction)
+    threading.Thread(target=_end_at, args=(stop,), daemon=True).start()
+
+
+def _end_at(stop: Event) -> None:
+    """End the process when the event is set, whatever it does."""
+    stop.wait()
+    os._exit(1)
