@@ -1,6 +1,6 @@
 """`SystemControl`: the system control space of a Cortex-M: SysTick, NVIC, SCB.
 
-Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2, B3.3 and B3.4.
+Registers as in Arm DDI0403E (ARMv7-M) chapters B3.2 to B3.5.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ _ISER, _ICER, _ISPR, _ICPR, _IABR, _IPR, _NVIC_END = (
     0x100, 0x180, 0x200, 0x280, 0x300, 0x400, 0x4F0
 )  # fmt: skip
 _SHPR, _SHPR_END = 0xD18, 0xD24
+# B3.5: set up by start-up code, and protects nothing; MPU_TYPE says that there are no regions.
+_MPU = {
+    "MPU_CTRL": 0xD94, "MPU_RNR": 0xD98, "MPU_RBAR": 0xD9C, "MPU_RASR": 0xDA0,
+    "MPU_RBAR_A1": 0xDA4, "MPU_RASR_A1": 0xDA8, "MPU_RBAR_A2": 0xDAC, "MPU_RASR_A2": 0xDB0,
+    "MPU_RBAR_A3": 0xDB4, "MPU_RASR_A3": 0xDB8,
+}  # fmt: skip
 _PENDSVSET, _PENDSVCLR, _PENDSTSET, _PENDSTCLR = 1 << 28, 1 << 27, 1 << 26, 1 << 25
 _AIRCR_KEY = 0x05FA0000
 _PLAIN = {
@@ -50,6 +56,8 @@ class SystemControl(Peripheral):
         Register("VTOR", 0xD08, on_write="move_vectors"),
         Register("AIRCR", 0xD0C, on_write="set_group", on_read="update_aircr"),
         Register("DEMCR", 0xDFC),
+        Register("MPU_TYPE", 0xD90, access="ro"),
+        *(Register(name, offset) for name, offset in _MPU.items()),
         *(Register(name, offset) for name, offset in _PLAIN.items()),
     )
 

@@ -32,7 +32,10 @@ BOARDS = {
     "stm32f746": "board/stm32f7discovery.cfg",
     "nucleo-f746zg": "board/st_nucleo_f7.cfg",
     "stm32l4r5": "board/st_nucleo_l4.cfg",
+    "disco-f746ng": "board/stm32f7discovery.cfg",
+    "nucleo-l4r5zi": "board/st_nucleo_l4.cfg",
 }
+WITH_CACHES = ("disco-f746ng", "nucleo-l4r5zi")
 SECTORS = {"stm32f746": [32, 32, 32, 32, 128, 256, 256, 256], "stm32l4r5": [4] * 512}
 SECONDS = 60
 
@@ -128,7 +131,10 @@ def places(elf: Path) -> tuple[int, int]:
     return symbols["covp_exit"].address, symbols["covp_exit_status"].address
 
 
-@pytest.mark.parametrize("platform", BOARDS)
+@pytest.mark.parametrize(
+    "platform",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in WITH_CACHES else []) for n in BOARDS],
+)
 def test_a_firmware_is_programmed_and_runs(platform: str) -> None:
     """OpenOCD's own command for it; the same instructions as without a debugger."""
     elf = firmware(platform)
