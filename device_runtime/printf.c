@@ -8,7 +8,7 @@
 #include "board.h"
 
 struct field {
-    int left, zeros, width, longs;
+    int left, zeros, width, longs, precision; /* precision: -1 where there is none */
 };
 
 static int pad(char with, int count)
@@ -48,6 +48,67 @@ static int put_number(const struct field *field, const char *sign, uint64_t valu
     return put_field(field, sign, next);
 }
 
+enum { MOST_DECIMALS = 15, FRACTION_BITS = 60 };
+
+/* Write the decimals of a fraction of 1 << FRACTION_BITS; whether it was rounded up to 1. Half goes
+   to the even digit, the last one of `whole` where there are none. */
+static int put_decimals(char *text, int count, uint64_t fraction, uint64_t whole)
+{
+    const uint64_t one = (uint64_t)1 << FRACTION_BITS, half = one / 2;
+    for (int i = 0; i < count; i++) {
+        fraction *= 10;
+        text[i] = (char)('0' + (int)(fraction >> FRACTION_BITS));
+        fraction &= one - 1;
+    }
+    const int is_odd = count ? (text[count - 1] - '0') & 1 : (int)(whole & 1);
+    if (fraction < half || (fraction == half && !is_odd))
+        return 0;
+    for (int i = count - 1; i >= 0; i--) {
+        if (text[i] != '9') {
+            text[i]++;
+            return 0;
+        }
+        text[i] = '0';
+    }
+    return 1;
+}
+
+/* By integers alone, so that no library of soft floats is needed: a double is mantissa * 2**exponent.
+   Exact but for what lies below 2**-60, which 15 decimals do not show. */
+static int put_float(struct field *field, double value)
+{
+    uint64_t bits, whole = 0, fraction = 0;
+    memcpy(&bits, &value, sizeof bits);
+    const char *sign = bits >> 63 ? "-" : "";
+    const int biased = (int)(bits >> 52 & 0x7ff), exponent = (biased ? biased : 1) - 1075;
+    const uint64_t mantissa = (bits & 0xfffffffffffffu) | (uint64_t)(biased != 0) << 52;
+    if (biased == 0x7ff || exponent > 11) {
+        field->zeros = 0;
+        return put_field(field, sign, biased < 0x7ff ? "***" : mantissa << 12 ? "nan" : "inf");
+    }
+    if (exponent >= 0) {
+        whole = mantissa << exponent;
+    } else if (exponent >= -FRACTION_BITS) {
+        whole = exponent > -53 ? mantissa >> -exponent : 0;
+        fraction = (mantissa - (whole << -exponent)) << (FRACTION_BITS + exponent);
+    } else {
+        const int lost = -FRACTION_BITS - exponent;
+        fraction = (lost < 53 ? mantissa >> lost : 0) | (mantissa != 0); /* not half of anything */
+    }
+    char text[24 + MOST_DECIMALS];
+    char *const point = text + 22, *next = point;
+    const int wanted = field->precision < 0 ? 6 : field->precision;
+    const int decimals = wanted < MOST_DECIMALS ? wanted : MOST_DECIMALS;
+    whole += (uint64_t)put_decimals(point + 1, decimals, fraction, whole);
+    point[0] = '.';
+    point[decimals ? decimals + 1 : 0] = 0;
+    do {
+        *--next = (char)('0' + (int)(whole % 10));
+        whole /= 10;
+    } while (whole != 0);
+    return put_field(field, sign, next);
+}
+
 static int64_t signed_argument(va_list *arguments, int longs)
 {
     if (longs > 1)
@@ -80,6 +141,8 @@ static int put(char kind, struct field *field, va_list *arguments)
     case 'p':
         return put_number(field, "0x", (uintptr_t)va_arg(*arguments, void *), 16,
                           "0123456789abcdef");
+    case 'f':
+        return put_float(field, va_arg(*arguments, double));
     case 's':
         field->zeros = 0;
         return put_field(field, "", va_arg(*arguments, const char *));
@@ -102,11 +165,14 @@ int printf(const char *format, ...)
             written++;
             continue;
         }
-        struct field field = {0, 0, 0, 0};
+        struct field field = {0, 0, 0, 0, -1};
         for (format++; *format == '-' || *format == '0'; format++)
             *(*format == '-' ? &field.left : &field.zeros) = 1;
         for (; *format >= '0' && *format <= '9'; format++)
             field.width = field.width * 10 + (*format - '0');
+        if (*format == '.')
+            for (format++, field.precision = 0; *format >= '0' && *format <= '9'; format++)
+                field.precision = field.precision * 10 + (*format - '0');
         for (; *format == 'l' || *format == 'z'; format++)
             field.longs++;
         if (*format)

@@ -31,6 +31,9 @@ covp_vectors:
 covp_reset:
     ldr r0, =covp_stack_top
     mov sp, r0
+    ldr r0, =0xe000ed08 /* VTOR, which not every chip has at this table after reset */
+    ldr r1, =covp_vectors
+    str r1, [r0]
 #ifdef __ARM_FP
     ldr r0, =0xe000ed88 /* CPACR: full access to coprocessors 10 and 11, the FPU */
     ldr r1, [r0]

@@ -30,6 +30,11 @@ extern "C" {
    value is one of ${name}_init's. */
 int ${name}_selftest(${name}_context *context);
 
+/* Its parts, for an inference of one's own between them: write the sample to the inputs of a
+   context that was initialised$reset; count the output bytes that differ. */
+void ${name}_selftest_load(${name}_context *context);
+int ${name}_selftest_check(${name}_context *context);
+
 #ifdef __cplusplus
 }
 #endif
@@ -60,11 +65,23 @@ static void copy(void *to, const void *from, uint32_t bytes)
         a[i] = b[i];
 }
 
-int ${name}_selftest(${name}_context *context)
+void ${name}_selftest_load(${name}_context *context)
+{
+$load
+}
+
+int ${name}_selftest_check(${name}_context *context)
 {
     int wrong = 0;
-$body
+$check
     return wrong;
+}
+
+int ${name}_selftest(${name}_context *context)
+{
+    if (${name}_output(context, 0) == NULL)
+        return ${NAME}_NULL;
+$body
 }
 """)
 
@@ -82,8 +99,12 @@ def sample_files(
     names = {"name": name, "NAME": name.upper()}
     return {
         f"{name}_io.h": _arrays(program, inputs, outputs),
-        f"{name}_selftest.h": _HEADER.substitute(names),
-        f"{name}_selftest.c": _SOURCE.substitute(names, body=_body(program)),
+        f"{name}_selftest.h": _HEADER.substitute(
+            names, reset=", whose states are reset" if program.states else ""
+        ),
+        f"{name}_selftest.c": _SOURCE.substitute(
+            names, load=_load(program), check=_check(program), body=_body(program)
+        ),
     }
 
 
@@ -119,40 +140,41 @@ def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
     )
 
 
-def _body(program: Program) -> str:
+def _load(program: Program) -> str:
     name = program.name
-    lines = []
+    lines = [f"    {name}_reset(context);"] if program.states else []
     for number, _ in enumerate(program.inputs):
         sample = f"{name}_input_{number}"
-        lines.append(f"copy({name}_input(context, {number}), {sample}, sizeof {sample});")
-    lines += [
-        f"int status = {name}_invoke(context);",
-        f"if (status != {name.upper()}_OK)",
-        "    return status;",
-    ]
+        lines.append(f"    copy({name}_input(context, {number}), {sample}, sizeof {sample});")
+    return "\n".join(lines)
+
+
+def _check(program: Program) -> str:
+    name = program.name
+    lines = []
     for number, _ in enumerate(program.outputs):
         sample = f"{name}_expected_{number}"
-        lines.append(f"wrong += differing({name}_output(context, {number}), {sample},")
-        lines.append(f"                   sizeof {sample});")
-    if program.states:
-        return "\n".join(_twice(program, lines))
-    return "\n".join(f"    {line}" for line in _checked(program, lines))
+        lines.append(f"    wrong += differing({name}_output(context, {number}), {sample},")
+        lines.append(f"                       sizeof {sample});")
+    return "\n".join(lines)
 
 
-def _checked(program: Program, lines: Sequence[str]) -> list[str]:
-    """A context that was not initialised has no input."""
-    name = program.name
-    return [f"if ({name}_output(context, 0) == NULL)", f"    return {name.upper()}_NULL;", *lines]
-
-
-def _twice(program: Program, lines: Sequence[str]) -> list[str]:
-    """The second time the reset has something to do."""
-    first, *rest = _checked(program, [])
-    reset = [f"{program.name}_reset(context);", *lines]
-    return [
-        f"    {first}",
-        *(f"    {line}" for line in rest),
-        "    for (int time = 0; time < 2; time++) {",
-        *(f"        {line}" for line in reset),
-        "    }",
+def _body(program: Program) -> str:
+    """With states twice: the second time the reset has something to do."""
+    name, once = program.name, not program.states
+    lines = [
+        f"{name}_selftest_load(context);",
+        f"const int status = {name}_invoke(context);",
+        f"if (status != {name.upper()}_OK)",
+        "    return status;",
+        f"{'return' if once else 'wrong +='} {name}_selftest_check(context);",
     ]
+    if not once:
+        lines = [
+            "int wrong = 0;",
+            "for (int time = 0; time < 2; time++) {",
+            *(f"    {line}" for line in lines),
+            "}",
+            "return wrong;",
+        ]
+    return "\n".join(f"    {line}" for line in lines)

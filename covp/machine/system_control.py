@@ -27,7 +27,13 @@ _AIRCR_KEY = 0x05FA0000
 _PLAIN = {
     "ICTR": 0x004, "ACTLR": 0x008, "SCR": 0xD10, "CCR": 0xD14, "SHCSR": 0xD24, "CFSR": 0xD28,
     "HFSR": 0xD2C, "MMFAR": 0xD34, "BFAR": 0xD38, "CPACR": 0xD88, "FPCCR": 0xF34, "FPCAR": 0xF38,
-    "FPDSCR": 0xF3C,
+    "FPDSCR": 0xF3C, "CSSELR": 0xD84,
+}  # fmt: skip
+# B3.2.2: caches are timed, not controlled; CLIDR and CCSIDR read as those of a core without any.
+_CACHE_SIZES = {"CLIDR": 0xD78, "CTR": 0xD7C, "CCSIDR": 0xD80}
+_CACHE_OPERATIONS = {
+    "ICIALLU": 0xF50, "ICIMVAU": 0xF58, "DCIMVAC": 0xF5C, "DCISW": 0xF60, "DCCMVAU": 0xF64,
+    "DCCMVAC": 0xF68, "DCCSW": 0xF6C, "DCCIMVAC": 0xF70, "DCCISW": 0xF74, "BPIALL": 0xF78,
 }  # fmt: skip
 
 
@@ -59,6 +65,8 @@ class SystemControl(Peripheral):
         Register("MPU_TYPE", 0xD90, access="ro"),
         *(Register(name, offset) for name, offset in _MPU.items()),
         *(Register(name, offset) for name, offset in _PLAIN.items()),
+        *(Register(name, offset, access="ro") for name, offset in _CACHE_SIZES.items()),
+        *(Register(name, offset, access="wo") for name, offset in _CACHE_OPERATIONS.items()),
     )
 
     def __init__(self, nvic: Nvic) -> None:

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "board_config.h"
+
 /* Clock, wait states, caches, serial port and cycle counter. */
 void board_init(void);
 
@@ -20,5 +22,12 @@ uint64_t board_cycles(void);
 
 /* Time since board_init. */
 uint64_t board_microseconds(void);
+
+/* With one of these defined, text goes to a debugger instead of the serial port (output.c):
+   BOARD_OUTPUT_SEMIHOSTING   by calls; board_read waits for a key
+   BOARD_OUTPUT_RTT           by SEGGER's Real-Time Transfer; text that finds no room is lost */
+#if !defined(BOARD_OUTPUT_SEMIHOSTING) && !defined(BOARD_OUTPUT_RTT)
+#define BOARD_OUTPUT_SERIAL
+#endif
 
 #endif

@@ -25,10 +25,12 @@ static void start(void)
 
 #elif defined(__ARM_ARCH) && __ARM_ARCH >= 7 || defined(__ARM_ARCH_8M_MAIN__)
 
-/* Armv7-M Architecture Reference Manual C1.6.5 (DEMCR), C1.8 (DWT). */
+/* Armv7-M Architecture Reference Manual C1.6.5 (DEMCR), C1.8 (DWT); of the lock, which the Cortex-M7
+   has, CoreSight Architecture Specification B2.3.10. */
 #define DEMCR (*(volatile uint32_t *)0xe000edfcu)
 #define DWT_CTRL (*(volatile uint32_t *)0xe0001000u)
 #define DWT_CYCCNT (*(volatile uint32_t *)0xe0001004u)
+#define DWT_LAR (*(volatile uint32_t *)0xe0001fb0u)
 
 static uint64_t extended;
 
@@ -41,6 +43,7 @@ static uint64_t counter(void)
 static void start(void)
 {
     DEMCR |= 1u << 24; /* TRCENA */
+    DWT_LAR = 0xc5acce55u;
     DWT_CYCCNT = 0;
     DWT_CTRL |= 1u; /* CYCCNTENA */
     extended = 0;

@@ -14,6 +14,8 @@ void board_init(void)
     cycles_start();
 }
 
+#ifdef BOARD_OUTPUT_SERIAL
+
 void board_write(const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -27,3 +29,5 @@ int board_read(void)
 {
     return UART_STATUS & UART_RX_READY ? (int)UART_RX : -1;
 }
+
+#endif

@@ -7,6 +7,8 @@ void board_init(void)
     cycles_start();
 }
 
+#ifdef BOARD_OUTPUT_SERIAL
+
 void board_write(const char *text, size_t bytes)
 {
     (void)text;
@@ -17,3 +19,5 @@ int board_read(void)
 {
     return -1;
 }
+
+#endif
