@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from covp.debug.rtt import Rtt
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.hardware.clock import Clock
+from covp.hardware.serial_feed import SerialFeed
 from covp.hardware.serial_port import SerialPort
 from covp.platform_file import load_platform
 from covp.semihosting import Semihosting
@@ -34,6 +36,12 @@ _NEWLINE = ord("\n")
 )
 @semihosting.files
 @semihosting.arguments
+@click.option(
+    "--serial-input",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Bytes for the board's first serial port; - is this terminal.",
+)
 @click.option("--rtt", is_flag=True, help="Print what the program writes to RTT channel 0.")
 @click.option(
     "--timeout",
@@ -48,6 +56,7 @@ def firmware(
     answers: bool,
     files: Path | None,
     arguments: str,
+    serial_input: Path | None,
     rtt: bool,
     timeout: float,
 ) -> int:
@@ -64,14 +73,18 @@ def firmware(
         )
     output = _Lines()
     with VirtualDevice(chosen) as device:
-        for _, model in device.peripherals.values():
-            if isinstance(model, SerialPort):
-                model.on_byte = output.put
+        ports = [m for _, m in device.peripherals.values() if isinstance(m, SerialPort)]
+        for port in ports:
+            port.on_byte = output.put
         load_elf(device, elf)  # first: errors of the file come before all else
         if answers:
             heap = free_ram(chosen, elf)
             host = Semihosting(semihosting.terminal(), files, arguments, heap=heap)
             device.board.set_semihosting(host)
+        if serial_input is not None:
+            if not ports:
+                raise UsageError(f"--serial-input: {chosen.name} has no serial port")
+            _feed(ports[0], device.clock, serial_input)
         channels = Rtt(device.read, device.write, chosen.memory) if rtt else None
         if channels is not None:
             _follow(channels, device.clock, output)
@@ -112,6 +125,18 @@ class _Lines:
         if self._line:
             click.echo(bytes(self._line), nl=False)
             self._line.clear()
+
+
+def _feed(port: SerialPort, clock: Clock, file: Path) -> None:
+    """Feed a port with a file's content, or with this terminal's input as it comes."""
+    if str(file) == "-":
+        SerialFeed(port, clock, sys.stdin.buffer.readline)
+        return
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from None
+    clock.at(clock.now, lambda: port.feed(data))  # after the reset that begins the run
 
 
 def _follow(channels: Rtt, clock: Clock, output: _Lines) -> None:

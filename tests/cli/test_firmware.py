@@ -29,6 +29,16 @@ int main(void)
 """
 
 
+BARE = """
+name: bare
+core: rv32imc
+clock_hz: 1_000_000
+memory:
+  - {name: flash, kind: flash, start: 0x20000000, size: 1M}
+  - {name: ram, kind: ram, start: 0x80000000, size: 1M}
+"""
+
+
 def link(platform: str, source: Source) -> Path:
     chosen = load_platform(platform)
     return link_standalone(get_toolchain("zig", chosen.core), chosen, [source], ("-O1",))
@@ -60,6 +70,38 @@ def test_semihosting_is_answered(call: Call, platform: str, tmp_path: Path) -> N
     assert (tmp_path / "kept.bin").stat().st_size == 304
     refused = call("firmware", elf, *options, "--no-semihosting")
     assert refused.status == 1 and refused.refusal.startswith("covp: breakpoint")
+
+
+ECHO = """
+#include <stdint.h>
+#define REG(offset) (*(volatile uint32_t *)({base}u + offset))
+int main(void)
+{{
+    for (uint32_t byte = 0; byte != '.';) {{
+        while (!(REG(8) & 2u)) {{
+        }}
+        byte = REG(4);
+        REG(0) = byte >= 'a' && byte <= 'z' ? byte - 32u : byte;
+    }}
+    return 0;
+}}
+"""
+
+
+def test_the_serial_port_is_fed(call: Call, tmp_path: Path) -> None:
+    (base,) = [one.base for one in load_platform("riscv32").peripherals if one.model == "uart"]
+    elf = link("riscv32", Source("main.c", ECHO.format(base=base)))
+    (tmp_path / "typed").write_text("from a file.")
+    done = call("firmware", elf, "-p", "riscv32", "--serial-input", tmp_path / "typed")
+    assert done.status == 0 and done.out == "FROM A FILE."
+    command = [*COVP, "firmware", str(elf), "-p", "riscv32", "--serial-input", "-"]
+    piped = subprocess.run(command, input=b"from\na pipe.\n", capture_output=True, timeout=120)
+    assert piped.returncode == 0 and piped.stdout == b"FROM\nA PIPE."
+    missing = call("firmware", elf, "-p", "riscv32", "--serial-input", tmp_path / "none")
+    assert missing.status == 2 and "cannot be read" in missing.refusal
+    (tmp_path / "bare.yaml").write_text(BARE)
+    bare = call("firmware", elf, "-p", tmp_path / "bare.yaml", "--serial-input", "-")
+    assert bare.status == 2 and "bare has no serial port" in bare.refusal
 
 
 def test_rtt_is_printed(call: Call) -> None:
