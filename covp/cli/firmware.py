@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from covp.cli import options, semihosting
+from covp.cli.serial_lines import SerialLines
 from covp.debug.firmware import run_firmware
 from covp.debug.program_file import free_ram, load_elf
 from covp.debug.rtt import Rtt
@@ -21,7 +22,6 @@ from covp.semihosting import Semihosting
 
 _POLLS_PER_SECOND = 10_000
 """Looks at the program's RTT buffers in a second of virtual time."""
-_NEWLINE = ord("\n")
 
 
 @click.command()
@@ -71,11 +71,9 @@ def firmware(
             f"{chosen.name} has several cores, and one file is the program of one; see "
             "covp.multicore.System"
         )
-    output = _Lines()
+    output = SerialLines()
     with VirtualDevice(chosen) as device:
-        ports = [m for _, m in device.peripherals.values() if isinstance(m, SerialPort)]
-        for port in ports:
-            port.on_byte = output.put
+        ports = output.listen(device)
         load_elf(device, elf)  # first: errors of the file come before all else
         if answers:
             heap = free_ram(chosen, elf)
@@ -103,30 +101,6 @@ def firmware(
     return int(ended.status != 0)
 
 
-class _Lines:
-    """Prints bytes line by line."""
-
-    def __init__(self) -> None:
-        self._line = bytearray()
-
-    def put(self, byte: int) -> None:
-        """One more ``byte``."""
-        self._line.append(byte)
-        if byte == _NEWLINE:
-            self.flush()
-
-    def write(self, data: bytes) -> None:
-        """Several bytes, ``data``."""
-        for byte in data:
-            self.put(byte)
-
-    def flush(self) -> None:
-        """Print a line that has not ended."""
-        if self._line:
-            click.echo(bytes(self._line), nl=False)
-            self._line.clear()
-
-
 def _feed(port: SerialPort, clock: Clock, file: Path) -> None:
     """Feed a port with a file's content, or with this terminal's input as it comes."""
     if str(file) == "-":
@@ -139,7 +113,7 @@ def _feed(port: SerialPort, clock: Clock, file: Path) -> None:
     clock.at(clock.now, lambda: port.feed(data))  # after the reset that begins the run
 
 
-def _follow(channels: Rtt, clock: Clock, output: _Lines) -> None:
+def _follow(channels: Rtt, clock: Clock, output: SerialLines) -> None:
     """Print channel 0 from time to time, in virtual time."""
 
     def look() -> None:

@@ -13,6 +13,7 @@ from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import warn
 from covp.cli.provenance import model_note
+from covp.cli.serial_lines import SerialLines
 from covp.debug import launch
 from covp.debug.gdb_console import GdbConsole
 from covp.debug.gdb_stub import BUSY, GdbStub
@@ -97,6 +98,8 @@ def gdbserver(
             launch.check_replaceable(launch_json)
         if svd_file:
             _write(svd_file, svd(chosen, device.peripherals))
+        serial = SerialLines()
+        serial.listen(device)
         terminal = semihosting.terminal()
         console = GdbConsole(terminal) if where == "gdb" else None
         if where != "off":
@@ -115,6 +118,7 @@ def gdbserver(
                     _write(launch_json, launch.launch_json(chosen, at, elf, svd_file))
                 _greet(chosen, at, elf, program)
                 wait_for_ctrl_c()
+        serial.flush()
 
 
 def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:

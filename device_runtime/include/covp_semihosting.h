@@ -44,10 +44,11 @@ static inline int32_t covp_semihosting(uint32_t operation, uintptr_t parameter)
 #elif defined(__riscv)
     register uint32_t a0 __asm__("a0") = operation;
     register uintptr_t a1 __asm__("a1") = parameter;
-    /* 16 bytes aligned: the three instructions must not lie on two pages */
-    __asm__ volatile(".option push\n\t"
+    /* 16 bytes aligned: the three instructions must not lie on two pages. Before norvc, which would
+       leave the linker no 2 bytes to pad with. */
+    __asm__ volatile(".balign 16\n\t"
+                     ".option push\n\t"
                      ".option norvc\n\t"
-                     ".balign 16\n\t"
                      "slli x0, x0, 0x1f\n\t"
                      "ebreak\n\t"
                      "srai x0, x0, 7\n\t"

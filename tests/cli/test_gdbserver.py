@@ -103,6 +103,24 @@ def test_semihosting_goes_where_the_option_says(tmp_path: Path) -> None:
     assert "handles=00000001" in server.rest and "clock=00000001" in server.rest
 
 
+def test_the_serial_port_is_printed() -> None:
+    platform = load_platform("riscv32")
+    (base,) = [one.base for one in platform.peripherals if one.model == "uart"]
+    program = f"""
+    int main(void)
+    {{
+        for (const char *c = "over the wire\\nno newline"; *c; c++)
+            *(volatile unsigned *){base}u = (unsigned)*c;
+        return 0;
+    }}
+    """
+    compiler = get_toolchain("zig", platform.core)
+    elf = link_standalone(compiler, platform, [Source("main.c", program)])
+    with serving("-p", "riscv32", "--elf", elf) as server:
+        assert "covp_exit" in server.gdb("break covp_exit", "continue")
+    assert server.rest == "over the wire\nno newline"
+
+
 def test_gdb_loads_into_an_empty_device(elf: Path) -> None:
     with serving("-p", "stm32f746", hints=3) as server:
         assert "program.elf" in server.lines[1]
