@@ -36,8 +36,8 @@ def replay(
 
     Args:
         clock: of the board.
-        events: (seconds from now, item), in the order of time; a generator is asked for the next
-            one when the one before has happened.
+        events: (seconds from now, item), in the order of time; the next one of a generator
+            is taken when the one before has happened.
         act: called with each item at its time.
 
     Raises:
