@@ -19,7 +19,7 @@ covp_vectors:
     .word 0
     .word PendSV_Handler
     .word SysTick_Handler
-#ifdef COVP_LINES /* of the platform's peripherals */
+#ifdef COVP_LINES
     .rept COVP_LINES
     .word covp_interrupt
     .endr

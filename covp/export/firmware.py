@@ -8,7 +8,7 @@ from string import Template
 from covp.export.library import Library
 from covp.platform_file import Platform
 from covp.runtime.placement import Placement
-from covp.runtime.standalone import standalone_script, start_files
+from covp.runtime.standalone import standalone_script, start_sources
 from covp.toolchain import runtime_dir
 
 _RUNTIME = ("memory.c", "workspace.c", "workspace.h")
@@ -78,7 +78,8 @@ def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
         "board_config.h": board_config(platform),
         **{f"runtime/{name}": text for name, text in board_files(platform).items()},
     }
-    for file in (*start_files(platform), *_RUNTIME):
+    found |= {f"runtime/{source.name}": source.text for source in start_sources(platform)}
+    for file in _RUNTIME:
         found[f"runtime/{file}"] = (runtime / file).read_text(encoding="utf-8")
     for path in sorted((runtime / "include").glob("*.h")):
         found[f"runtime/include/{path.name}"] = path.read_text(encoding="utf-8")

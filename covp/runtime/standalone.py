@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from covp.errors import UsageError
+from covp.platform_cores import FIRST
 from covp.platform_file import Platform
 from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
 from covp.runtime.placement import Placement
@@ -53,9 +54,18 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
     )
 
 
-def interrupt_lines(platform: Platform) -> int:
-    """The number of vectors for lines: the platform's peripherals need that many, or 0."""
-    return max((one.irq + 1 for one in platform.peripherals if one.irq is not None), default=0)
+def start_sources(platform: Platform) -> list[Source]:
+    """The start-up files, with vectors for the lines of the platform's peripherals, if any."""
+    files = [Source.read(runtime_dir() / name) for name in start_files(platform)]
+    own = [one.irq for one in platform.peripherals if one.irq is not None and one.core == FIRST]
+    if not own:
+        return files
+    lines = max(own) + 1
+    define = f"#define COVP_LINES {lines} /* of the platform's peripherals */\n"
+    return [
+        Source(file.name, define + file.text) if file.name.endswith(".S") else file
+        for file in files
+    ]
 
 
 def link_standalone(
@@ -84,11 +94,7 @@ def link_standalone(
         ToolchainError: it does not compile or link, or overflows a memory region.
         UsageError: see `start_files`.
     """
-    folder = runtime_dir()
-    start = [folder / name for name in start_files(platform)]
     objects = toolchain.compile(sources, headers, include=include, flags=("-g", *flags))
-    lines = interrupt_lines(platform)
-    vectors = (f"-DCOVP_LINES={lines}",) if lines else ()
-    objects += toolchain.compile([Source.read(path) for path in start], flags=("-g1", *vectors))
+    objects += toolchain.compile(start_sources(platform), flags=("-g1",))
     objects += [*support_objects(toolchain), runtime_library(toolchain)]
     return toolchain.link(objects, standalone_script(platform, placement))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+import covp
 from covp.device.base import EXACT
 from covp.device.phase_count import Moved
 from covp.errors import DeviceFault, PlatformError, ToolchainError, UsageError
+from covp.export.firmware import firmware_files
+from covp.export.library import Library
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
 from covp.multicore import CoresRun, System
 from covp.peripherals.sampler import Sampler
 from covp.platform_file import load_platform
+from covp.runtime.placement import Placement
+from covp.runtime.standalone import start_sources
 from covp.toolchain import Source, get_toolchain
 
 PLATFORMS = ("dual-m4-m0plus", "dual-riscv32")
@@ -308,3 +315,79 @@ def test_the_headers_are_the_register_maps(platform: str) -> None:
 def load(platform: str, name: str) -> Peripheral:
     config = next(one for one in load_platform(platform).peripherals if one.name == name)
     return load_peripheral(config.model)
+
+
+def test_vectors_are_those_of_the_lines() -> None:
+    """Of the core's own peripherals; an exported project has the same."""
+    handled = {"a.c": "#include <covp_handler.h>\nvoid covp_interrupt(void) {}\n", **EMPTY}
+    with System("dual-m4-m0plus") as system:
+        for core in system.platform.core_names:
+            firmware = system.load_c(core, handled)
+            handler = firmware.symbols["covp_interrupt"]
+            start = system.platform.for_core(core).flash.start
+            words = np.frombuffer(system.board.read(start, 4 * 20), "<u4")
+            assert words[16:].tolist() == [handler.value] * 4
+    assert "COVP_LINES 4" in start_sources(load_platform("dual-m4-m0plus").for_core("main"))[1].text
+    program = covp.compile("toycar", "dual-m4-m0plus")
+    files = firmware_files(Library.of(program), Placement.first(program.platform))
+    assert files["runtime/startup_arm_m.S"] == start_sources(program.platform)[1].text
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("core", ["main", "sensor"])
+def test_a_model_with_an_accelerator_on_either_core(platform: str, core: str) -> None:
+    """Its interrupt leads to the core that the model is on, its bytes are in the report."""
+    text = """
+    #include "toycar.h"
+    #include <string.h>
+    static uint8_t arena[TOYCAR_ARENA_BYTES] __attribute__((aligned(16)));
+    int8_t x[TOYCAR_INPUT_0_ELEMENTS], y[TOYCAR_OUTPUT_0_ELEMENTS];
+    int main(void)
+    {
+        toycar_context model;
+        for (int i = 0; i < (int)sizeof x; i++)
+            x[i] = (int8_t)(7 * i);
+        return toycar_init(&model, arena, sizeof arena) + toycar_run(&model, x, y);
+    }
+    """
+    board = load_platform(platform)
+    room = {r.name: replace(r, size="1M" if r.kind == "flash" else "64K") for r in board.memory
+            if r.name.startswith("sensor")}  # fmt: skip
+    moved = {"sensor_flash": 0x60000000}
+    larger = tuple(replace(room.get(r.name, r), start=moved.get(r.name, r.start))
+                   for r in board.memory)  # fmt: skip
+    board = replace(board, memory=larger)
+    program = covp.compile("toycar", board.for_core(core), ["gemm:wait=sleep"])
+    with System(board) as system:
+        for name in board.core_names:
+            own = (EMPTY, None) if name != core else ({"main.c": text}, program)
+            system.load_c(name, *own)
+        done = system.run()
+        assert done[core].status == 0
+        x = system.variable(core, "x", np.int8)
+        y = system.variable(core, "y", np.int8)
+    expected = program.reference([x.reshape(program.inputs[0].shape)])[0]
+    assert np.array_equal(y, expected.ravel())
+    assert {layer.layer.target for layer in done[core].layers} == {"gemm"}
+    assert done.traffic is not None
+    weights = sum(moved.read for moved in done.traffic["gemm"].values())
+    assert weights > 200_000 and done[core].asleep > 0.5 * done[core].cycles
+
+
+def test_custom_instructions_need_one_core() -> None:
+    program = covp.compile("toycar", load_platform("dual-riscv32").for_core("main"), ["cfu"])
+    with System("dual-riscv32") as system:
+        with pytest.raises(UsageError, match="core main: cfu is a set of custom instructions"):
+            system.load_c("main", EMPTY, program)
+        assert not system.firmware and "cfu" not in system.peripherals
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_other_compiler(platform: str) -> None:
+    core = load_platform(platform).core
+    if shutil.which(f"{core.gcc_prefix}gcc") is None:
+        pytest.skip(f"{core.gcc_prefix}gcc is not installed")
+    with System(platform, "gcc") as system:
+        for name, text in (("sensor", SENSOR), ("main", MAIN)):
+            system.load_c(name, {f"{name}.c": text}, flags=("-Werror",))
+        assert run(system)["main"].status == 7
