@@ -18,6 +18,7 @@ from covp.cli.provenance import model_note
 from covp.evaluation import Build, build, recorded_schedules
 from covp.mlperf.benchmarks import BENCHMARKS
 from covp.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
+from covp.mlperf.energy_station import EnergyStation
 from covp.mlperf.firmware import Mode, build_firmware
 from covp.mlperf.official import run_official
 from covp.mlperf.station import WakeWordStation
@@ -49,7 +50,7 @@ from covp.platform_file import load_platform
     type=click.Choice(["performance", "energy"]),
     default="performance",
     show_default=True,
-    help="What the firmware says of its timestamps; energy is estimated with `energy`.",
+    help="Of the runner; `energy` estimates it, with the runner's interface board and monitor.",
 )
 @click.option(
     "--card",
@@ -118,7 +119,8 @@ def board(
     with BenchmarkBoard(firmware, pace) as served:
         try:
             if runner is not None:
-                return run_official(served, runner, runner_arguments, runner_python)
+                with EnergyStation(served) if mode == "energy" else served as shown:
+                    return run_official(shown, runner, runner_arguments, runner_python)
             _announce(served, made, as_json)
             with until_ctrl_c():
                 served.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,6 +76,7 @@ class BenchmarkBoard:
         device: the board.
         path: of the pseudo terminal.
         windows: what was measured so far.
+        output: gets the lines of the board; by default the terminal does.
 
     Raises:
         PlatformError: the platform has no serial port.
@@ -113,6 +115,7 @@ class BenchmarkBoard:
         self._link = link = SerialLink(device.clock, self._send, self.windows.see)
         self._terminal = Terminal(link.receive, link.keep_alive)
         self.path = self._terminal.path
+        self.output: Callable[[bytes], None] = self._terminal.write
 
         def refill() -> None:
             if data := link.take():
@@ -127,7 +130,7 @@ class BenchmarkBoard:
     def _send(self, data: bytes) -> None:
         """What the board says while it boots has no reader."""
         if self._booted.is_set():
-            self._terminal.write(data)
+            self.output(data)
         elif data.startswith(b"m-ready"):
             self._booted.set()
 
@@ -155,6 +158,10 @@ class BenchmarkBoard:
     def benchmark_name(self) -> str:
         """Of the benchmark that the firmware runs."""
         return self.firmware.benchmark.name
+
+    def send(self, data: bytes) -> None:
+        """Bytes for the firmware, as if a client had written them to the terminal."""
+        self._link.receive(data)
 
     def check(self) -> None:
         """Raise what ended the firmware, if anything did: a DeviceFault, in general."""

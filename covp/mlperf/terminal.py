@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
+import termios
 import threading
+import time
 import tty
 from collections.abc import Callable
 
 from covp.errors import UsageError
 
 _TICK = 0.5  # seconds between two calls of on_tick
+_READS, _READ_SECONDS = 5, 0.05  # empty looks in a row that say that all is read
 _PATIENCE = 1.0  # seconds that a full terminal is waited for
 
 
@@ -65,6 +69,18 @@ class Terminal:
                     if self._full or not self._has_room():
                         self._full = True
                         return
+
+    def drain(self, seconds: float = 10.0) -> None:
+        """Return when the client has read everything and had time to look at it, or has stopped.
+
+        Args:
+            seconds: at most.
+        """
+        deadline, empty = time.monotonic() + seconds, 0
+        while empty < _READS and time.monotonic() < deadline and not self._ended.is_set():
+            waiting = fcntl.ioctl(self._slave, termios.FIONREAD, bytes(4))
+            empty = 0 if any(waiting) else empty + 1
+            self._ended.wait(_READ_SECONDS)
 
     def _has_room(self) -> bool:
         return bool(select.select([], [self._master], [], _PATIENCE)[1])
