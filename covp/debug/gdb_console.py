@@ -28,7 +28,8 @@ class GdbConsole:
 
     def detach(self) -> None:
         """It has gone: what it did not take goes to the terminal."""
-        self._attached = False
+        with self._lock:
+            self._attached = False
         if rest := self.take():
             self._terminal.write(rest, is_error=False)
 
@@ -41,11 +42,11 @@ class GdbConsole:
 
     def write(self, data: bytes, is_error: bool) -> None:
         """See `Console`."""
-        if not self._attached:
-            self._terminal.write(data, is_error)
-            return
         with self._lock:
-            self._pending += data
+            if self._attached:
+                self._pending += data
+                return
+        self._terminal.write(data, is_error)
 
     def read(self, size: int) -> bytes | None:
         """See `Console`."""

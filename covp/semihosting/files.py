@@ -147,8 +147,10 @@ class HostFiles:
             raise OSError(errno.EACCES, "no folder is given to the program")
         try:
             found = (self._folder / name).resolve()
-        except ValueError as error:
+        except ValueError as error:  # a zero byte
             raise OSError(errno.EINVAL, str(error)) from None
+        except RuntimeError as error:  # links in a circle, before Python 3.13
+            raise OSError(errno.ELOOP, str(error)) from None
         if not found.is_relative_to(self._folder):
             raise OSError(errno.EACCES, f"{name} is outside {self._folder}")
         if found.exists() and not found.is_file():  # a FIFO would block, a device is none of its

@@ -121,6 +121,7 @@ def test_no_name_leads_out_of_the_folder(machine: Machine, tmp_path: Path) -> No
     secret.write_text("no")
     (folder / "link").symlink_to(secret)
     (folder / "up").symlink_to(tmp_path)
+    (folder / "circle").symlink_to(folder / "circle")
     os.mkfifo(folder / "fifo")
     (folder / "inner").mkdir()
     names = [b"../secret", str(secret).encode(), b"link", b"up/secret", b"inner/../../secret",
@@ -131,6 +132,8 @@ def test_no_name_leads_out_of_the_folder(machine: Machine, tmp_path: Path) -> No
             assert machine.errno == errno.EACCES
         assert machine(Operation.REMOVE, name, len(name)) == FAILED
         assert machine(Operation.RENAME, name, len(name), b"mine", 4) == FAILED
+    assert machine.open(b"circle", 4) == FAILED and machine.errno == errno.ELOOP
+    assert machine.open(b"long/" * 800, 4) == FAILED  # of the host's file system
     (folder / "mine").write_text("kept")
     assert machine(Operation.RENAME, b"mine", 4, b"../taken", 8) == FAILED
     assert secret.read_text() == "no" and sorted(p.name for p in tmp_path.iterdir()) == [
