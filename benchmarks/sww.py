@@ -162,7 +162,7 @@ def row(bench: Bench, folder: Path, truth: Truth, form: str, model: Path) -> boo
     errors = [line for line in heard.lines if line.startswith("e-[")]
     for line in errors:
         print(f"    {line}")
-    is_long = truth.seconds >= 1000
+    is_long = truth.wave == "long_wav.wav"
     alike = np.mean(differences != 0) < DIFFERING
     return not errors and bool(alike) and (by_rule.passes or not is_long)
 

@@ -25,6 +25,7 @@ SERIAL_INPUT = 8
 """Number of the input pin on the serial port's receiving line, see virtual_io.c."""
 
 _BOOT_SECONDS = 60.0
+_REST = 0.1  # seconds of virtual time after a wave
 _RETRY = 0.01  # seconds between two requests to a running core
 
 
@@ -144,8 +145,12 @@ class Bench:
         self._source.post(feed)
 
     def play(self, samples: NDArray[Any], rate: int, on_end: Callable[[], None]) -> None:
-        """Send audio, see `I2sMicrophone.play`."""
-        self._source.post(lambda: self.microphone.play(samples, rate, on_end))
+        """Send audio, see `I2sMicrophone.play`; ``on_end`` comes after the last frame."""
+
+        def ended() -> None:
+            self.device.clock.at(self.cycle + round(_REST * self.hertz), on_end)
+
+        self._source.post(lambda: self.microphone.play(samples, rate, ended))
 
     def watch(self, watcher: PinWatcher) -> None:
         """Call it with name, level and cycle of each output that changes, in the board's thread."""

@@ -5,8 +5,9 @@
  * covp/mlperf/log_mel.py makes the tables and has the same in double precision.
  *
  * Fixed point: a sample of 1 is 32 (pre-emphasis by 31/32 is exact), 2^14 in the transform, whose
- * nine stages halve, and so 32 in the spectrum. No value of the transform is above 2^30.5: the
- * magnitude of a butterfly's result is at most the mean of those of its operands. */
+ * nine stages halve, and so 32 in the spectrum; quiet windows are doubled before as often as they
+ * fit. No value of the transform is above 2^30.5: the magnitude of a butterfly's result is at most
+ * the mean of those of its operands. */
 #include "log_mel.h"
 
 #include <string.h>
@@ -26,17 +27,40 @@ static inline int32_t high(int32_t a, int32_t b)
     return (int32_t)(((int64_t)a * b) >> 32);
 }
 
+/* A sample with pre-emphasis: below 2^21. */
+static inline int32_t emphasized(int32_t sample, int32_t previous)
+{
+    return 32 * sample - 31 * previous;
+}
+
+/* How often all values of the window can be doubled and stay below 2^21. */
+static uint32_t headroom(const log_mel_state *state, const int16_t *samples, uint32_t stride)
+{
+    uint32_t bits = 1, shift = 0;
+    int32_t previous = state->previous;
+    for (uint32_t i = 0; i < LOG_MEL_HOP; i++) {
+        int32_t sample = samples[i * stride], value = emphasized(sample, previous);
+        bits |= (uint32_t)(value < 0 ? -value : value);
+        bits |= (uint32_t)(state->half[i] < 0 ? -state->half[i] : state->half[i]);
+        previous = sample;
+    }
+    while (bits << shift < 1u << 20)
+        shift++;
+    return shift;
+}
+
 /* The window over the previous hop and the new one, which becomes the previous: pairs of samples
  * as complex numbers, in bit-reversed order. */
-static void load(log_mel_state *state, const int16_t *samples, uint32_t stride)
+static void load(log_mel_state *state, const int16_t *samples, uint32_t stride, uint32_t shift)
 {
     int32_t *half = state->half, *work = state->work, previous = state->previous;
+    int32_t factor = (int32_t)(1024u << shift);
     for (uint32_t i = 0; i < LOG_MEL_HOP; i++) {
-        int32_t sample = samples[i * stride], value = 32 * sample - 31 * previous;
+        int32_t sample = samples[i * stride], value = emphasized(sample, previous);
         uint32_t place = 2u * log_mel_reversed[i / 2] + i % 2u;
-        work[place] = high(half[i] * 1024, log_mel_window[i]);
+        work[place] = high(half[i] * factor, log_mel_window[i]);
         /* the second half of the pairs: odd places, as the highest bit becomes the lowest */
-        work[place + 2u] = high(value * 1024, log_mel_window[LOG_MEL_HOP - 1u - i]);
+        work[place + 2u] = high(value * factor, log_mel_window[LOG_MEL_HOP - 1u - i]);
         half[i] = value;
         previous = sample;
     }
@@ -122,11 +146,13 @@ static int32_t log2_of(uint64_t value)
     return (int32_t)((uint32_t)exponent << 16 | fraction);
 }
 
-static int8_t quantized(uint64_t energy)
+/* The stored value of an energy whose samples were doubled so often. */
+static int8_t quantized(uint64_t energy, uint32_t shift)
 {
     if (energy == 0)
         return LOG_MEL_LEAST;
-    int64_t value = log2_of(energy) * (int64_t)LOG_MEL_STEPS + LOG_MEL_OFFSET; /* 2^32 is 1 */
+    int64_t octaves = log2_of(energy) - (int32_t)(2u * shift << 16); /* 2^16 is 1 */
+    int64_t value = octaves * LOG_MEL_STEPS + LOG_MEL_OFFSET;        /* 2^32 is 1 */
     int64_t stored = value / ((int64_t)1 << 32);
     if (stored > LOG_MEL_GREATEST)
         return LOG_MEL_GREATEST;
@@ -138,7 +164,8 @@ static int8_t quantized(uint64_t energy)
 void log_mel_row(log_mel_state *state, const int16_t *samples, uint32_t stride,
                  int8_t row[LOG_MEL_BANDS])
 {
-    load(state, samples, stride);
+    uint32_t shift = headroom(state, samples, stride);
+    load(state, samples, stride, shift);
     transform(state->work);
     separate(state->work);
     uint64_t risen = 0;
@@ -151,7 +178,7 @@ void log_mel_row(log_mel_state *state, const int16_t *samples, uint32_t stride,
             rising += power * log_mel_share[bin];
         }
         if (band > 0)
-            row[band - 1u] = quantized(risen + (all - rising));
+            row[band - 1u] = quantized(risen + (all - rising), shift);
         risen = rising;
     }
 }
