@@ -22,7 +22,7 @@ from covp.mlperf.energy_station import EnergyStation
 from covp.mlperf.firmware import Mode, build_firmware
 from covp.mlperf.official import run_official
 from covp.mlperf.station import WakeWordStation
-from covp.mlperf.wake_word import build_wake_word
+from covp.mlperf.wake_word import build_wake_word, is_wake_word
 from covp.platform_file import load_platform
 
 
@@ -115,6 +115,10 @@ def board(
             with until_ctrl_c():
                 station.wait()
         return 0
+    if benchmark is None and is_wake_word(made.program):
+        raise click.UsageError(
+            f"{made.model} listens: name the waves that it is played with --card"
+        )
     firmware = build_firmware(made, benchmark, mode)
     with BenchmarkBoard(firmware, pace) as served:
         try:

@@ -13,10 +13,11 @@ from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
 from covp.evaluation import Sample, build, recorded_schedules
-from covp.export import Project, export_project
+from covp.export import Application, Library, Project, export_project
 from covp.export.layouts import layout_names
 from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
 from covp.mlperf.firmware import tiny_application
+from covp.mlperf.wake_word import is_wake_word, wake_word_application
 from covp.platform_file import load_platform
 from covp.tune.records import Objective
 
@@ -121,8 +122,7 @@ def export(
     sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
     project = Project.of(made, sample, static_arena=arena == "static")
     if tiny:
-        task = find_benchmark(made.program, benchmark)
-        project = replace(project, application=tiny_application(project.library, task))
+        project = replace(project, application=_application(project.library, benchmark))
     written = export_project(project, output, layout)
     if as_json:
         files = [path.as_posix() for path in written]
@@ -143,6 +143,13 @@ def export(
         click.echo(f"{made.schedules}")
         click.echo(f"{len(written)} files in {output}, see {output / 'README.md'}")
     return 0
+
+
+def _application(library: Library, benchmark: str | None) -> Application:
+    """The firmware that speaks MLPerf Tiny's protocol."""
+    if benchmark is None and is_wake_word(library.program):
+        return wake_word_application(library)
+    return tiny_application(library, find_benchmark(library.program, benchmark))
 
 
 def _check_options(

@@ -95,11 +95,17 @@ def wake_word_application(library: Library) -> Application:
     return Application(files, about)
 
 
-def _check(program: Program) -> None:
+def is_wake_word(program: Program) -> bool:
+    """Whether a program is a network that this firmware takes."""
     tensors = (*program.inputs, *program.outputs)
     sizes = [int(np.prod(tensor.shape)) for tensor in tensors]
     fits = len(sizes) == 2 and sizes[0] in (BANDS, WINDOW_ROWS * BANDS)
-    if not fits or any(tensor.dtype != np.int8 for tensor in tensors):
+    quantized = all(tensor.quantization is not None for tensor in tensors)
+    return fits and quantized and all(tensor.dtype == np.int8 for tensor in tensors)
+
+
+def _check(program: Program) -> None:
+    if not is_wake_word(program):
         raise ModelError(
             f"{program.name}: {NAME} takes a network with one int8 input of {BANDS} features "
             f"(streaming) or {WINDOW_ROWS} rows of them, and one int8 output"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -16,8 +17,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.errors import ModelError, UsageError
+from covp.errors import ModelError, ToolchainError, UsageError
 from covp.evaluation import Build, build
+from covp.export.firmware import board_config
+from covp.export.library import Library
 from covp.graph.attributes import Conv2D, FullyConnected, Padding, Softmax
 from covp.graph.graph import Graph
 from covp.mlperf.bench import Bench
@@ -26,12 +29,23 @@ from covp.mlperf.interface_board import InterfaceBoard
 from covp.mlperf.log_mel import BANDS, HOP, log_mel, quantize
 from covp.mlperf.power_monitor import decimal
 from covp.mlperf.station import WakeWordStation
-from covp.mlperf.wake_word import NO_WORD, THRESHOLD, WINDOW_ROWS, build_wake_word
+from covp.mlperf.wake_word import (
+    NO_WORD,
+    THRESHOLD,
+    WINDOW_ROWS,
+    build_wake_word,
+    wake_word_application,
+)
 from covp.platform_file import load_platform
+from covp.toolchain import get_toolchain, runtime_dir, split_sources
 from covp.zoo.builder import GraphBuilder
 from tests.docs.test_json import check, described
 from tests.mlperf.terminal_client import Client
 
+COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
+STRICT = (
+    "-std=c99", "-Werror", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align",
+)  # fmt: skip
 SCALE, ZERO, RATE = 0.003701042616739869, -128, 16_000
 
 
@@ -215,9 +229,47 @@ def test_the_station_speaks_over_terminals(card: Path) -> None:
         assert sum(samples) == pytest.approx(watts * len(samples) / 1000, rel=0.01)
 
 
+@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
+def test_its_sources_compile_without_a_warning(platform: str, toolchain: str) -> None:
+    one = made(platform, False)
+    try:
+        compiler = get_toolchain(toolchain, one.platform.core)
+    except ToolchainError as error:
+        pytest.skip(str(error))
+    application = wake_word_application(Library.of(one.program))
+    library = {Path(name).name: text for name, text in Library.of(one.program).files.items()}
+    board = {
+        "board.h": (runtime_dir() / "boards" / "board.h").read_text(),
+        "board_config.h": board_config(one.platform),
+    }
+    sources, headers = split_sources({**application.files, **board, **library})
+    own = [source for source in sources if source.name in application.files]
+    assert len(own) >= 8 and compiler.compile(own, headers, flags=STRICT)
+
+
+def test_the_exported_project_is_the_board(card: Path, tmp_path: Path) -> None:
+    """Built by make, it hears what the board of `covp board` hears."""
+    folder = tmp_path / "project"
+    options = ["-p", "riscv32", "--streaming", "--firmware", "mlperf-tiny", "-o", str(folder)]
+    subprocess.run([*COVP, "export", "sww", *options], check=True, stdout=subprocess.DEVNULL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    subprocess.run(["make", "-C", folder, "-j2"], env=environment, check=True, capture_output=True)
+    one = build("sww", "riscv32", streaming=True)
+    replies = []
+    for elf in (folder / "firmware.elf", build_wake_word(one)):
+        with Bench(one.program, elf) as bench:
+            desk = Desk(bench, card)
+            for command in ("dut start", "record_detections", "play noise.wav"):
+                desk.say(command)
+            replies.append(desk.say("dut stop"))
+    assert replies[0] == replies[1] and len(set(outputs(replies[0]))) > 10
+
+
 def test_the_command_serves_the_station(card: Path) -> None:
     """Its document; the terminals answer until it is interrupted."""
-    command = [sys.executable, "-c", "from covp.cli.main import main; main()", "board", "sww"]
+    command = [*COVP, "board", "sww"]
     options = ["-p", "riscv32", "--streaming", "--card", str(card), "--json"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
     try:
