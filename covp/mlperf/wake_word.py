@@ -25,7 +25,7 @@ NO_WORD = -128
 THRESHOLD = 115
 """An output above it says that there was the word; evaluate.py of the training has 0.95."""
 
-IO_MODELS = {"microphone": "i2s_microphone", "gpio": "gpio"}
+IO_MODELS = {"microphone": "i2s_microphone", "pins": "gpio"}
 """Name on the bus to peripheral model, in the order of `io_bases` and `io_lines`."""
 
 _SOURCES = (

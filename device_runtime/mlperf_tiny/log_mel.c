@@ -156,7 +156,9 @@ static int8_t quantized(uint64_t energy, uint32_t shift)
     int64_t stored = value / ((int64_t)1 << 32);
     if (stored > LOG_MEL_GREATEST)
         return LOG_MEL_GREATEST;
-    return stored < LOG_MEL_LEAST ? LOG_MEL_LEAST : (int8_t)stored;
+    if (stored < LOG_MEL_LEAST)
+        return LOG_MEL_LEAST;
+    return (int8_t)stored;
 }
 
 /* Between two neighbouring centres, the share of a bin's power that rises with the upper band falls

@@ -2,25 +2,25 @@
  * serial port's receiving line is pin 8 as well, so that a byte wakes the core whatever port
  * it is. */
 #include "covp_interrupt.h"
-#include "gpio.h" /* generated: registers and interrupt lines */
-#include "microphone.h"
+#include "microphone.h" /* generated: registers and interrupt lines */
+#include "pins.h"
 #include "wake_word.h"
 
 #define SERIAL_INPUT (1u << 8)
 
 void io_init(void)
 {
-    GPIO_OUTPUT = 1u << PIN_DETECTED | 1u << PIN_TIMESTAMP;
-    GPIO_DIRECTION = 1u << PIN_PROCESSING | 1u << PIN_DETECTED | 1u << PIN_TIMESTAMP;
-    GPIO_RISING = SERIAL_INPUT;
+    PINS_OUTPUT = 1u << PIN_DETECTED | 1u << PIN_TIMESTAMP;
+    PINS_DIRECTION = 1u << PIN_PROCESSING | 1u << PIN_DETECTED | 1u << PIN_TIMESTAMP;
+    PINS_RISING = SERIAL_INPUT;
 }
 
 void io_write(wake_word_pin pin, bool level)
 {
     if (level)
-        GPIO_SET = 1u << pin;
+        PINS_SET = 1u << pin;
     else
-        GPIO_CLEAR = 1u << pin;
+        PINS_CLEAR = 1u << pin;
 }
 
 void io_audio_start(int16_t *buffer, uint32_t samples_per_half)
@@ -60,11 +60,11 @@ static void set_line(uint32_t registers, uint32_t line)
  * theirs runs. A request stays pending until it is cleared. */
 void io_sleep(void)
 {
-    static const uint32_t lines[2] = {MICROPHONE_IRQ, GPIO_IRQ};
+    static const uint32_t lines[2] = {MICROPHONE_IRQ, PINS_IRQ};
     for (uint32_t i = 0; i < 2; i++)
         covp_wake_by_line(lines[i]);
     covp_sleep();
-    GPIO_PENDING = SERIAL_INPUT;
+    PINS_PENDING = SERIAL_INPUT;
     for (uint32_t i = 0; i < 2; i++) {
         set_line(0xe000e180u, lines[i]); /* NVIC_ICER */
         set_line(0xe000e280u, lines[i]); /* NVIC_ICPR */
@@ -79,7 +79,7 @@ void io_sleep(void)
 {
     covp_wake_by_line(MICROPHONE_IRQ); /* stands for all lines */
     covp_sleep();
-    GPIO_PENDING = SERIAL_INPUT;
+    PINS_PENDING = SERIAL_INPUT;
 }
 
 #endif

@@ -14,7 +14,7 @@
 #define WINDOW_ROWS 30u /* that an output depends on */
 #define THRESHOLD 115   /* in steps of 1/256 above 1/2: the word's probability is above 0.95 */
 #define ROWS (TINY_INPUT_ELEMENTS / LOG_MEL_BANDS)
-#define NO_WORD (-128)
+#define NO_WORD ((int8_t)-128)
 
 static int16_t audio[2][2 * LOG_MEL_HOP]; /* stereo */
 static log_mel_state features;
@@ -39,7 +39,9 @@ static int8_t classify(const int16_t *samples)
     memmove(window[0], window[0] + LOG_MEL_BANDS, (ROWS - 1u) * LOG_MEL_BANDS);
     log_mel_row(&features, samples, 2, window[ROWS - 1u]);
     failed = failed || !tiny_compute(window[0]);
-    return frames + 1u < WINDOW_ROWS ? NO_WORD : tiny_result[0];
+    if (frames + 1u < WINDOW_ROWS)
+        return NO_WORD;
+    return tiny_result[0];
 }
 
 /* The first frame is marked as well: it tells the interface board when the audio began. */
@@ -87,11 +89,10 @@ static void start(char *rest)
 
 static void print_outputs(void)
 {
-    uint32_t count = frames < WAKE_WORD_LOG ? frames : WAKE_WORD_LOG;
     reply("target activations:");
     reply_end();
     reply("[");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < frames && i < WAKE_WORD_LOG; i++) {
         if (i > 0)
             reply(",");
         if (i > 0 && i % 16u == 0)
