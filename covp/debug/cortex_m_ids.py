@@ -54,6 +54,7 @@ class CoreIds:
         swd_id, jtag_id: of the debug port.
         ap_id: IDR of the access port that leads to the core's bus.
         scs, dwt, fpb, rom: the components.
+        increment_bits: of the access port's address, those that are incremented after an access.
     """
 
     cpuid: int
@@ -67,6 +68,7 @@ class CoreIds:
     dwt: Component
     fpb: Component
     rom: Component
+    increment_bits: int = 10
 
 
 _NO_FLOATS = (0, 0, 0)
@@ -81,11 +83,11 @@ _M0PLUS = CoreIds(
 )  # fmt: skip
 _M3 = CoreIds(
     0x412FC231, _NO_FLOATS, _REVISION_1_6_CODE_2_LITERAL, 4, 0x2BA01477, 0x4BA00477, 0x24770011,
-    Component(0x000), Component(0x002), Component(0x003), Component(0x4C3, _ROM_CLASS),
+    Component(0x000), Component(0x002), Component(0x003), Component(0x4C3, _ROM_CLASS), 12,
 )  # fmt: skip
 _M4 = CoreIds(
     0x410FC241, _SINGLE, _REVISION_1_6_CODE_2_LITERAL, 4, 0x2BA01477, 0x4BA00477, 0x24770011,
-    Component(0x00C), Component(0x002), Component(0x003), Component(0x4C4, _ROM_CLASS),
+    Component(0x00C), Component(0x002), Component(0x003), Component(0x4C4, _ROM_CLASS), 12,
 )  # fmt: skip
 _M7 = CoreIds(
     0x410FC271, _SINGLE_V5, _REVISION_2_8_CODE, 4, 0x5BA02477, 0x5BA00477, 0x74770001,

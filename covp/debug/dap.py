@@ -20,7 +20,6 @@ _CSW, _TAR, _DRW, _BD, _CFG, _BASE, _IDR = 0x00, 0x04, 0x0C, 0x10, 0xF4, 0xF8, 0
 _ROM_TABLE = 0xE00FF003
 _CSW_KEPT = 0x7F000F37
 _CSW_ENABLED = 1 << 6
-_WRAP = 0x3FF
 
 
 class Memory(Protocol):
@@ -36,11 +35,19 @@ class Memory(Protocol):
 
 
 class MemAp:
-    """A memory access port; a failed access sets the sticky error of the DP."""
+    """A memory access port; a failed access sets the sticky error of the DP.
 
-    def __init__(self, memory: Memory, identity: int) -> None:
+    Args:
+        memory: what it reaches.
+        identity: IDR.
+        increment_bits: bits of TAR that are incremented; the implementation's choice, 10 or more
+            (IHI0031E C2.2.2).
+    """
+
+    def __init__(self, memory: Memory, identity: int, increment_bits: int) -> None:
         self._memory = memory
         self._identity = identity
+        self._wrap = (1 << increment_bits) - 1
         self._csw = 0x23000052 & _CSW_KEPT | 2
         self._tar = 0
 
@@ -87,7 +94,7 @@ class MemAp:
             else:
                 self._memory.write(self._tar, (value >> lane & mask).to_bytes(size, "little"))
             if increment:
-                self._tar = self._tar & ~_WRAP | (self._tar + size) & _WRAP
+                self._tar = self._tar & ~self._wrap | (self._tar + size) & self._wrap
         return result
 
 
@@ -98,12 +105,15 @@ class JtagDp:
         memory: reached by access port 0; there is no other.
         idcode: of the port.
         ap_identity: IDR of the access port.
+        increment_bits: see `MemAp`.
     """
 
     ir_length = 4
 
-    def __init__(self, memory: Memory, idcode: int, ap_identity: int) -> None:
-        self._ap = MemAp(memory, ap_identity)
+    def __init__(
+        self, memory: Memory, idcode: int, ap_identity: int, increment_bits: int = 10
+    ) -> None:
+        self._ap = MemAp(memory, ap_identity, increment_bits)
         self._idcode = idcode
         self._select = 0
         self._control = 0

@@ -34,8 +34,9 @@ def jtag(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
         module = DebugModule(target)
         return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve
     core = CortexMDebug(target, log)
+    ids = core.ids
     scan = _BOUNDARY_SCANS.get(target.device.platform.name)
-    taps: list[Tap] = [JtagDp(core, core.ids.jtag_id, core.ids.ap_id)]
+    taps: list[Tap] = [JtagDp(core, ids.jtag_id, ids.ap_id, ids.increment_bits)]
     if scan is not None:
         taps.append(BypassTap(_SCAN_IR_LENGTH, scan, _SCAN_IDCODE))
     return RemoteBitbang(TapChain(taps), core.control.reset).serve

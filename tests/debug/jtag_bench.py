@@ -20,13 +20,13 @@ RISCV_CONFIG = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
 
 @contextmanager
 def jtag_openocd(platform: str) -> Iterator[tuple[DebugTarget, OpenOcd]]:
-    """OpenOCD over remote_bitbang, with target/stm32f7x.cfg or the file for any RISC-V."""
+    """OpenOCD over remote_bitbang, with the chip's target file or the one for any RISC-V."""
     with VirtualDevice(load_platform(platform)) as device, DebugTarget(device) as target:
         with DebugServer(debug_port("jtag", target)) as server:
             if target.architecture == "arm":
                 adapter = f"adapter driver remote_bitbang; remote_bitbang port {server.port}"
                 first = f"{adapter}; remote_bitbang host 127.0.0.1; transport select jtag"
-                config = "target/stm32f7x.cfg"
+                config = f"target/stm32{'l4' if 'l4' in platform else 'f7'}x.cfg"
             else:
                 first, config = f"set PORT {server.port}", str(RISCV_CONFIG)
             with openocd("-c", first, "-f", config) as ocd:
