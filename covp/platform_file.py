@@ -232,6 +232,8 @@ class Platform(
             PlatformError: there is no such core.
         """
         own = self.for_core(core)
+        if not self.further_cores:
+            return own
         return msgspec.structs.replace(
             own, memory=(*own.memory, *(r for r in self.memory if r not in own.memory))
         )

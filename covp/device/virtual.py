@@ -14,6 +14,7 @@ from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceFault, FaultKind
 from covp.machine.counter import Totals
 from covp.machine.watchpoints import Watch, WatchHit
+from covp.platform_cores import FIRST
 from covp.platform_file import Platform
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
@@ -25,7 +26,8 @@ class VirtualDevice(VirtualMachine):
     Other cores of the board are halted; `covp.device.turns` runs several.
 
     Args:
-        platform: core, memory map and the peripherals to attach; or a board.
+        platform: core, memory map and the peripherals to attach, of which the first core alone is
+            made; or a board.
         timeout: default time limit of `execute`, in seconds of host time.
 
     Raises:
@@ -36,7 +38,8 @@ class VirtualDevice(VirtualMachine):
         self.timeout = timeout
         self._last_stop: int | None = None
         self._breakpoints: frozenset[int] = frozenset()
-        super().__init__(platform if isinstance(platform, Board) else Board(platform))
+        board = platform if isinstance(platform, Board) else Board(platform.seen_by(FIRST))
+        super().__init__(board)
 
     def __enter__(self) -> VirtualDevice:
         return self

@@ -41,7 +41,7 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
     memory = [
         f"  {region.name} ({rights[region.kind]}) : "
         f"ORIGIN = 0x{region.start:08x}, LENGTH = {region.bytes}"
-        for region in platform.memory
+        for region in platform.own_memory
     ]
     template = Template((runtime_dir() / "standalone.ld").read_text(encoding="utf-8"))
     return template.substitute(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.graph.graph import Graph
+from covp.platform_cores import FIRST
 from covp.platform_file import Platform, Region
 
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-O2")
@@ -28,7 +29,8 @@ _FAR_PLACES = (0xA0A40000, 0x60A40000, 0x30A40000)
 
 
 def roomy(platform: Platform) -> Platform:
-    """A platform with more RAM, as far as nothing else is at those addresses."""
+    """A platform's first core with more RAM, as far as nothing else is at those addresses."""
+    platform = platform.for_core(FIRST)
     ram = platform.ram
     taken = [region.start for region in platform.memory]
     taken += [peripheral.base for peripheral in platform.peripherals]

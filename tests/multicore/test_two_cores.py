@@ -380,6 +380,12 @@ def test_custom_instructions_need_one_core() -> None:
         with pytest.raises(UsageError, match="core main: cfu is a set of custom instructions"):
             system.load_c("main", EMPTY, program)
         assert not system.firmware and "cfu" not in system.peripherals
+    # a session has the first core alone
+    program = covp.compile("toycar", "dual-riscv32", ["cfu"])
+    x = np.arange(640).astype(np.int8).reshape(program.inputs[0].shape)
+    with covp.Session("dual-riscv32") as session:
+        assert np.array_equal(session.load(program).run(x), program.reference([x])[0])
+        assert sum(session.profile().jobs.values()) > 1000
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
