@@ -195,6 +195,34 @@ def measure(
     )
 
 
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown of what was measured, a line for each board."""
+    lines = [
+        "| platform | accelerator | benchmark | performance mode | inferences a second, virtual | "
+        "accuracy mode | result vectors | of them as the reference |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    boards: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        key = (row["platform"], ", ".join(row["accelerators"]) or "none", row["benchmark"])
+        boards.setdefault(key, {})[row["mode"]] = row
+    for key, modes in boards.items():
+        said = {mode: "passes" if row["passed"] else "fails" for mode, row in modes.items()}
+        vectors = sum(row["vectors"] for row in modes.values())
+        right = "all" if all(r["largest_difference"] == 0 for r in modes.values()) else "not all"
+        speed = modes["p"]["throughput"]
+        cells = [
+            *key,
+            said["p"],
+            f"{speed:,.2f}",
+            said["a"],
+            vectors,
+            "all" if right else "not all",
+        ]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure what the arguments name, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -220,6 +248,7 @@ def main() -> None:
                     if given.json:
                         text = json.dumps([asdict(r) for r in rows], indent=1)
                         given.json.write_text(text + "\n")
+    print(table([asdict(row) for row in rows]) if len(given.modes) == 2 else "")
 
 
 if __name__ == "__main__":

@@ -76,6 +76,8 @@ def _guessed(program: Program) -> Benchmark:
     for benchmark in BENCHMARKS.values():
         if benchmark.elements == sizes:
             return benchmark
+    if of_zoo and program.graph.name == "sww":
+        raise UsageError("sww: the streaming wake word hears waves: name their folder with --card")
     known = ", ".join(f"{b.name} {b.elements[0]} to {b.elements[1]}" for b in BENCHMARKS.values())
     raise UsageError(
         f"{program.name}: no benchmark maps {sizes[0]} elements to {sizes[1]} ({known}); name one "

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from covp.cli.main import main
 from covp.evaluation import build
 from covp.export import Library
+from covp.export.firmware import board_config
 from covp.graph.reference import run_reference
 from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
 from covp.mlperf.firmware import tiny_application
@@ -77,7 +78,7 @@ def test_numbers_are_printed_as_printf_does(printer: Session, value: float) -> N
     assert to.numpy()[:count].tobytes().decode() == f"{float(np.float32(value)):.3f}"
 
 
-@pytest.fixture(scope="module", params=["cortex-m33", "riscv32"])
+@pytest.fixture(scope="module", params=["stm32l4r5", "riscv32"])
 def autoencoder(request: pytest.FixtureRequest) -> Iterator[FirmwareBench]:
     bench = FirmwareBench(request.param, "ad01", graph=AUTOENCODER)
     yield bench
@@ -127,6 +128,7 @@ def test_no_warnings(platform: str, toolchain: str) -> None:
         texts = dict(application.files)
         texts["dense.h"] = library.files["include/dense.h"]
         texts["board.h"] = (runtime_dir() / "boards" / "board.h").read_text()
+        texts["board_config.h"] = board_config(made.platform)
         compiler = get_toolchain(toolchain, made.platform.core)
         assert compiler.compile(*split_sources(texts), flags=STRICT)
 

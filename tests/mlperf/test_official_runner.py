@@ -7,6 +7,7 @@ interpreter that has its requirements (by default the one of the tests).
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_it_passes(model: str, platform: str, mode: str, accelerators: list[str]
     row = benchmark().measure(model, platform, accelerators, mode, Path(str(RUNNER)), python)
     assert row.passed and row.vectors >= 5
     assert row.largest_difference == 0
+
+
+def test_the_documents_table_is_what_was_measured() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "official_runner.json").read_text())
+    page = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
+    assert benchmark().table(results) in page
+    assert len(results) == 40
 
 
 def test_the_runners_files_are_added_where_none_are_named() -> None:
