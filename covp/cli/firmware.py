@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from covp.accelerator.registry import find_backends
 from covp.cli import options, semihosting
 from covp.cli.serial_lines import SerialLines
+from covp.codegen.offload import accelerator_places
 from covp.debug.firmware import run_firmware
 from covp.debug.program_file import free_ram, load_elf
 from covp.debug.rtt import Rtt
@@ -18,6 +21,8 @@ from covp.hardware.clock import Clock
 from covp.hardware.serial_feed import SerialFeed
 from covp.hardware.serial_port import SerialPort
 from covp.platform_file import load_platform
+from covp.program import AcceleratorInstance
+from covp.runtime.accelerators import attach_accelerator
 from covp.semihosting import Semihosting
 
 _POLLS_PER_SECOND = 10_000
@@ -27,6 +32,7 @@ _POLLS_PER_SECOND = 10_000
 @click.command()
 @click.argument("elf", type=click.Path(path_type=Path))
 @options.platform
+@options.accelerators
 @click.option(
     "--semihosting/--no-semihosting",
     "answers",
@@ -53,6 +59,7 @@ _POLLS_PER_SECOND = 10_000
 def firmware(
     elf: Path,
     platform: str,
+    accelerators: tuple[str, ...],
     answers: bool,
     files: Path | None,
     arguments: str,
@@ -74,6 +81,7 @@ def firmware(
     output = SerialLines()
     with VirtualDevice(chosen) as device:
         ports = output.listen(device)
+        _attach(device, accelerators)
         load_elf(device, elf)  # first: errors of the file come before all else
         if answers:
             heap = free_ram(chosen, elf)
@@ -99,6 +107,14 @@ def firmware(
         err=True,
     )
     return int(ended.status != 0)
+
+
+def _attach(device: VirtualDevice, specs: Sequence[str]) -> None:
+    """Accelerators where programs that are compiled with the same ``-a`` expect them."""
+    backends = find_backends(specs)
+    places = accelerator_places(device.platform, len(backends))
+    for backend, (base, irq) in zip(backends, places, strict=True):
+        attach_accelerator(device, AcceleratorInstance(backend.name, backend, base, irq, ()))
 
 
 def _feed(port: SerialPort, clock: Clock, file: Path) -> None:

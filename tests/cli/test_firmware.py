@@ -104,6 +104,21 @@ def test_the_serial_port_is_fed(call: Call, tmp_path: Path) -> None:
     assert bare.status == 2 and "bare has no serial port" in bare.refusal
 
 
+@pytest.mark.parametrize("accelerators", [(), ("-a", "qconv2d"), ("-a", "mine=gemm:size=8")])
+def test_what_was_exported_runs(
+    call: Call, small: Path, tmp_path: Path, accelerators: tuple[str, ...]
+) -> None:
+    """The Makefile's own ELF file, which compares an inference with the reference."""
+    project = tmp_path / "project"
+    target = ("-p", "stm32l4r5", *accelerators)
+    assert call("export", small, *target, "-o", project).status == 0
+    subprocess.run(["make", "-s", "-C", project], check=True, timeout=300)
+    done = call("firmware", project / "firmware.elf", *target)
+    assert done.status == 0 and done.out.endswith("pass\n")
+    if accelerators:  # they are not there by themselves
+        assert call("firmware", project / "firmware.elf", "-p", "stm32l4r5").status == 1
+
+
 def test_rtt_is_printed(call: Call) -> None:
     text = (TESTS / "debug" / "rtt.c").read_text()
     end = text[text.index("    for (;;)") :]  # it would wait for keys
