@@ -21,6 +21,7 @@ from covp.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import build
 from covp.export import Project, link_project
+from covp.peripherals._stm32 import Rcc
 from covp.platform_file import load_platform
 from covp.runtime.elf import ElfImage
 
@@ -162,6 +163,8 @@ def test_a_firmware_is_programmed_and_runs(platform: str) -> None:
             ocd(f"bp {end} 2 hw; resume; wait_halt {1000 * SECONDS}")
             assert ocd.words(status, 1) == [0]
             assert board.device.instructions - before == expected.instructions
+        rcc = board.device.board.peripherals["rcc"][1]
+        assert isinstance(rcc, Rcc) and rcc.core_hz == board.device.platform.clock_hz
 
 
 @pytest.mark.parametrize("platform", SECTORS)
