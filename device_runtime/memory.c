@@ -116,6 +116,7 @@ size_t strlen(const char *text)
 #pragma GCC diagnostic ignored "-Wmissing-attributes" /* GCC knows more attributes of memcpy than a declaration may have */
 #endif
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 /* The names of the Arm run-time ABI; memset has its last two arguments the other way round. */
 #define COPY(name, of) \
     __attribute__((alias(#of))) void *name(void *restrict, const void *restrict, size_t)
@@ -141,4 +142,5 @@ __attribute__((alias("__aeabi_memset"))) void __aeabi_memset4(void *, size_t, in
 __attribute__((alias("__aeabi_memset"))) void __aeabi_memset8(void *, size_t, int);
 __attribute__((alias("__aeabi_memclr"))) void __aeabi_memclr4(void *, size_t);
 __attribute__((alias("__aeabi_memclr"))) void __aeabi_memclr8(void *, size_t);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 #endif

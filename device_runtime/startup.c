@@ -20,12 +20,18 @@ __attribute__((noinline, noreturn)) void covp_exit(void)
         __asm__ volatile("");
 }
 
+/* The linker's symbols are no parts of one object, so it is not the pointers that are subtracted. */
+static size_t bytes_between(const uint8_t *start, const uint8_t *end)
+{
+    return (size_t)((uintptr_t)end - (uintptr_t)start);
+}
+
 void covp_start(void)
 {
-    memcpy(covp_data_start, covp_data_load, (size_t)(covp_data_end - covp_data_start));
-    memset(covp_bss_start, 0, (size_t)(covp_bss_end - covp_bss_start));
+    memcpy(covp_data_start, covp_data_load, bytes_between(covp_data_start, covp_data_end));
+    memset(covp_bss_start, 0, bytes_between(covp_bss_start, covp_bss_end));
     covp_workspace_reset(covp_workspace_start,
-                         (uint32_t)(covp_workspace_end - covp_workspace_start));
+                         (uint32_t)bytes_between(covp_workspace_start, covp_workspace_end));
     covp_exit_status = main();
     covp_exit();
 }

@@ -7,15 +7,28 @@ static uint64_t first;
 
 #if defined(__riscv)
 
+static uint32_t mcycle(void)
+{
+    uint32_t value;
+    __asm__ volatile("csrr %0, mcycle" : "=r"(value));
+    return value;
+}
+
+static uint32_t mcycleh(void)
+{
+    uint32_t value;
+    __asm__ volatile("csrr %0, mcycleh" : "=r"(value));
+    return value;
+}
+
 /* The Privileged Architecture 3.1.10: read high, low, high until both highs agree. */
 static uint64_t counter(void)
 {
-    uint32_t high, low, again;
+    uint32_t high, low;
     do {
-        __asm__ volatile("csrr %0, mcycleh" : "=r"(high));
-        __asm__ volatile("csrr %0, mcycle" : "=r"(low));
-        __asm__ volatile("csrr %0, mcycleh" : "=r"(again));
-    } while (high != again);
+        high = mcycleh();
+        low = mcycle();
+    } while (high != mcycleh());
     return (uint64_t)high << 32 | low;
 }
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from functools import cache
 
 import pytest
 
 from covp.errors import ToolchainError
-from covp.evaluation import build
 from covp.export import Project
 from covp.platform_file import load_platform
 from covp.toolchain import Source, get_toolchain
+from tests.export.project_cases import flat_files, project
 from tests.strict import STRICT, STRICT_GCC
 
 MODELS = ("kws", "resnet", "vww", "toycar", "sww")
@@ -43,17 +42,9 @@ def cases() -> list[object]:
     ]
 
 
-@cache
-def project(model: str, platform: str, compiler: str, accelerator: str) -> Project:
-    accelerators = (accelerator,) if accelerator else ()
-    made = build(model, platform, accelerators, toolchain=compiler, allow_slower=True)
-    return Project.of(made)
-
-
 def demand_strict(made: Project) -> None:
     """Raises ToolchainError with the first warning."""
-    files = {**made.library.files, **made.sample, **made.firmware}
-    texts = {name.rpartition("/")[2]: text for name, text in files.items()}
+    texts = flat_files(made)
     sources = [Source(name, text) for name, text in texts.items() if name.endswith(".c")]
     headers = {name: text for name, text in texts.items() if name.endswith(".h")}
     strict = STRICT_GCC if made.toolchain.name == "gcc" else STRICT

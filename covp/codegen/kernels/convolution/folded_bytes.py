@@ -135,7 +135,7 @@ class FoldedBytesCode:
             "    const word *w = (const void *)weights;",
             "    const int32_t *q = channel_table;",
             f"    for (int32_t block = 0; block < {full}; block++) {{",
-            indent(self._block(self.channels), 2),
+            indent([*self._block(self.channels), *self._advance(self.channels)], 2),
             "    }",
         ]
         if rest:
@@ -161,7 +161,14 @@ class FoldedBytesCode:
             q = [f"q[{c * columns + i}]" for i in range(columns)]
             total = f"(s{c} >> 8) + even + {q[0]}"
             lines.append(f"output[{c}] = (int8_t)requantize({total}, {', '.join(q[1:])});")
-        return [*lines, f"output += {channels};", f"q += {channels * columns};"]
+        return lines
+
+    def _advance(self, channels: int) -> list[str]:
+        """On to the next block of channels; the last one has none."""
+        return [
+            f"output += {channels};",
+            f"q += {channels * (1 + len(self.requantizer.columns()))};",
+        ]
 
     def _step(self, channels: int, step: int) -> list[str]:
         """Four k."""

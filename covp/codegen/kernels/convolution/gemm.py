@@ -150,7 +150,11 @@ class Gemm:
         lines += [indent([line]) for line in self._before(pixels)]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
-            lines += ["        " + line for line in self._block(pixels, self.block.channels)]
+            inner = [
+                *self._block(pixels, self.block.channels),
+                *self._advance(self.block.channels),
+            ]
+            lines += ["        " + line for line in inner]
             lines.append("    }")
         if rest:
             lines.append("    {")
@@ -176,9 +180,11 @@ class Gemm:
                 f"({self.element}){self._result(p, c, arguments)};"
                 for p in range(pixels)
             ]
-        lines.append(f"output += {channels};")
-        lines.append(f"q += {channels * columns};")
         return lines
+
+    def _advance(self, channels: int) -> list[str]:
+        """On to the next block of channels; the last one has none."""
+        return [f"output += {channels};", f"q += {channels * len(self._columns())};"]
 
     def _before(self, pixels: int) -> list[str]:
         """Statements before the blocks of channels."""

@@ -72,7 +72,7 @@ class Gemm16(Gemm):
                 f"(int16_t)requantize({', '.join([f't{p}{c}', *constants])});"
                 for p in range(pixels)
             ]
-        return [*lines, f"output += {channels};", f"q += {channels * columns};"]
+        return lines
 
     def _safe_steps(self) -> int:
         """Steps whose sums fit 32 bits, wherever they begin; a multiple of the unrolled ones."""

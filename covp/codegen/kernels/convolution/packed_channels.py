@@ -161,7 +161,8 @@ class PackedWeightsCode:
         whole = full - (1 if odd and not rest else 0)
         if whole:
             lines.append(f"    for (int32_t block = 0; block < {whole}; block++) {{")
-            lines += [indent(self._block(self.pairs, 2 * self.pairs), 2), "    }"]
+            inner = [*self._block(self.pairs, 2 * self.pairs), *self._advance(2 * self.pairs)]
+            lines += [indent(inner, 2), "    }"]
         left = len(self.weights) - whole * 2 * self.pairs
         if left:
             lines += ["    {", indent(self._block(left // 2, left - odd), 2), "    }"]
@@ -189,7 +190,14 @@ class PackedWeightsCode:
             q = [f"q[{channel * columns + j}]" for j in range(columns)]
             total = f"(int32_t)({value} + (uint32_t){q[0]})"
             lines.append(f"output[{channel}] = (int8_t)requantize({total}, {', '.join(q[1:])});")
-        return [*lines, f"output += {channels};", f"q += {channels * columns};"]
+        return lines
+
+    def _advance(self, channels: int) -> list[str]:
+        """On to the next block of channels; the last one has none."""
+        return [
+            f"output += {channels};",
+            f"q += {channels * (1 + len(self.requantizer.columns()))};",
+        ]
 
     def _start(self) -> list[str]:
         """The start value of the sums of a run."""

@@ -103,7 +103,8 @@ class PackedNibblesCode:
         ]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
-            lines += [indent(self._block(2 * self.pairs), 2), "    }"]
+            inner = [*self._block(2 * self.pairs), *self._advance(2 * self.pairs)]
+            lines += [indent(inner, 2), "    }"]
         if rest:
             lines += ["    {", indent(self._block(rest), 2), "    }"]
         return "\n".join([*lines, "}\n"])
@@ -138,10 +139,11 @@ class PackedNibblesCode:
             inner += self._group(pairs, whole, tail) if tail else []
             lines += ["{", indent([first, *inner, *last]), "}"]
             lines.append(f"w += {(whole + (tail > 0)) * pairs};")
-        return [*lines, *self._results(channels), f"output += {channels};", self._next(channels)]
+        return [*lines, *self._results(channels)]
 
-    def _next(self, channels: int) -> str:
-        return f"q += {channels * self._columns};"
+    def _advance(self, channels: int) -> list[str]:
+        """On to the next block of channels; the last one has none."""
+        return [f"output += {channels};", f"q += {channels * self._columns};"]
 
     def _group(self, pairs: int, at: int, count: int) -> list[str]:
         """Up to four k of all pairs."""

@@ -123,7 +123,8 @@ class PackedGemm:
         ]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")
-            lines += [indent(self._block(self.block.channels), 2), "    }"]
+            inner = [*self._block(self.block.channels), *self._advance(self.block.channels)]
+            lines += [indent(inner, 2), "    }"]
         if rest:
             lines += ["    {", indent(self._block(rest), 2), "    }"]
         return "\n".join([*lines, "}\n"])
@@ -165,7 +166,14 @@ class PackedGemm:
                 for pixel, value in ((2 * p, low), (2 * p + 1, high)):
                     target = f"output[{pixel * self.channels + c}]"
                     lines.append(f"{target} = (int8_t)requantize({value}, {constants});")
-        return [*lines, f"output += {channels};", f"q += {channels * columns};"]
+        return lines
+
+    def _advance(self, channels: int) -> list[str]:
+        """On to the next block of channels; the last one has none."""
+        return [
+            f"output += {channels};",
+            f"q += {channels * (2 + len(self.requantizer.columns()))};",
+        ]
 
     def _stride(self, channels: int) -> int:
         """What a round reads of the weights, in units of their pointer."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from covp.codegen.c_text import c_array, c_type, indent
+from covp.codegen.c_text import SIGN_SHIFTED, c_array, c_type, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pooling.half_even_pooling import emit_half_even_average
@@ -73,7 +73,7 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
         function = (
             "static inline int32_t average(int32_t sum)\n{\n"
             f"    uint32_t t = (uint32_t)(sum + {'' if area % 2 or ties_up else '(sum >> 31) + '}"
-            f"{area // 2 + 128 * area});\n"
+            f"{area // 2 + 128 * area}); {SIGN_SHIFTED}\n"
             f"    return (int32_t)((t * {_reciprocal(area)}u) >> {_BITS}) - 128;\n}}\n"
         )
         return _emit(request, "0", tap, "average(s{})".format, [], [function])
@@ -127,7 +127,7 @@ static inline int32_t average(int32_t sum, int32_t count)
 _CUT = f"""\
 static inline int32_t average(int32_t sum, int32_t offset, int32_t even, uint32_t reciprocal)
 {{
-    uint32_t t = (uint32_t)(sum + ((sum >> 31) & even) + offset);
+    uint32_t t = (uint32_t)(sum + ((sum >> 31) & even) + offset); {SIGN_SHIFTED}
     return (int32_t)((t * reciprocal) >> {_BITS}) - 128;
 }}
 """

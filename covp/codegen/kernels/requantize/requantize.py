@@ -38,7 +38,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import indent
+from covp.codegen.c_text import SIGN_SHIFTED, indent
 from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.requantize.requantize_half_even import (
@@ -294,7 +294,7 @@ class Requantizer:
 
     def _simple_function(self) -> str:
         # where the clamp starts at the zero point or above, a negative sum ends there anyway
-        sign = "" if self.low >= self.zero_point else "    high += high >> 31;\n"
+        sign = "" if self.low >= self.zero_point else f"    high += high >> 31; {SIGN_SHIFTED}\n"
         return (
             f"{HIGH_MULTIPLY[self.core.has('mull')]}\n"
             "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t offset,"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covp.codegen.c_text import SIGN_SHIFTED
 from covp.codegen.kernels.requantize.requantize import HIGH_MULTIPLY
 from covp.cores import Core
 from covp.graph.quantization import reduced_multiplier
@@ -28,7 +29,8 @@ def rescale(core: Core, name: str, factor: Factor, bound: int) -> str:
     if shift < 0 and bound < 1 << (30 if core.has("mull") else 29):
         return (
             f"{head}    int32_t high = high_multiply(value, {multiplier});\n"
-            f"    return (high + (high >> 31) + (1 << {-shift - 1})) >> {-shift};\n}}\n"
+            f"    return (high + (high >> 31) + (1 << {-shift - 1})) >> {-shift}; {SIGN_SHIFTED}\n"
+            "}\n"
         )
     left, right = max(shift, 0), max(-shift, 0)
     lines = [

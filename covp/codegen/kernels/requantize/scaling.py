@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covp.codegen.c_text import SIGN_SHIFTED
 from covp.codegen.kernels.clamp import clamp
 from covp.cores import Core
 
@@ -34,7 +35,9 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
     else:
         lines.append(f"int32_t high = (int32_t)(((int64_t)x * {multiplier} + (1 << 30)) >> 31);")
     if small and 1 <= right <= 30:  # ties away from zero; the sum fits
-        lines.append(f"return (high + (high >> 31) + {1 << (right - 1)}) >> {right};")
+        lines.append(
+            f"return (high + (high >> 31) + {1 << (right - 1)}) >> {right}; {SIGN_SHIFTED}"
+        )
     elif right:
         lines += [
             f"int32_t rest = high & {(1 << right) - 1};",
