@@ -41,12 +41,12 @@ static void load_row(const struct cfu_depthwise *d, const cfu_word *image, int32
      (uint32_t)(uint8_t)cfu_requantize(k, (table)[7], (table)[8]) << 16 |      \
      (uint32_t)(uint8_t)cfu_requantize(l, (table)[10], (table)[11]) << 24)
 
-#define START(first, table)              \
-    do {                                 \
-        cfu_set(first, (table)[0]);      \
-        cfu_set(first + 1, (table)[3]);  \
-        cfu_set(first + 2, (table)[6]);  \
-        cfu_set(first + 3, (table)[9]);  \
+#define START(first, table)               \
+    do {                                  \
+        cfu_set(first, (table)[0]);       \
+        cfu_set((first) + 1, (table)[3]); \
+        cfu_set((first) + 2, (table)[6]); \
+        cfu_set((first) + 3, (table)[9]); \
     } while (0)
 
 void cfu_depthwise(const uintptr_t *words, const void *input, void *output, void *rows,
