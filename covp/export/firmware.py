@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from string import Template
 
+from covp.errors import PlatformError, near_misses
 from covp.export.library import Library
 from covp.platform_file import Platform
 from covp.runtime.placement import Placement
@@ -52,6 +53,7 @@ int main(void)
         puts("pass");
     else
         printf("fail: %d %s\\n", status, status < 0 ? "(error)" : "bytes differ");
+    board_exit(status);
     return status;
 }
 """)
@@ -87,8 +89,18 @@ def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
 
 
 def board_files(platform: Platform) -> Mapping[str, str]:
-    """Board support and ``printf``: name to text, without `board_config` and the start-up files."""
+    """Board support and ``printf``: name to text, without `board_config` and the start-up files.
+
+    Raises:
+        PlatformError: the platform file names board support that there is not.
+    """
     runtime = runtime_dir()
+    known = sorted({path.stem for path in (runtime / "boards").glob("*.c")} - {"cycles", "output"})
+    if platform.board not in known:
+        raise PlatformError(
+            f"{platform.name}: there is no firmware.board {platform.board!r}: "
+            f"{near_misses(platform.board, known)}"
+        )
     boards = ("board.h", "output.c", "cycles.h", "cycles.c", f"{platform.board}.c")
     found = {name: (runtime / "boards" / name).read_text(encoding="utf-8") for name in boards}
     return {**found, "printf.c": (runtime / "printf.c").read_text(encoding="utf-8")}

@@ -23,6 +23,9 @@ uint64_t board_cycles(void);
 /* Time since board_init. */
 uint64_t board_microseconds(void);
 
+/* The program is over: by semihosting its host is told the status, and ends. Else it returns. */
+void board_exit(int status);
+
 /* With one of these defined, text goes to a debugger instead of the serial port (output.c):
    BOARD_OUTPUT_SEMIHOSTING   by calls; board_read waits for a key
    BOARD_OUTPUT_RTT           by SEGGER's Real-Time Transfer; text that finds no room is lost */

@@ -1,4 +1,4 @@
-/* Text for a debugger instead of the serial port; see board.h. */
+/* Text for a debugger instead of the serial port, and the program's end; see board.h. */
 #include "board.h"
 
 #if defined(BOARD_OUTPUT_SEMIHOSTING)
@@ -24,7 +24,22 @@ int board_read(void)
     return covp_semihosting(COVP_SYS_READC, 0);
 }
 
-#elif defined(BOARD_OUTPUT_RTT)
+void board_exit(int status)
+{
+    const uintptr_t reason[] = {COVP_APPLICATION_EXIT, (uintptr_t)(intptr_t)status};
+    (void)covp_semihosting(COVP_SYS_EXIT_EXTENDED, (uintptr_t)reason);
+}
+
+#else
+
+void board_exit(int status)
+{
+    (void)status;
+}
+
+#endif
+
+#if defined(BOARD_OUTPUT_RTT)
 
 #ifndef BOARD_RTT_BYTES
 #define BOARD_RTT_BYTES 1024u /* of the ring for text; the debugger empties it while the core runs */

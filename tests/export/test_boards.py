@@ -21,11 +21,14 @@ from covp.debug.firmware import run_firmware as run_to_the_end
 from covp.debug.program_file import load_elf
 from covp.device.qemu import qemu_command
 from covp.device.virtual import VirtualDevice
+from covp.errors import PlatformError
 from covp.evaluation import build
 from covp.export import Project, link_project
+from covp.export.firmware import board_config, board_files
 from covp.platform_file import Firmware, Platform, load_platform
 from covp.runtime.elf import ElfImage
 from covp.semihosting import Collected, Semihosting
+from covp.toolchain import runtime_dir
 from tests.cli.conftest import small_model
 
 from .board_programs import link_program, serial_port
@@ -34,6 +37,12 @@ from .firmware import Ran, run_firmware
 QEMU = ("mps2-an386", "mps2-an500", "mps3-an547", "hifive1", "qemu-riscv32")
 STM32 = ("stm32l4r5", "nucleo-l4r5zi", "stm32f746", "nucleo-f746zg", "disco-f746ng")
 BOARDS = (*QEMU, *STM32, "cortex-m0plus", "riscv32", "cv32e40p")
+# Of parameters of one type that could be swapped, and names that a C library reserves for itself,
+# which printf is: those are what the functions are called.
+CHECKS = (
+    "-*,bugprone-*,cert-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,"
+    "-cert-dcl37-c,-cert-dcl51-cpp"
+)
 NEEDS_QEMU = pytest.mark.skipif(
     not all(map(shutil.which, ("qemu-system-arm", "qemu-system-riscv32"))),
     reason="QEMU is not installed: no oracle",
@@ -225,6 +234,45 @@ def test_bytes_both_ways_on_qemu(platform: str) -> None:
     assert said == b"ready\nHELLO\n"
 
 
+@pytest.mark.parametrize("tool", ["cppcheck", "clang-tidy"])
+@pytest.mark.parametrize(
+    ("platform", "output"),
+    [
+        ("stm32l4r5", ""), ("stm32f746", "BOARD_OUTPUT_RTT"), ("hifive1", ""),
+        ("mps2-an386", "BOARD_OUTPUT_SEMIHOSTING"), ("qemu-riscv32", "BOARD_OUTPUT_SEMIHOSTING"),
+        ("nucleo-f746zg", ""), ("mps3-an547", ""), ("cortex-m0plus", ""),
+    ],
+)  # fmt: skip
+def test_static_checks_find_nothing(tool: str, platform: str, output: str, tmp_path: Path) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    board = with_output(platform, output) if output else load_platform(platform)
+    texts = {**board_files(board), "board_config.h": board_config(board)}
+    texts["startup.c"] = (runtime_dir() / "startup.c").read_text()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    sources = [name for name in texts if name.endswith(".c")]
+    include = ["-I.", f"-I{runtime_dir() / 'include'}", f"-I{runtime_dir()}"]
+    is_arm = board.core.architecture == "arm"
+    if tool == "cppcheck":
+        core = ["-D__arm__", "-D__ARM_ARCH=7"] if is_arm else ["-D__riscv"]
+        command = ["--quiet", "--std=c99", "--enable=warning,portability,performance"]
+        command += ["--error-exitcode=1", "--inline-suppr", *core, *include, *sources]
+    else:
+        target = "thumbv7em-none-eabi" if is_arm else "riscv32"
+        command = ["--quiet", "--warnings-as-errors=*", f"--checks={CHECKS}", *sources, "--",
+                   f"--target={target}", "-std=c99", "-ffreestanding", *include]  # fmt: skip
+    done = subprocess.run([tool, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_unknown_board_support_is_refused() -> None:
+    board = load_platform("riscv32")
+    unknown = msgspec.structs.replace(board, firmware=Firmware("stm32l5"))
+    with pytest.raises(PlatformError, match=r"no firmware\.board 'stm32l5': did you mean stm32l4"):
+        board_files(unknown)
+
+
 # -- clocks -------------------------------------------------------------------------------------
 
 
@@ -289,6 +337,37 @@ def with_output(platform: str, option: str) -> Platform:
     old = board.firmware or Firmware()
     firmware = Firmware(old.board, {**old.defines, option: 1})
     return msgspec.structs.replace(board, firmware=firmware)
+
+
+ENDS = """
+#include <stdio.h>
+#include "board.h"
+
+int main(void)
+{
+    board_init();
+    puts("over");
+    board_exit(42);
+    return 1;
+}
+"""
+
+
+@NEEDS_QEMU
+@pytest.mark.parametrize("platform", ["mps2-an386", "qemu-riscv32"])
+def test_the_end_by_semihosting(platform: str) -> None:
+    """The program's status is QEMU's, and that of a run on the virtual board."""
+    board = with_output(platform, "BOARD_OUTPUT_SEMIHOSTING")
+    elf = link_program(board, ENDS)
+    command = [word for word in qemu_command(board) if word != "-S"]
+    command += ["-semihosting-config", "enable=on,target=native", "-kernel", str(elf)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (42, b"over\n")
+    console = Collected()
+    with VirtualDevice(board) as device:
+        device.board.set_semihosting(Semihosting(console=console))
+        assert run_to_the_end(device, elf, timeout=60).status == 42
+    assert console.output == b"over\n"
 
 
 @pytest.mark.parametrize("platform", ["stm32l4r5", "qemu-riscv32", "cortex-m0plus"])
