@@ -146,7 +146,7 @@ def test_no_access_faults(platform: str) -> None:
     """Whatever a vendor's code touches: any width, all bits, reserved or not; no wrong key."""
     board = Board(load_platform(platform))
     models = [m for _, m in board.peripherals.values() if isinstance(m, Stm32Peripheral)]
-    assert len(models) == 6
+    assert len(models) >= 6
     for model in models:
         keys = {r.offset for r in model.registers if r.name in ("KEYR", "OPTKEYR")}
         for offset in range(model.size):
