@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.errors import ModelError, UsageError, near_misses
+from covp.mlperf.tasks import TASKS
 from covp.program import Program
 
 
@@ -30,19 +31,19 @@ class Benchmark:
     input_bytes: int = 1
 
 
-_IMAGE, _FEATURES = ("image.c", "classes.c"), ("features.c", "classes.c")
-BENCHMARKS = {
-    benchmark.name: benchmark
-    for benchmark in (
-        Benchmark("ic01", "resnet", _IMAGE, (3072, 10)),
-        Benchmark("ic02", "resnet_large", _IMAGE, (3072, 10)),
-        Benchmark("kws01", "kws", _FEATURES, (490, 12)),
-        Benchmark("vww01", "vww", _IMAGE, (27648, 2)),
-        Benchmark("ad01", "toycar", ("autoencoder.c",), (640, 640), input_bytes=4),
-    )
+_SOURCES = {
+    "image": ("image.c", "classes.c"),
+    "features": ("features.c", "classes.c"),
+    "spectrum": ("autoencoder.c",),
 }
-"""By name; names, sizes and the preparation of inputs are those of mlcommons/tiny,
-benchmark/evaluation/datasets and benchmark/reference_submissions."""
+BENCHMARKS = {
+    task.name: Benchmark(
+        task.name, task.model, _SOURCES[task.kind], task.elements, task.element_bytes
+    )
+    for task in TASKS.values()
+    if task.kind in _SOURCES
+}
+"""By name: the tasks whose samples the host sends."""
 
 
 def find_benchmark(program: Program, name: str | None = None) -> Benchmark:

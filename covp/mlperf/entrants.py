@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from covp.errors import CovpError, UsageError
+from covp.errors import CovpError, ModelError, UsageError
 from covp.graph.graph import Graph
 from covp.mlperf.dataset import Dataset, find_folder, read_dataset
 from covp.mlperf.tasks import Task, find_task
@@ -46,7 +46,7 @@ class Entrant:
         graph = as_graph(model)
         task = find_task(graph)
         if task is not None and task.kind == "stream":
-            return Entrant(as_graph(graph, streaming=True), task)
+            return Entrant(_streaming(graph), task)
         if task is None or data is None:
             return Entrant(graph, task)
         try:
@@ -61,6 +61,14 @@ class Entrant:
             return None
         sample = next(self.dataset.files[0].samples())
         return self.task.input(sample, self.graph.inputs[0])
+
+
+def _streaming(graph: Graph) -> Graph:
+    """The network on a stream; as it is where it cannot run on one."""
+    try:
+        return as_graph(graph, streaming=True)
+    except ModelError:
+        return graph
 
 
 def demand_samples(data: Path, entrants: Sequence[Entrant]) -> None:

@@ -53,9 +53,14 @@ class Task:
         return "AUC" if self.kind == "spectrum" else "top-1"
 
     @property
+    def element_bytes(self) -> int:
+        """Of each element of the input in a sample."""
+        return 4 if self.kind == "spectrum" else 1
+
+    @property
     def sample_bytes(self) -> int:
         """Of one inference."""
-        return self.elements[0] * (4 if self.kind == "spectrum" else 1)
+        return self.elements[0] * self.element_bytes
 
     def demand(self, graph: Graph) -> None:
         """Raises ModelError: samples cannot become inputs of the model."""
