@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
 
 from covp.codegen.intrinsics import DotProduct, dot_products, register
@@ -40,8 +40,9 @@ class Workers:
     """
 
     def __init__(self, jobs: int) -> None:
-        self._stop = multiprocessing.Event()
-        given = self._stop, dot_products()
+        # no multiprocessing.Event: its set() waits for ever for a process that died in wait()
+        self._heard, self._stop = multiprocessing.Pipe(duplex=False)
+        given = self._heard, dot_products()
         self._pool = ProcessPoolExecutor(jobs, None, _start, given)
 
     def __enter__(self) -> Workers:
@@ -49,8 +50,10 @@ class Workers:
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None:
-            self._stop.set()
+            self._stop.send_bytes(b"stop")
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._stop.close()
+        self._heard.close()
 
     def call(
         self, function: Callable[[Given], Result], arguments: Sequence[Given]
@@ -89,7 +92,7 @@ class _Caught(Generic[Given, Result]):
             return Failed(" ".join(str(error).split()))
 
 
-def _start(stop: Event, instructions: Iterable[DotProduct]) -> None:
+def _start(stop: Connection, instructions: Iterable[DotProduct]) -> None:
     """In each process, first of all.
 
     One that was not forked (the default from Python 3.14) knows no instructions of others.
@@ -102,7 +105,7 @@ def _start(stop: Event, instructions: Iterable[DotProduct]) -> None:
     threading.Thread(target=_end_at, args=(stop,), daemon=True).start()
 
 
-def _end_at(stop: Event) -> None:
-    """End the process when the event is set, whatever it does."""
-    stop.wait()
+def _end_at(stop: Connection) -> None:
+    """End the process when something was sent, which stays there for the others."""
+    stop.poll(None)
     os._exit(1)
