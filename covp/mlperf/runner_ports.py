@@ -7,8 +7,10 @@ The script is unmodified: what it gets from ``serial.tools.list_ports`` is the n
 from __future__ import annotations
 
 import importlib
+import os
 import runpy
 import sys
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,7 +62,12 @@ def main(arguments: list[str]) -> None:
     script = arguments[last]
     sys.argv = arguments[last:]
     sys.path[0] = str(Path(script).parent)
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        sys.stdout.flush()
+        os._exit(1)  # threads of the runner would keep the process
 
 
 if __name__ == "__main__":

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from covp.mlperf import runner_ports
 from covp.mlperf.official import with_files
 from covp.mlperf.runner_ports import main, shown
 
@@ -93,3 +95,23 @@ def test_a_script_sees_the_ports_alone(tmp_path: Path, monkeypatch: pytest.Monke
     main(["/dev/pts/7:0483:374b", str(script), str(said), "--mode", "p"])
     assert said.read_text() == "[('/dev/pts/7', '0x483', '0x374b')] ['--mode', 'p'] __main__"
     assert shown("/dev/a:b:1:2").device == "/dev/a:b"
+
+
+def test_a_runner_that_fails_ends_with_its_threads(tmp_path: Path) -> None:
+    (tmp_path / "serial" / "tools").mkdir(parents=True)
+    for name in ("serial/__init__.py", "serial/tools/__init__.py", "serial/tools/list_ports.py"):
+        (tmp_path / name).touch()
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(3600,)).start()\n"
+        "raise AttributeError('the runner\\'s own')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, runner_ports.__file__, "/dev/null:0483:374b", str(script)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1 and "AttributeError: the runner's own" in done.stderr
