@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
 from covp.device.virtual import VirtualDevice
+from covp.platform_file import PeripheralConfig, load_platform
 from covp.runtime.elf import ElfImage, global_names
 from covp.runtime.session import Session
 from covp.runtime.standalone import link_standalone
@@ -18,9 +20,7 @@ MAIN = """\
 #include "kws_selftest.h"
 #include "toycar_selftest.h"
 
-#define SYST_CSR (*(volatile uint32_t *)0xe000e010u)
-#define SYST_RVR (*(volatile uint32_t *)0xe000e014u)
-#define SYST_CVR (*(volatile uint32_t *)0xe000e018u)
+#include "source.h"
 
 static uint8_t kws_arena[KWS_ARENA_BYTES] __attribute__((aligned(KWS_ARENA_ALIGNMENT)));
 static uint8_t toycar_arena[TOYCAR_ARENA_BYTES] __attribute__((aligned(TOYCAR_ARENA_ALIGNMENT)));
@@ -28,15 +28,14 @@ static kws_context kws;
 static toycar_context toycar;
 static volatile int interrupts, wrong, in_main;
 
-void SysTick_Handler(void);
-void SysTick_Handler(void)
+void HANDLER(void);
+void HANDLER(void)
 {
-    SYST_CSR = 0;
+    stop();
     if (in_main)
         interrupts++;
     wrong += toycar_selftest(&toycar) != 0;
-    SYST_CVR = 0;
-    SYST_CSR = 7; /* core clock, interrupt, enable */
+    start(300000);
 }
 
 int main(void)
@@ -45,27 +44,67 @@ int main(void)
     wrong += toycar_init(&toycar, toycar_arena, sizeof toycar_arena) != TOYCAR_OK;
     wrong += kws_selftest(&kws) != 0;
     wrong += toycar_selftest(&toycar) != 0;
-    SYST_RVR = 300000;
-    SYST_CVR = 0;
-    SYST_CSR = 7;
+    start(300000);
     in_main = 1;
     wrong += kws_selftest(&kws) != 0;
     in_main = 0;
-    SYST_CSR = 0;
+    stop();
     return 100 * interrupts + wrong;
 }
 """
 
+SYSTICK = """\
+#define HANDLER SysTick_Handler
+#define SYST ((volatile uint32_t *)0xe000e010u) /* CSR, RVR, CVR */
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m0plus"])
-def test_one_interrupts_the_other(platform: str) -> None:
-    texts = {"main.c": MAIN}
+static void stop(void)
+{
+    SYST[0] = 0;
+}
+
+static void start(uint32_t cycles)
+{
+    SYST[1] = cycles;
+    SYST[2] = 0;
+    SYST[0] = 7; /* core clock, interrupt, enable */
+}
+"""
+TIMER = """\
+#include <covp_handler.h>
+
+#define HANDLER covp_interrupt
+#define TIMER ((volatile uint32_t *)0x60000000u) /* peripherals/timer.py: CTRL, STATUS, PERIOD */
+
+static void stop(void)
+{
+    TIMER[0] = 0;
+    TIMER[1] = 3;
+}
+
+static void start(uint32_t cycles)
+{
+    TIMER[2] = cycles;
+    TIMER[0] = 5; /* one-shot, with an interrupt */
+    covp_enable_line(5);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("platform", "source"),
+    [("stm32l4r5", SYSTICK), ("cortex-m0plus", SYSTICK), ("riscv32", TIMER)],
+)
+def test_one_interrupts_the_other(platform: str, source: str) -> None:
+    texts = {"main.c": MAIN, "source.h": source}
     for model in ("kws", "toycar"):
         made = project(model, platform)
         files = {**made.library.files, **made.sample}
         texts |= {name.rpartition("/")[2]: text for name, text in files.items()}
     sources, headers = split_sources(texts)
-    with Session(platform) as session:
+    timer = PeripheralConfig("timer", "timer", 0x60000000, irq=5)
+    board = load_platform(platform)
+    board = msgspec.structs.replace(board, peripherals=(*board.peripherals, timer))
+    with Session(board) as session:
         path = link_standalone(session.toolchain, session.platform, sources, headers=headers)
         elf, device = ElfImage(path.read_bytes()), session.device
         assert isinstance(device, VirtualDevice)
