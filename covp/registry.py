@@ -33,6 +33,10 @@ class Registry(MutableMapping[K, V]):
             self._import_all()
         return self._known[key]
 
+    def known(self, key: K) -> V | None:
+        """What is registered under a key by now, or None; imports nothing."""
+        return self._known.get(key)
+
     def __setitem__(self, key: K, value: V) -> None:
         self._known[key] = value
 

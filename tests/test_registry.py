@@ -33,3 +33,21 @@ def test_it_is_a_dictionary() -> None:
     assert "one" not in registry
     with pytest.raises(KeyError, match="two"):
         registry["two"]
+
+
+def test_what_was_imported_before_a_family_knows_it() -> None:
+    """Passes that are imported first turn pointwise operators of families that come later."""
+    code = (
+        "import covp.passes, covp.passes.transposes\n"
+        "from covp.zoo.builder import GraphBuilder\n"
+        "from covp.graph.attributes import Transpose\n"
+        "import numpy as np\n"
+        "b = GraphBuilder('g')\n"
+        "x = b.input((1, 4, 5, 3), np.float32)\n"
+        "x = b.add('TRANSPOSE', x, attributes=Transpose((0, 3, 1, 2)))\n"
+        "x = b.add('HARD_SWISH', x)\n"
+        "x = b.add('TRANSPOSE', x, attributes=Transpose((0, 2, 3, 1)))\n"
+        "print([op.kind for op in covp.passes.run_passes(b.graph(x)).ops])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['HARD_SWISH']\n"

@@ -140,7 +140,7 @@ def _assemble(
     states = StateCode.of(name, lowered.states, memory)
     inference = InferenceCode(name, layers, memory, StartupCode.of(backends), states)
     sources = {layer.function + ".c": layer.source for layer in layers} | inference.sources
-    instances = _add_drivers(sources, backends, platform)
+    instances = _add_drivers(sources, backends, platform, (f"{name}.c", f"{name}.h"))
     return Program(
         name=name,
         graph=graph,
@@ -168,15 +168,21 @@ def _assemble(
 
 
 def _add_drivers(
-    sources: dict[str, str], backends: Sequence[AcceleratorBackend], platform: Platform
+    sources: dict[str, str],
+    backends: Sequence[AcceleratorBackend],
+    platform: Platform,
+    reserved: Sequence[str],
 ) -> tuple[AcceleratorInstance, ...]:
-    """Put the drivers' files into ``sources``; the accelerators with their places."""
+    """Put the drivers' files into ``sources``; the accelerators with their places.
+
+    ``reserved`` are names of files that an export adds.
+    """
     instances = []
     places = accelerator_places(platform, len(backends))
     for backend, (base, irq) in zip(backends, places, strict=True):
         driver = checked_driver(backend, base, irq)
         for file in driver:
-            if file in sources:
+            if file in sources or file in reserved:
                 raise AcceleratorError(
                     f"accelerator {backend.name}: the program has a file {file} already, from "
                     "another driver or the model; begin its name with the instance's (self.name) "

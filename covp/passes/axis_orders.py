@@ -15,11 +15,11 @@ from covp.graph.ops.pointwise import POINTWISE
 
 Order = tuple[int, ...]
 
-ELEMENTWISE = frozenset(POINTWISE) | {
+OTHER_ELEMENTWISE = {
     *("ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH", "SQRT"),
     *("QUANTIZE", "DEQUANTIZE", "LOOKUP_TABLE", "IDENTITY"),
 }
-"""Operators for which the order of the elements is irrelevant, if all inputs have the same."""
+"""Operators beside the pointwise ones for which the order of the elements is irrelevant."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,22 @@ class Turned:
     order: Order
 
 
+def is_elementwise(op: Op) -> bool:
+    """Whether the order of the elements is irrelevant, if all inputs have the same."""
+    # a graph that holds the operator has brought its rule
+    return op.kind in OTHER_ELEMENTWISE or POINTWISE.known(op.kind) is not None
+
+
 def data_positions(op: Op) -> Sequence[int]:
     """The inputs whose axes are those of the output."""
-    if op.kind in ELEMENTWISE or op.kind == "CONCATENATION":
+    if is_elementwise(op) or op.kind == "CONCATENATION":
         return range(len(op.inputs))
     return (1,) if op.kind == "SPLIT" else (0,)
 
 
 def turned(op: Op, order: Order) -> Turned | None:
     """The operator for inputs in an order; None where it depends on the order."""
-    if op.kind in ELEMENTWISE:
+    if is_elementwise(op):
         return Turned(op.attributes, order) if len(op.output.shape) == len(order) else None
     rule = _RULES.get(op.kind)
     return rule(op, order) if rule is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covp.graph.graph import Graph, Op
-from covp.passes.axis_orders import ELEMENTWISE
+from covp.passes.axis_orders import is_elementwise
 
 
 def merge_reshapes(graph: Graph) -> None:
@@ -32,7 +32,7 @@ def _may_go_before(graph: Graph, op: Op, source: Op) -> bool:
 
     One that gives its input another quantization stays where it is.
     """
-    alone = op.kind in ELEMENTWISE and len(op.inputs) == len(op.outputs) == 1
+    alone = is_elementwise(op) and len(op.inputs) == len(op.outputs) == 1
     if not alone or graph.is_result(op.output) or graph.consumers(source.output) != [op]:
         return False
     if source.input(0).quantization is not source.output.quantization:

@@ -14,6 +14,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.registry import Registry
 
 L2_LEAST = 1e-6
 """L2_NORMALIZATION divides by no smaller norm."""
@@ -142,7 +143,7 @@ def _in_single(
     return reference
 
 
-INT8: dict[str, Callable[[Op, Array], Array]] = {}
+INT8: Registry[str, Callable[[Op, Array], Array]] = Registry("covp.graph.ops")
 """Kind to its rule for int8."""
 _FLOAT = of_one_type("float32", data=None)
 for _kind, _compute, _infer in (

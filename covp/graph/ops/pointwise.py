@@ -16,6 +16,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, ieee
 from covp.graph.ops.int16 import check_int16
+from covp.registry import Registry
 
 Compute = Callable[..., Any]
 """The operator and the values of its inputs (None for one left out) to the output's values."""
@@ -44,9 +45,9 @@ class Pointwise:
     data: tuple[int, ...] | None = None
 
 
-POINTWISE: dict[str, Pointwise] = {}
+POINTWISE: Registry[str, Pointwise] = Registry("covp.graph.ops")
 """Kind to its rule for plain numbers."""
-QUANTIZED: dict[str, Compute] = {}
+QUANTIZED: Registry[str, Compute] = Registry("covp.graph.ops")
 """Kind to its rule for quantized tensors."""
 
 
@@ -55,7 +56,7 @@ QUANTIZED_INT16 = frozenset(
     | {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"}
 )
 """Kinds whose rule holds for int16 too, with zero points of 0; slopes of PRELU are int8 then."""
-INT16: dict[str, Compute] = {}
+INT16: Registry[str, Compute] = Registry("covp.graph.ops")
 """Kind to its rule for quantized int16, where that is another one."""
 STORED = ("CAST", "MAXIMUM", "MINIMUM")
 """Kinds that work on stored values of any type, whatever they stand for; and SELECT_V2."""

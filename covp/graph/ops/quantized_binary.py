@@ -127,12 +127,14 @@ def _divide(op: Op, x: Array, y: Array) -> Array:
     return _clipped(op, np.where(b == 0, ends, scaled), op.attributes.activation)
 
 
-QUANTIZED |= {
-    **dict.fromkeys(COMPARISONS, _compare),
-    "DIV": _divide,
-    "MAXIMUM": lambda op, x, y: np.maximum(x, y),
-    "MINIMUM": lambda op, x, y: np.minimum(x, y),
-    "PRELU": _prelu,
-    "SELECT_V2": lambda op, c, x, y: np.where(c, x, y),
-    "SQUARED_DIFFERENCE": _squared_difference,
-}
+QUANTIZED.update(
+    {
+        **dict.fromkeys(COMPARISONS, _compare),
+        "DIV": _divide,
+        "MAXIMUM": lambda op, x, y: np.maximum(x, y),
+        "MINIMUM": lambda op, x, y: np.minimum(x, y),
+        "PRELU": _prelu,
+        "SELECT_V2": lambda op, c, x, y: np.where(c, x, y),
+        "SQUARED_DIFFERENCE": _squared_difference,
+    }
+)

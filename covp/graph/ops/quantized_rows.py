@@ -125,4 +125,4 @@ def log_softmax(op: Op, x: Array) -> Array:
     return np.where(kept, np.clip(result, -128, 127), -128)
 
 
-INT8 |= {"L2_NORMALIZATION": l2_normalization, "LOG_SOFTMAX": log_softmax}
+INT8.update({"L2_NORMALIZATION": l2_normalization, "LOG_SOFTMAX": log_softmax})

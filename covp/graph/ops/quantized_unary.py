@@ -160,5 +160,5 @@ TABLES = {
     "SQRT": _sqrt,
 }
 """Kind to its rule; on cores a table of the 256 results."""
-QUANTIZED |= TABLES
-INT16 |= {"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)}
+QUANTIZED.update(TABLES)
+INT16.update({"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)})

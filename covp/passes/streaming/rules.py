@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
+from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.pooling_nd import PoolND
 from covp.graph.ops.reduction import REDUCTIONS
-from covp.passes.axis_orders import ELEMENTWISE
+from covp.passes.axis_orders import OTHER_ELEMENTWISE
 from covp.passes.streaming.rows import Plan, Reach, Refused, Rows, common, each, slide
 
 Rule = Callable[[Op, Sequence[Rows | None], int], Plan | None]
@@ -192,7 +193,7 @@ _WINDOWS = (
     *("AVERAGE_POOL_2D", "MAX_POOL_2D", "AVERAGE_POOL", "MAX_POOL", "LP_POOL"),
 )
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys({*POINTWISE, *OTHER_ELEMENTWISE}, _elementwise),
     **dict.fromkeys(_WINDOWS, _window),
     **dict.fromkeys(REDUCTIONS, _reduction),
     **dict.fromkeys(("LOG_SOFTMAX", "L2_NORMALIZATION", "SOFTMAX"), _along_last),
