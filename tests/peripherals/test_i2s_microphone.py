@@ -99,6 +99,7 @@ def test_samples_come_in_time_and_none_is_lost(platform: str) -> None:
     assert last < clock.now < last + 10_000 and not ended
 
 
+@pytest.mark.slow
 def test_a_half_that_is_not_fetched_is_an_overrun(platform: str) -> None:
     bench = Bench(platform)
     late = bench.symbols["late"].address
