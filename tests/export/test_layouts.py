@@ -64,8 +64,15 @@ def test_the_manifest_names_every_file(tmp_path: Path, layout: str) -> None:
         assert (again / path).read_bytes() == (tmp_path / "out" / path).read_bytes(), path
 
 
-@pytest.mark.parametrize("toolchain", ["zig", "gcc"])
-@pytest.mark.parametrize("platform", ["cortex-m0plus", "riscv32"])
+@pytest.mark.parametrize(
+    ("platform", "toolchain"),
+    [
+        ("cortex-m0plus", "zig"),
+        ("riscv32", "gcc"),
+        pytest.param("cortex-m0plus", "gcc", marks=pytest.mark.slow),
+        pytest.param("riscv32", "zig", marks=pytest.mark.slow),
+    ],
+)
 def test_cmake_builds_what_was_simulated(tmp_path: Path, platform: str, toolchain: str) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed (apt install cmake)")

@@ -55,6 +55,7 @@ def through(interface: Port, command: str) -> str:
     return interface.until(r"\[dut\]: m-ready\r\n")
 
 
+@pytest.mark.slow
 def test_a_measurement(station: EnergyStation) -> None:
     """The samples between two events add up to the estimate for the inferences."""
     interface, monitor = (Port(port) for port in station.ports)
@@ -66,7 +67,7 @@ def test_a_measurement(station: EnergyStation) -> None:
     energy = station.board.firmware.simulated.energy
     assert energy is not None and not isinstance(energy, str)
     monitor.ask("start\r\n", r"ack start\r\nPowerShield > \r\n")
-    for number, count in enumerate((60, 100)):
+    for number, count in enumerate((3000, 5000)):
         laps = re.findall(r"m-lap-us-(\d+)", through(interface, f"infer {count} 0"))
         text = monitor.until(rf"event {2 * number + 1:02d} ris\r\n")
         samples = re.findall(r"\d{4}[-+]\d\d", text)
