@@ -5,7 +5,7 @@
 Each model is exported for each platform, alone and with an accelerator, with both compilers. The
 ELF file that the project's Makefile makes runs from reset: on the virtual board, whose inference
 has to take exactly the instructions of `covp run`, on QEMU where a machine fits, and on the
-core's own RTL. On a Cortex-M0+ ten instructions for each 2**24 cycles are the cycle counter's. Flash
+core's own RTL. On a Cortex-M0+ ten instructions in 2**24 cycles are the cycle counter's. Flash
 and arena stand beside TFLM's (`benchmarks/anchors.py`); the flash is that of `--optimize balanced`,
 self-test and printing included. Exits with 1 where anything falls short.
 """
