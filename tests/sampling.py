@@ -12,14 +12,23 @@ import pytest
 # folder of tests -> of the cases of each of its tests, one in so many runs by default: the cases
 # are cores, compilers, types and operators, and every core meets some of a file's tests
 ONE_IN = {
-    "accelerator": 2,
+    "accelerator": 3,
     "attack": 3,
-    "codegen": 3,
+    "codegen": 4,
+    "cores": 2,
     "debug": 2,
-    "device": 2,
-    "fuzz": 2,
-    "onnx": 2,
-    "runtime": 2,
+    "device": 3,
+    "export": 2,
+    "frontend": 2,
+    "fuzz": 3,
+    "graph": 2,
+    "hardware": 2,
+    "mlperf": 2,
+    "multicore": 2,
+    "onnx": 3,
+    "peripherals": 2,
+    "runtime": 3,
+    "toolchain": 3,
     "verify": 3,
 }
 FEWEST = 3

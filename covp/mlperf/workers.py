@@ -51,6 +51,9 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None:
             self._stop.send_bytes(b"stop")
+            # before Python 3.11.5 a call that is being written to processes that end then waits
+            # for ever, as this process could read it, too (cpython's gh-94777)
+            self._pool._call_queue._reader.close()  # type: ignore[attr-defined]
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._stop.close()
         self._heard.close()
