@@ -14,9 +14,9 @@ import pytest
 ONE_IN = {
     "accelerator": 3,
     "attack": 3,
-    "codegen": 4,
+    "codegen": 5,
     "cores": 2,
-    "debug": 2,
+    "debug": 3,
     "device": 3,
     "export": 2,
     "frontend": 2,
