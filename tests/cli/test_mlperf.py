@@ -23,6 +23,8 @@ from .conftest import Call, wrong_outputs
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"
 
+JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+
 
 def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> None:
     write_spectra(tmp_path / "ad01", [0, 1, 1])
@@ -33,7 +35,8 @@ def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> N
     )  # fmt: skip
     assert done.status == 1, "no accelerator has a place on mps3-an547"
     document, rows = done.document, done.document["rows"]
-    assert check("covp.mlperf/1", document) == set(described("covp.mlperf/1"))
+    if JSON_PAGE.is_file():  # it is not in the wheel
+        assert check("covp.mlperf/1", document) == set(described("covp.mlperf/1"))
     assert document["label"] == LABEL
     setups = [[], ["gemm"], ["gemm", "qconv2d"]]
     assert [(row["platform"], row["accelerators"]) for row in rows] == [
