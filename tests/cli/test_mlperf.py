@@ -48,7 +48,7 @@ def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> N
         assert row["inferences"] == (9 if runs else None)
     text = report.read_text()
     assert text.startswith(f"# {LABEL}\n\n| model | platform |")
-    assert len([line for line in text.splitlines() if line.startswith("| toycar |")]) == 6
+    assert len([line for line in text.splitlines() if line.startswith("| toycar")]) == 6
     assert "AUC 0.850: " in text and "has no place for accelerators" in text
 
 
@@ -119,6 +119,10 @@ def test_what_is_wrong_is_one_line_before_anything_runs(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.skipif(
+    sys.version_info < (3, 11, 5),
+    reason="a known gap: pools of processes of older Pythons can hang when a worker ends (gh-94777)",
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     write_spectra(tmp_path / "ad01", [0, 1] * 200, windows=100)
