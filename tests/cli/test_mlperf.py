@@ -119,10 +119,6 @@ def test_what_is_wrong_is_one_line_before_anything_runs(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.skipif(
-    sys.version_info < (3, 11, 5),
-    reason="a known gap: older pools of processes can hang when a worker ends (gh-94777)",
-)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     write_spectra(tmp_path / "ad01", [0, 1] * 200, windows=100)
