@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from covp import cache
 from covp.arguments import demand
 from covp.cache import content_key
+from covp.device.base import Stop
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import make_task
 from covp.runtime.call import Call
@@ -40,6 +41,26 @@ class Function:
         Raises:
             UsageError: the arguments do not fit the C declaration.
         """
+        call = self._call(arguments)
+        self.module.session.enqueue(call)
+        return call
+
+    def run(self, *arguments: Any) -> tuple[Call, Stop]:
+        """Run a call now, after the queued ones and in an execution of its own.
+
+        Returns:
+            the call, which is done, and the `Stop` of the execution: on devices that count by phase
+            phase 1 is the function, and phase 0 the task runner around it.
+
+        Raises:
+            UsageError: the arguments do not fit the C declaration.
+            DeviceFault: the function faulted.
+        """
+        call = self._call(arguments)
+        session = self.module.session
+        return call, session.run(call, (self.address, session.queue.call_return))
+
+    def _call(self, arguments: Sequence[Any]) -> Call:
         session = self.module.session
         session.check_open()
         self.module.check_loaded()
@@ -47,9 +68,7 @@ class Function:
             if isinstance(argument, DeviceTensor):
                 argument.check_usable_in(session, self.signature.name)
         task = make_task(session.platform.core, self._value, self.signature, arguments)
-        call = Call(self.signature, task, arguments, session.sync)
-        session.enqueue(call)
-        return call
+        return Call(self.signature, task, arguments, session.sync)
 
     def __repr__(self) -> str:
         return f"<Function {self.signature}>"
@@ -81,7 +100,7 @@ class Module:
     def signatures(self) -> dict[str, Signature]:
         """The functions that can be called, by name."""
         elf = self._loaded().elf
-        name = content_key("1", elf.content)
+        name = content_key("2", elf.content)
         record = cache.load("signatures", name)
         if record is None:
             from covp.runtime.signature import read_signatures

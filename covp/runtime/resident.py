@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from covp.arguments import demand, demand_count, demand_seconds
-from covp.device.base import LowLevelDevice
+from covp.device.base import LowLevelDevice, Stop
 from covp.errors import UsageError
 from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import untyped_task
@@ -81,6 +81,7 @@ class Resident:
         image_memory: which bytes of the target are in use.
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
+        counted: the addresses that `run` counts between, while the device's phases are those.
         latest: the profile of the latest inference; None before the first.
         in_use: the context of a thread that uses the session; others get a UsageError.
     """
@@ -103,6 +104,7 @@ class Resident:
         self.images: list[LoadedImage] = []
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None
+        self.counted: tuple[int, int] | None = None
         self._open = True
         self.in_use = Exclusive(f"the session on {self.platform.name}")
         self.device = open_device(device, self.platform)
@@ -244,6 +246,25 @@ class Resident:
             self.queue.add(call)
             if self.strict:
                 self.sync()
+
+    def run(self, call: Call, inside: tuple[int, int]) -> Stop:
+        """Run a call now, after the queued ones and in an execution of its own.
+
+        Args:
+            call: not queued.
+            inside: addresses between which phase 1 is counted, where the device counts by phase:
+                the function, and where it returns to.
+
+        Raises:
+            DeviceFault: it faulted.
+        """
+        with self.in_use:
+            self.sync()
+            phases = self.device.abilities.phases
+            if phases is not None and self.counted != inside:
+                phases.set_phases([(inside[0], 1), (inside[1], 0)])
+                self.counted = inside
+            return self.queue.run([call])
 
     def sync(self) -> Cost:
         """Run the queued calls; their cost together, as far as the device can tell.

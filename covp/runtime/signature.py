@@ -19,6 +19,7 @@ class CType:
         bytes: its size; 0 for void.
         signed: for integers.
         pointee: for pointers.
+        const: values of the type are not changed.
     """
 
     kind: Kind
@@ -26,6 +27,7 @@ class CType:
     bytes: int = 0
     signed: bool = False
     pointee: CType | None = None
+    const: bool = False
 
 
 VOID = CType("void", "void")
@@ -126,10 +128,13 @@ def _c_type(die: Any) -> CType:
         inner = _type_of(die)
         if inner.kind == "pointer":
             return inner
-        return CType(inner.kind, _QUALIFIERS[tag] + inner.name, inner.bytes, inner.signed)
+        const = inner.const or tag == "DW_TAG_const_type"
+        name = _QUALIFIERS[tag] + inner.name
+        return CType(inner.kind, name, inner.bytes, inner.signed, inner.pointee, const)
     if tag == "DW_TAG_typedef":
         inner = _type_of(die)
-        return CType(inner.kind, _text(die), inner.bytes, inner.signed, inner.pointee)
+        name = _text(die)
+        return CType(inner.kind, name, inner.bytes, inner.signed, inner.pointee, inner.const)
     if tag == "DW_TAG_pointer_type":
         inner = _type_of(die)
         return CType("pointer", f"{inner.name} *", 4, False, inner)
@@ -145,7 +150,7 @@ def _c_type(die: Any) -> CType:
         return CType("int", f"enum {_text(die)}".strip(), size, inner.signed)
     if tag == "DW_TAG_array_type":
         inner = _type_of(die)
-        return CType("other", f"{inner.name} []", 0, inner.signed, inner)
+        return CType("other", f"{inner.name} []", 0, inner.signed, inner, inner.const)
     if tag == "DW_TAG_subroutine_type":
         return CType("other", "function")
     kind = {"DW_TAG_structure_type": "struct", "DW_TAG_union_type": "union"}.get(tag, tag)
@@ -167,4 +172,5 @@ def signature_from_data(data: dict[str, Any]) -> Signature:
 def _type_from_data(data: dict[str, Any]) -> CType:
     pointee = data["pointee"]
     inner = _type_from_data(pointee) if pointee else None
-    return CType(data["kind"], data["name"], data["bytes"], data["signed"], inner)
+    kind, name = data["kind"], data["name"]
+    return CType(kind, name, data["bytes"], data["signed"], inner, data["const"])

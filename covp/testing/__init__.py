@@ -1,7 +1,10 @@
 """Layers, quantizations and tensors as Hypothesis strategies.
 
     from hypothesis import given
-    from covp.testing import layers
+    import importlib
+from typing import TYPE_CHECKING, Any
+
+from covp.testing import layers
 
     @given(layers.convolutions("CONV_2D", dtype="int8", kernel=(3, 3)))
     def test_mine(layer):
@@ -13,8 +16,12 @@ again, values and scales included. `covp.verify` draws from here.
 - `case`, `convolution_case`, `cases`: the layers as dataclasses, `ConvCase` and the others;
 - `layers`: strategies of them, for each kind of operator;
 - `quantizations`: strategies of scales, zero points and `covp.graph.graph.Quantization`;
+- `Kernel`, `Buffer`: a C function on a device that takes numpy arrays;
 - `tensors`: tensors written in one line, strategies of shapes, tensors and their values.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from covp.testing import layers, quantizations, tensors
 from covp.testing.case import Case, Layer
@@ -28,11 +35,17 @@ from covp.testing.cases import (
 )
 from covp.testing.convolution_case import ConvCase
 
+if TYPE_CHECKING:
+    from covp.laboratory.buffers import Buffer
+    from covp.laboratory.kernel import Kernel
+
 __all__ = [
+    "Buffer",
     "Case",
     "ConcatenationCase",
     "ConvCase",
     "ElementwiseCase",
+    "Kernel",
     "Layer",
     "MatMulCase",
     "OperatorCase",
@@ -42,3 +55,17 @@ __all__ = [
     "quantizations",
     "tensors",
 ]
+
+_LABORATORY = {
+    "Buffer": "covp.laboratory.buffers",
+    "Kernel": "covp.laboratory.kernel",
+}
+"""What needs a device: imported when it is used, so that strategies alone load no emulator."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LABORATORY:
+        raise AttributeError(f"module 'covp.testing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LABORATORY[name]), name)
+    globals()[name] = value
+    return value
