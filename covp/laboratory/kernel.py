@@ -32,15 +32,13 @@ class Kernel:
 
     Attributes:
         function: as given.
-        latest: the cost of the latest call, of the function alone where the device counts by
-            phase; None before the first one.
         calls: how many there were.
     """
 
     def __init__(self, function: Function) -> None:
         demand("function", function, Function, 'a function of a module: load_c(...)["name"]')
         self.function = function
-        self.latest: Cost | None = None
+        self._latest: Cost | None = None
         self.calls = 0
 
     @property
@@ -67,6 +65,17 @@ class Kernel:
     def code_bytes(self) -> int:
         """Bytes of its machine code, without functions that it calls."""
         return self.function.module.image.elf.symbols[self.name].size
+
+    @property
+    def latest(self) -> Cost:
+        """The cost of the latest call, of the function alone where the device counts by phase.
+
+        Raises:
+            UsageError: it was not called yet.
+        """
+        if self._latest is None:
+            raise UsageError(f"{self.name} was not called yet: it has no cost")
+        return self._latest
 
     def __call__(self, *arguments: Any) -> Value:
         """Call it.
@@ -135,12 +144,11 @@ class Kernel:
 
     def _run(self, arguments: Sequence[Any]) -> Value:
         call, stop = self.function.run(*arguments)
-        self.latest = Cost.of([stop])
+        cost = Cost.of([stop])
         if stop.phases:
             inside = stop.phases[1]
-            self.latest = Cost(
-                inside.instructions, inside.cycles, self.latest.seconds, self.latest.sources
-            )
+            cost = Cost(inside.instructions, inside.cycles, cost.seconds, cost.sources)
+        self._latest = cost
         self.calls += 1
         return call.result()
 

@@ -59,18 +59,23 @@ def test_placement(module, alignment, offset):
     assert Kernel(module["where"])(buffer) % alignment == offset
 
 
+def instructions(kernel: Kernel, n: int) -> int:
+    a = np.ones(n, np.int8)
+    kernel(a, a, n)
+    cost = kernel.latest
+    assert cost.instructions is not None and cost.cycles is not None
+    assert cost.cycles >= cost.instructions > 0
+    return cost.instructions
+
+
 def test_the_cost_is_that_of_the_function_alone(module):
-    dot, a = Kernel(module["dot"]), np.ones(40, np.int8)
-    dot(a, a, 0)
-    empty = dot.latest.instructions
-    dot(a, a, 20)
-    half = dot.latest.instructions
-    dot(a, a, 40)
-    assert 0 < empty < half < dot.latest.instructions
-    assert empty < 15 and dot.calls == 3
-    assert 0 < dot.code_bytes < 400
-    dot(a, a, 20)
-    assert dot.latest.instructions == half and dot.latest.cycles >= half
+    dot = Kernel(module["dot"])
+    with pytest.raises(UsageError, match="dot was not called yet"):
+        _ = dot.latest
+    empty, half, whole = (instructions(dot, n) for n in (0, 20, 40))
+    assert empty < 15 and empty < half < whole
+    assert instructions(dot, 20) == half
+    assert dot.calls == 4 and 0 < dot.code_bytes < 400
 
 
 def test_memory_is_given_back(module):
