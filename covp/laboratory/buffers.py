@@ -51,6 +51,10 @@ class Buffer:
         self.alignment, self.offset, self.written = alignment, offset, written
         self._placed: Placed | None = None
 
+    def with_array(self, array: NDArray[Any]) -> Buffer:
+        """The same placement for another array."""
+        return Buffer(array, self.name, self.alignment, self.offset, self.written)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of its elements."""

@@ -1,10 +1,7 @@
 """Layers, quantizations and tensors as Hypothesis strategies.
 
     from hypothesis import given
-    import importlib
-from typing import TYPE_CHECKING, Any
-
-from covp.testing import layers
+    from covp.testing import layers
 
     @given(layers.convolutions("CONV_2D", dtype="int8", kernel=(3, 3)))
     def test_mine(layer):
@@ -17,6 +14,7 @@ again, values and scales included. `covp.verify` draws from here.
 - `layers`: strategies of them, for each kind of operator;
 - `quantizations`: strategies of scales, zero points and `covp.graph.graph.Quantization`;
 - `Kernel`, `Buffer`: a C function on a device that takes numpy arrays;
+- `Variants`, `differ`: one example on several platforms, compilers and options, bit by bit;
 - `tensors`: tensors written in one line, strategies of shapes, tensors and their values.
 """
 
@@ -37,6 +35,7 @@ from covp.testing.convolution_case import ConvCase
 
 if TYPE_CHECKING:
     from covp.laboratory.buffers import Buffer
+    from covp.laboratory.differential import Difference, Variants, differ
     from covp.laboratory.kernel import Kernel
 
 __all__ = [
@@ -44,6 +43,7 @@ __all__ = [
     "Case",
     "ConcatenationCase",
     "ConvCase",
+    "Difference",
     "ElementwiseCase",
     "Kernel",
     "Layer",
@@ -51,6 +51,8 @@ __all__ = [
     "OperatorCase",
     "PoolCase",
     "SoftmaxCase",
+    "Variants",
+    "differ",
     "layers",
     "quantizations",
     "tensors",
@@ -58,7 +60,10 @@ __all__ = [
 
 _LABORATORY = {
     "Buffer": "covp.laboratory.buffers",
+    "Difference": "covp.laboratory.differential",
     "Kernel": "covp.laboratory.kernel",
+    "Variants": "covp.laboratory.differential",
+    "differ": "covp.laboratory.differential",
 }
 """What needs a device: imported when it is used, so that strategies alone load no emulator."""
 
