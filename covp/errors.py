@@ -128,8 +128,13 @@ FaultKind = Literal[
     "unexpected halt",
     "emulator stop",
     "peripheral error",
+    "undefined behaviour",
 ]
 """The short names of faults."""
+
+
+_CALLERS = 4
+"""Callers that the text of a fault names."""
 
 
 class DeviceFault(DeviceError):
@@ -143,6 +148,8 @@ class DeviceFault(DeviceError):
         symbol: "function+0x12" of the pc, or None.
         source: "file.c:12" of the pc, or None.
         registers: register name to value at the fault.
+        call_stack: "function (file.c:12)" of the active functions, innermost first, inlined ones
+            included; () where it is not known.
     """
 
     def __init__(
@@ -156,6 +163,7 @@ class DeviceFault(DeviceError):
         symbol: str | None = None,
         source: str | None = None,
         registers: Mapping[str, int] | None = None,
+        call_stack: tuple[str, ...] = (),
     ) -> None:
         self.kind: FaultKind = kind
         self.pc = pc
@@ -165,6 +173,7 @@ class DeviceFault(DeviceError):
         self.symbol = symbol
         self.source = source
         self.registers = dict(registers or {})
+        self.call_stack = call_stack
         super().__init__(kind)
 
     def __str__(self) -> str:
@@ -181,6 +190,10 @@ class DeviceFault(DeviceError):
             text += f" ({self.source})"
         if self.detail:
             text += f": {self.detail}"
+        callers = self.call_stack[1 : 1 + _CALLERS]
+        if callers:
+            more = ", ..." if len(self.call_stack) > 1 + _CALLERS else ""
+            text += f"; called by {', '.join(callers)}{more}"
         return text
 
 

@@ -7,6 +7,9 @@ from bisect import bisect_right
 from pathlib import Path, PurePath
 from typing import Any
 
+from covp.dwarf_frames import FrameRule, FrameTable
+from covp.dwarf_inlined import inlined_calls
+
 
 class Symbols:
     """The debug information of everything that is loaded."""
@@ -29,15 +32,32 @@ class Symbols:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         if address is None:
             return None, None
-        for file in reversed(self._files):
-            symbol, line = file.symbol(address), file.line(address)
-            if symbol is not None or line is not None:
-                return symbol, line
-        return None, None
+        file = self._file_of(address)
+        return (None, None) if file is None else (file.symbol(address), file.line(address))
+
+    def calls(self, address: int) -> tuple[str, ...]:
+        """("function (file.c:12)", ...) at a code address: inlined ones, then the one they are in.
+
+        Empty where the address is unknown.
+        """
+        file = self._file_of(address)
+        return () if file is None else file.calls(address)
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        """Where the caller's registers are at an instruction; None where it is not known."""
+        file = self._file_of(address)
+        return None if file is None else file.frames.rule(address)
 
     def functions(self) -> list[tuple[int, int, str]]:
         """(start, end, name) of all functions, by address."""
         return sorted(function for file in self._files for function in file.functions)
+
+    def _file_of(self, address: int) -> _ElfFile | None:
+        """The file that was added last of those that know the address."""
+        for file in reversed(self._files):
+            if file.symbol(address) is not None or file.line(address) is not None:
+                return file
+        return None
 
 
 class _ElfFile:
@@ -46,6 +66,8 @@ class _ElfFile:
         self._elf: Any = None
         self._functions: list[tuple[int, int, str]] | None = None
         self._lines: list[tuple[int, str | None]] | None = None
+        self._frames: FrameTable | None = None
+        self._calls: dict[int, tuple[str, ...]] = {}
 
     def _open(self) -> Any:
         if self._elf is None:
@@ -74,6 +96,24 @@ class _ElfFile:
             self._lines = _read_lines(self._open())
         position = bisect_right(self._lines, address, key=lambda entry: entry[0]) - 1
         return self._lines[position][1] if position >= 0 else None
+
+    @property
+    def frames(self) -> FrameTable:
+        if self._frames is None:
+            self._frames = FrameTable(self._open(), self.functions)
+        return self._frames
+
+    def calls(self, address: int) -> tuple[str, ...]:
+        if address not in self._calls:
+            inlined = inlined_calls(self._open(), address)
+            symbol = self.symbol(address)
+            names = [name for name, _ in inlined] + [symbol.partition("+")[0] if symbol else "?"]
+            lines = [self.line(address) or "", *(line for _, line in inlined)]
+            self._calls[address] = tuple(
+                f"{name} ({line})" if line else name
+                for name, line in zip(names, lines, strict=True)
+            )
+        return self._calls[address]
 
 
 def _read_functions(elf: Any) -> list[tuple[int, int, str]]:

@@ -214,6 +214,10 @@ class NamesCode(Protocol):
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         ...
 
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        ...
+
 
 class MeasuresTime(Protocol):
     """Gives cycles or seconds of what it executes."""
@@ -292,10 +296,11 @@ class LowLevelDevice(Protocol):
 
 
 def name_fault(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
-    """The fault with the symbol and source line of its pc, where the device knows them."""
+    """The fault with the symbol, source line and callers of its pc, where the device knows them."""
     names = device.abilities.names
     if names is not None and fault.pc is not None:
         fault.symbol, fault.source = names.locate(fault.pc)
+        fault.call_stack = names.call_stack(fault.pc, fault.registers)
     return fault
 
 

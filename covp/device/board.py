@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from covp.platform_file import Platform
 from covp.semihosting import Semihosting
 from covp.symbols import Symbols
 from covp.timing.model import core_timing
+from covp.unwind import call_stack
 
 _TRAPS = frozenset({"illegal instruction", "breakpoint"})
 
@@ -303,7 +304,14 @@ class Board:
         fault.registers = core.registers()
         if fault.pc is not None:
             fault.symbol, fault.source = self.symbols.locate(fault.pc)
+            fault.call_stack = self.call_stack(fault.pc, fault.registers, core)
         return fault
+
+    def call_stack(
+        self, pc: int, registers: Mapping[str, int], core: EmulatedCore
+    ) -> tuple[str, ...]:
+        """The functions active at ``pc`` of ``core`` with ``registers``; see `covp.unwind`."""
+        return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from covp.device.base import Abilities, Sources, Stop, name_fault
@@ -11,9 +11,11 @@ from covp.device.cycle_counter import CycleCounter
 from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.platform_file import Platform, Region
 from covp.symbols import Symbols
+from covp.unwind import call_stack
 
 DEFAULT_TIMEOUT = 300.0
 _XPSR_THUMB = 0x01000000
+_SAVED = frozenset({"r4", "s0"})  # a register that calls keep, of each architecture
 
 
 class DebuggerDevice(ABC):
@@ -179,6 +181,14 @@ class DebuggerDevice(ABC):
     def locate(self, address: int) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        if not _SAVED & registers.keys():  # the record of the runtime's handler, which keeps them
+            with suppress(DeviceError):
+                registers = {**self.registers(), **registers}
+        architecture = self.platform.core.architecture
+        return call_stack(self._symbols, architecture, pc, registers, self.read)
 
     # -----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 
 from covp.device.base import Abilities, Source, Sources, Stop, name_fault
@@ -23,6 +24,7 @@ from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.platform_file import Platform
 from covp.symbols import Symbols
+from covp.unwind import call_stack
 
 _BREAKPOINT = b"\xcc"  # int3
 _SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault
@@ -160,6 +162,11 @@ class HostDevice:
     def locate(self, address: int) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        architecture = self.platform.core.architecture
+        return call_stack(self._symbols, architecture, pc, registers, self.read)
 
     # -----------------------------------------------------------------------------------------
 

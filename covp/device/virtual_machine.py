@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
@@ -189,6 +189,10 @@ class VirtualMachine:
     def locate(self, address: int) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.board.symbols.locate(address)
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        return self.board.call_stack(pc, registers, self.core)
 
     # -- peripherals --------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from covp.rtl.machine import RtlMachine
 from covp.rtl.model import Event, RtlModel
 from covp.rtl.recording import RtlRecording
 from covp.symbols import Symbols
+from covp.unwind import call_stack
 
 _BOOT = 0x7FFFF000
 """Address of the boot code: below those that some cores take for I/O."""
@@ -216,6 +217,7 @@ class RtlDevice:
         if fault.pc is not None:
             fault.registers["pc"] = fault.pc
             fault.symbol, fault.source = self.symbols.locate(fault.pc)
+            fault.call_stack = self.call_stack(fault.pc, fault.registers)
         return fault
 
     def _classify(self, fault: DeviceFault, sp: int) -> None:
@@ -315,6 +317,11 @@ class RtlDevice:
     def locate(self, address: int) -> tuple[str | None, str | None]:
         """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.symbols.locate(address)
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        architecture = self.platform.core.architecture
+        return call_stack(self.symbols, architecture, pc, registers, self.read)
 
     def _memory(self, address: int, size: int) -> Memory:
         for memory in self.memories:
