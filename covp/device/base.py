@@ -16,6 +16,7 @@ from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
+from covp.timing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,18 @@ class SavesState(Protocol):
         ...
 
 
+class TracesCode(Protocol):
+    """Counts how often each block of code ran, and where it went on."""
+
+    def trace_edges(self, on: bool = True) -> None:
+        """Count from now on where returns and jumps to registers lead, or no more."""
+        ...
+
+    def trace(self) -> Trace:
+        """All that was executed so far; `Trace.since` gives a part of it."""
+        ...
+
+
 class Closable(Protocol):
     """Holds something that has to be let go: an emulator, a process, a connection."""
 
@@ -261,6 +274,7 @@ class Abilities:
     causes: ExplainsCycles | None = None
     traffic: CountsTraffic | None = None
     waves: RecordsWaves | None = None
+    code: TracesCode | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -61,6 +61,7 @@ class VirtualDevice(VirtualMachine):
             closing=self,
             causes=self,
             traffic=self,
+            code=self,
         )
 
     @functools.cached_property

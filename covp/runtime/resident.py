@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -81,6 +82,7 @@ class Resident:
         image_memory: which bytes of the target are in use.
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
+        before_unload: called before an image leaves the memory, and before the device is let go.
         counted: the addresses that `run` counts between, while the device's phases are those.
         latest: the profile of the latest inference; None before the first.
         in_use: the context of a thread that uses the session; others get a UsageError.
@@ -105,6 +107,7 @@ class Resident:
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None
         self.counted: tuple[int, int] | None = None
+        self.before_unload: list[Callable[[], None]] = []
         self._open = True
         self.in_use = Exclusive(f"the session on {self.platform.name}")
         self.device = open_device(device, self.platform)
@@ -139,6 +142,8 @@ class Resident:
                     f"the session on {self.platform.name} is in use: a call is running on its "
                     "device; wait for it, or set a timeout"
                 )
+            for work in tuple(self.before_unload):
+                work()
             self._open = False
             self.queue.drop_all()
             if self.device.abilities.closing is not None:
@@ -208,6 +213,8 @@ class Resident:
 
     def unload_image(self, image: LoadedImage) -> None:
         """Give an image's memory back."""
+        for work in tuple(self.before_unload):
+            work()
         if self._open and self.device.abilities.names is not None:
             self.device.abilities.names.remove_debug_info(image.elf.content)
         self.image_memory.release(image)

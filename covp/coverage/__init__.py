@@ -1,0 +1,11 @@
+"""Coverage of code on a device, without instrumentation.
+
+The virtual device counts how often each block of code ran and where it went on. Together with the
+line tables of the ELF file that gives the lines, functions, branches and conditions that ran, of
+the very binary that ships.
+"""
+
+from covp.coverage.data import Branch, CoverageData, FileCoverage, Routine
+from covp.coverage.session import Coverage, collect
+
+__all__ = ["Branch", "Coverage", "CoverageData", "FileCoverage", "Routine", "collect"]

@@ -1,0 +1,89 @@
+"""Counts of instructions to counts of lines, functions and branches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from covp.cache import content_key
+from covp.coverage.code_map import CodeMap
+from covp.coverage.counts import Counts
+from covp.coverage.data import Branch, CoverageData, FileCoverage, Routine
+from covp.coverage.debug_lines import Instance
+from covp.coverage.instructions import Step
+
+_UNKNOWN = ("", 0, 0)
+
+
+def measure(code: CodeMap, counts: Counts) -> CoverageData:
+    """What ran of the source files of an ELF file.
+
+    A line ran as often as its instruction that ran most, in each copy of its function; copies (of
+    inlined code) are added up. All lines, functions and branches of the file are in it, those that
+    never ran with 0.
+
+    Args:
+        code: of the ELF file.
+        counts: of its code.
+    """
+    data = CoverageData()
+    for file, line, count in _lines(code, counts):
+        data.files.setdefault(file, FileCoverage()).add_line(line, count)
+    for number, steps in _by_instance(code).items():
+        instance = code.instances[number]
+        if instance.file:
+            routine = _routine(code, counts, instance, steps)
+            data.files.setdefault(instance.file, FileCoverage()).add_routine(routine)
+    return data
+
+
+def _lines(code: CodeMap, counts: Counts) -> Iterator[tuple[str, int, int]]:
+    """(file, line, count) for each line of each copy of a function."""
+    found: dict[tuple[int, str, int], int] = defaultdict(int)
+    places = [(at, file, line) for at, (file, line, _) in code.places.items() if line]
+    for at, file, line in (*places, *code.statements):
+        key = code.owners.get(at, -1), file, line
+        found[key] = max(found[key], counts.executed.get(at, 0))
+    return ((file, line, count) for (_, file, line), count in found.items())
+
+
+def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
+    """The instructions of each copy of a function, by address; one may have none of its own."""
+    found: dict[int, list[Step]] = {number: [] for number in range(len(code.instances))}
+    for at, number in sorted(code.owners.items()):
+        found[number].append(code.steps[at])
+    return found
+
+
+def _routine(code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step]) -> Routine:
+    branches = [_branch(code, counts, step) for step in steps if step.kind == "branch"]
+    shape = [f"{b.line}:{b.column}:{b.name}:{_aim(code, s)}" for b, s in branches]
+    entries = _entries(code, counts, instance)
+    variant = content_key(*shape)[:8]
+    return Routine(instance.name, instance.line, variant, entries, tuple(b for b, _ in branches))
+
+
+def _branch(code: CodeMap, counts: Counts, step: Step) -> tuple[Branch, Step]:
+    _, line, column = code.places.get(step.address, _UNKNOWN)
+    taken, untaken = counts.branches.get(step.address, (0, 0))
+    return Branch(line, column, step.name, taken, untaken), step
+
+
+def _aim(code: CodeMap, step: Step) -> int:
+    """The line that a branch leads to."""
+    return code.places.get(-1 if step.target is None else step.target, _UNKNOWN)[1]
+
+
+def _entries(code: CodeMap, counts: Counts, instance: Instance) -> int:
+    """How often a copy of a function was entered at its start, but not by loops of its own."""
+    runs = counts.executed.get(instance.entry, 0)
+    for start, end in instance.ranges:
+        for at in range(start, end, 2):
+            step = code.steps.get(at)
+            if step is None or step.target != instance.entry:
+                continue
+            if step.kind == "branch":
+                runs -= counts.branches.get(at, (0, 0))[0] or 0
+            elif step.kind == "jump":
+                runs -= counts.executed.get(at, 0)
+    return max(0, runs)

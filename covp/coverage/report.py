@@ -1,0 +1,67 @@
+"""Coverage as text for a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from covp.coverage.data import Branch, CoverageData, FileCoverage
+
+
+def report(data: CoverageData) -> str:
+    """A table of the files; below it the lines that did not run and branches that went one way."""
+    if not data.files:
+        return "no code with line information ran"
+    folders = [os.path.dirname(path) for path in data.files if path not in data.texts]
+    shared = os.path.commonpath(folders) if folders else ""
+    names = {p: p if p in data.texts else os.path.relpath(p, shared) for p in data.files}
+    width = max(map(len, names.values()))
+    text = [f"{'file':{width}}  {'lines':>13}  {'branches':>13}  {'functions':>13}"]
+    for path, file in sorted(data.files.items()):
+        text.append(f"{names[path]:{width}}  {_figures(file)}")
+    for path, file in sorted(data.files.items()):
+        text += (f"{names[path]}:{rest}" for rest in _missing(file))
+    return "\n".join(text)
+
+
+def _figures(file: FileCoverage) -> str:
+    lines = [runs > 0 for runs in file.lines.values()]
+    known = [one for one in file.branches if one.taken is not None]
+    functions = [runs > 0 for _, runs in file.functions.values()]
+    parts = (
+        (sum(lines), len(lines)),
+        (sum(one.outcomes for one in known), 2 * len(known)),
+        (sum(functions), len(functions)),
+    )
+    return "  ".join(f"{_share(*part):>13}" for part in parts)
+
+
+def _share(hit: int, found: int) -> str:
+    return f"{hit}/{found} {100 * hit // found}%" if found else "-"
+
+
+def _missing(file: FileCoverage) -> Iterator[str]:
+    for first, last in _spans(sorted(file.lines), file.lines):
+        yield f"{first}: did not run" if first == last else f"{first}-{last}: did not run"
+    for branch in file.branches:
+        if branch.ran and branch.taken is not None and branch.outcomes < 2:
+            yield f"{branch.line}:{branch.column}: {_one_way(branch)}"
+
+
+def _one_way(branch: Branch) -> str:
+    way = "taken" if branch.taken else "not taken"
+    return f"{branch.name} was always {way} ({branch.taken or branch.untaken} times)"
+
+
+def _spans(lines: Sequence[int], runs: dict[int, int]) -> list[tuple[int, int]]:
+    """First and last line of each group that did not run, without a line that ran in between."""
+    spans: list[tuple[int, int]] = []
+    was_missing = False
+    for line in lines:
+        missing = runs[line] == 0
+        if missing and was_missing:
+            spans[-1] = spans[-1][0], line
+        elif missing:
+            spans.append((line, line))
+        was_missing = missing
+    return spans

@@ -1,0 +1,195 @@
+"""`Coverage` and `collect`: what ran of the code that a session loaded."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+from covp.arguments import demand
+from covp.cache import cache_dir, content_key
+from covp.coverage.code_map import read_code
+from covp.coverage.counts import count
+from covp.coverage.data import Branch, CoverageData, FileCoverage
+from covp.coverage.measure import measure
+from covp.device.base import TracesCode
+from covp.errors import UsageError
+from covp.runtime.linking import LoadedImage
+from covp.runtime.resident import Resident
+from covp.timing.trace import Trace
+from covp.toolchain import runtime_dir
+
+
+class Coverage:
+    """What ran of a session's code, without instrumentation: the code is the one that ships.
+
+    ::
+
+        with Coverage(session) as c:
+            kernel(a, b, len(a))
+        print(c.report())
+        c.write("cov.info")
+
+    A second ``with`` of the same object adds to it. Modules may be loaded and unloaded inside.
+
+    Args:
+        session: on a virtual device. Lines are known of code that was compiled with ``-g``, as
+            `Session.load_c` does.
+        runtime: with the files of covp's own runtime, which programs and modules use.
+
+    Raises:
+        UsageError: the device does not count blocks of code.
+    """
+
+    def __init__(self, session: Resident, runtime: bool = False) -> None:
+        demand("session", session, Resident, "a session")
+        self._session = weakref.ref(session)  # `collect` keeps one for each session
+        self._runtime = runtime
+        self._device = _tracing(session)
+        self._before: Trace | None = None
+        self._data = CoverageData()
+
+    def __enter__(self) -> Coverage:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        session = self._session()
+        if kind is None and session is not None and session.is_open:
+            session.sync()
+        self.stop()
+
+    def start(self) -> None:
+        """Count from now on; queued calls run first. Nothing where it counts already."""
+        session = self._session()
+        if self._before is None and session is not None:
+            session.sync()
+            self._device.trace_edges(True)
+            self._begin(session, self._device.trace())
+
+    def stop(self) -> None:
+        """Count no more. Nothing where it does not count."""
+        if self._before is not None:
+            self._settle()
+            self._before = None
+            session = self._session()
+            if session is not None:
+                session.before_unload.remove(self._settle)
+
+    @property
+    def data(self) -> CoverageData:
+        """What ran until now: data that can be added up, written and sent to other processes."""
+        self._settle()
+        return CoverageData().add(self._data)
+
+    def take(self) -> CoverageData:
+        """The same, and forget it: the next time it starts at zero."""
+        self._settle()
+        taken, self._data = self._data, CoverageData()
+        return taken
+
+    def lines(self, name: str | Path) -> dict[int, int]:
+        """See `CoverageData.lines`."""
+        return self.data.lines(name)
+
+    def functions(self, name: str | Path) -> dict[str, int]:
+        """See `CoverageData.functions`."""
+        return self.data.functions(name)
+
+    def branches(self, name: str | Path) -> list[Branch]:
+        """See `CoverageData.branches`."""
+        return self.data.branches(name)
+
+    def report(self) -> str:
+        """See `CoverageData.report`."""
+        return self.data.report()
+
+    def write(self, path: str | Path) -> None:
+        """See `CoverageData.write`."""
+        self.data.write(path)
+
+    def __add__(self, other: Coverage | CoverageData) -> CoverageData:
+        return self.data + (other.data if isinstance(other, Coverage) else other)
+
+    # -- counting -----------------------------------------------------------------------------
+
+    def _begin(self, session: Resident, before: Trace) -> None:
+        self._before = before
+        session.before_unload.append(self._settle)
+
+    def _settle(self) -> None:
+        """Add what ran since the last time. Called before code leaves the memory."""
+        session = self._session()
+        if self._before is None or session is None or not session.is_open:
+            return
+        now = self._device.trace()
+        ran, self._before = now.since(self._before), now
+        for image in session.images[1:]:
+            self._data.add(self._of(image, ran))
+
+    def _of(self, image: LoadedImage, ran: Trace) -> CoverageData:
+        code = read_code(image.elf.content)
+        return _named(measure(code, count(ran, code.steps)), self._runtime)
+
+
+_NOTHING = Trace(())
+_collected: weakref.WeakKeyDictionary[Resident, Coverage] = weakref.WeakKeyDictionary()
+
+
+def collect(session: Resident) -> CoverageData:
+    """What ran in a session since the previous call for it; the first time all since its start.
+
+    Call it once early, too, if modules are unloaded: their counts are known from then on.
+
+    Raises:
+        UsageError: the device does not count blocks of code.
+    """
+    coverage = _collected.get(session)
+    if coverage is None:
+        coverage = _collected[session] = Coverage(session)
+        session.sync()
+        coverage._begin(session, _NOTHING)
+    return coverage.take()
+
+
+def _tracing(session: Resident) -> TracesCode:
+    ability = session.device.abilities.code
+    if ability is None:
+        raise UsageError(
+            "coverage counts blocks of code, which only the virtual device does: "
+            'use Session(..., device="virtual")'
+        )
+    return ability
+
+
+# -- names of files --------------------------------------------------------------------------------
+
+
+def _named(data: CoverageData, runtime: bool) -> CoverageData:
+    """The same with files that were given as text under names that say nothing of this machine."""
+    generated, own = cache_dir("sources"), runtime_dir().resolve()
+    named = CoverageData()
+    for path, file in data.files.items():
+        if not runtime and Path(path).resolve().is_relative_to(own):
+            continue
+        name = path
+        if Path(path).is_relative_to(generated):
+            name, text = _text_of(Path(path))
+            named.texts[name] = text
+        named.files.setdefault(name, FileCoverage()).add(file)
+    return named
+
+
+def _text_of(path: Path) -> tuple[str, str]:
+    """A name for code that was given as text, by its content, and the text."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        text = ""  # swept from the cache; the folder is named by the content, too
+    key = content_key(text or path.parent.name)[:8]
+    return f"{path.stem}-{key}{path.suffix}", text
