@@ -5,7 +5,8 @@ line tables of the ELF file that gives the lines, functions, branches and condit
 the very binary that ships.
 """
 
-from covp.coverage.data import Branch, CoverageData, FileCoverage, Routine
+from covp.coverage.data import CoverageData
+from covp.coverage.files import Branch, FileCoverage, Routine
 from covp.coverage.session import Coverage, collect
 
 __all__ = ["Branch", "Coverage", "CoverageData", "FileCoverage", "Routine", "collect"]

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from covp.cache import content_key
 from covp.coverage.code_map import CodeMap
 from covp.coverage.counts import Counts
-from covp.coverage.data import Branch, CoverageData, FileCoverage, Routine
+from covp.coverage.data import CoverageData
 from covp.coverage.debug_lines import Instance
+from covp.coverage.files import Branch, FileCoverage, Routine
 from covp.coverage.instructions import Step
 
 _UNKNOWN = ("", 0, 0)

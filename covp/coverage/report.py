@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from covp.coverage.data import Branch, CoverageData, FileCoverage
+from covp.coverage.files import Branch, FileCoverage
 
 
-def report(data: CoverageData) -> str:
+def report(files: Mapping[str, FileCoverage]) -> str:
     """A table of the files; below it the lines that did not run and branches that went one way."""
-    if not data.files:
+    if not files:
         return "no code with line information ran"
-    folders = [os.path.dirname(path) for path in data.files if path not in data.texts]
+    folders = [os.path.dirname(path) for path in files if os.path.isabs(path)]
     shared = os.path.commonpath(folders) if folders else ""
-    names = {p: p if p in data.texts else os.path.relpath(p, shared) for p in data.files}
+    names = {p: os.path.relpath(p, shared) if os.path.isabs(p) else p for p in files}
     width = max(map(len, names.values()))
     text = [f"{'file':{width}}  {'lines':>13}  {'branches':>13}  {'functions':>13}"]
-    for path, file in sorted(data.files.items()):
+    for path, file in sorted(files.items()):
         text.append(f"{names[path]:{width}}  {_figures(file)}")
-    for path, file in sorted(data.files.items()):
+    for path, file in sorted(files.items()):
         text += (f"{names[path]}:{rest}" for rest in _missing(file))
     return "\n".join(text)
 

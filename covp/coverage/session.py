@@ -10,7 +10,8 @@ from covp.arguments import demand
 from covp.cache import cache_dir, content_key
 from covp.coverage.code_map import read_code
 from covp.coverage.counts import count
-from covp.coverage.data import Branch, CoverageData, FileCoverage
+from covp.coverage.data import CoverageData
+from covp.coverage.files import Branch, FileCoverage
 from covp.coverage.measure import measure
 from covp.device.base import TracesCode
 from covp.errors import UsageError

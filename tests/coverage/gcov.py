@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def gcov(folder: Path, source: Path, calls: Sequence[tuple[int, ...]]) -> tuple[dict, dict]:
+def gcov(
+    folder: Path, source: Path, calls: Sequence[tuple[int, ...]]
+) -> tuple[dict[int, int], dict[str, int]]:
     """Line to count, and function to count, of calls of ``f`` in a C file."""
     main = folder / "main.c"
     arguments = ", ".join("int" for _ in calls[0])

@@ -1,4 +1,4 @@
-"""Lines, functions: the counts of GCC's own coverage on this machine, without its instrumentation."""
+"""Lines and functions: the counts of GCC's own coverage on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def toolchains(platform: str) -> list[str]:
     platform=st.sampled_from(PLATFORMS),
     data=st.data(),
 )
-def test_random_functions(text: str, calls: list, platform: str, data: st.DataObject) -> None:
+def test_random_functions(
+    text: str, calls: list[tuple[int, ...]], platform: str, data: st.DataObject
+) -> None:
     toolchain = data.draw(st.sampled_from(toolchains(platform)))
     with tempfile.TemporaryDirectory() as name, covp.Session(platform, toolchain=toolchain) as s:
         source = Path(name).resolve() / "unit.c"

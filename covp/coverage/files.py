@@ -1,0 +1,116 @@
+"""What ran of one source file: its lines, functions and branches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A conditional branch of the machine code.
+
+    Attributes:
+        line, column: of the source, 0 where unknown.
+        name: its mnemonic; "it": a jump or return in an IT block of Arm.
+        taken, untaken: how often it was taken, and not; None: not known.
+    """
+
+    line: int
+    column: int
+    name: str
+    taken: int | None = 0
+    untaken: int | None = 0
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was reached."""
+        return self.taken is None or self.untaken is None or self.taken + self.untaken > 0
+
+    @property
+    def outcomes(self) -> int:
+        """How many of its two outcomes were seen."""
+        return bool(self.taken) + bool(self.untaken)
+
+    def __add__(self, other: Branch) -> Branch:
+        taken, untaken = _added(self.taken, other.taken), _added(self.untaken, other.untaken)
+        return replace(self, taken=taken, untaken=untaken)
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else one + other
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A function in one form of its machine code: copies with the same branches are added up.
+
+    Attributes:
+        name, line: of the function's declaration.
+        variant: a key of its branches' kinds and places; other compilers' code has another one.
+        entries: how often it was entered.
+        branches: in the order of their addresses.
+    """
+
+    name: str
+    line: int
+    variant: str
+    entries: int
+    branches: tuple[Branch, ...] = ()
+
+    def __add__(self, other: Routine) -> Routine:
+        branches = tuple(a + b for a, b in zip(self.branches, other.branches, strict=True))
+        return replace(self, entries=self.entries + other.entries, branches=branches)
+
+
+@dataclass
+class FileCoverage:
+    """What ran of a source file.
+
+    Attributes:
+        lines: how often each line with code ran.
+        routines: its functions, by name and variant.
+    """
+
+    lines: dict[int, int] = field(default_factory=dict)
+    routines: dict[tuple[str, str], Routine] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> dict[str, tuple[int, int]]:
+        """Name to (line, how often it was entered)."""
+        found: dict[str, tuple[int, int]] = {}
+        for one in self.routines.values():
+            found[one.name] = one.line, one.entries + found.get(one.name, (0, 0))[1]
+        return dict(sorted(found.items(), key=lambda item: (item[1][0], item[0])))
+
+    @property
+    def branches(self) -> list[Branch]:
+        """Of all its functions, by line and column."""
+        routines = (self.routines[key] for key in sorted(self.routines))
+        found = [branch for one in routines for branch in one.branches]
+        return sorted(found, key=lambda branch: (branch.line, branch.column))
+
+    @property
+    def branches_by_line(self) -> dict[int, list[Branch]]:
+        """Those that belong to a line."""
+        found: dict[int, list[Branch]] = {}
+        for branch in self.branches:
+            if branch.line:
+                found.setdefault(branch.line, []).append(branch)
+        return found
+
+    def add_line(self, line: int, count: int) -> None:
+        """So many more runs of a line."""
+        self.lines[line] = self.lines.get(line, 0) + count
+
+    def add_routine(self, routine: Routine) -> None:
+        """A copy or another run of a function."""
+        key = routine.name, routine.variant
+        known = self.routines.get(key)
+        self.routines[key] = routine if known is None else known + routine
+
+    def add(self, other: FileCoverage) -> None:
+        """Add the counts of other runs."""
+        for line, count in other.lines.items():
+            self.add_line(line, count)
+        for routine in other.routines.values():
+            self.add_routine(routine)
