@@ -16,7 +16,7 @@ import covp.machine.counter as counter
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError
 from covp.evaluation import Build, Runner, Sample, build
-from covp.runtime.abi import Task
+from covp.runtime.abi import word_task
 from covp.runtime.graph_module import void_call
 
 MODELS = ("kws", "resnet")
@@ -85,7 +85,7 @@ def infer(runner: Runner, times: int) -> None:
     function = module.program.run_function
     symbols = module._loaded().elf.symbols
     arena = symbols[module.program.arena_symbol].address
-    task = Task(symbols[function].value, words=(arena,))
+    task = word_task(symbols[function].value, (arena,))
     runner.session.queue.run([void_call(function, task) for _ in range(times)])
 
 

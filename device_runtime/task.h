@@ -27,6 +27,7 @@ struct covp_queue {
     uint8_t *workspace; /* free memory that tasks may use */
     uint32_t workspace_bytes;
     uint32_t trap[COVP_TRAP_WORDS]; /* what ended the run early, zero if nothing did (enter_*.S) */
+    struct covp_task single;        /* where a task lies that comes alone: one transfer with this */
 };
 
 extern volatile struct covp_queue covp_queue;

@@ -12,6 +12,7 @@ _Static_assert(offsetof(struct covp_task, words) == TASK_WORDS, "layout");
 _Static_assert(offsetof(struct covp_task, floats) == TASK_FLOATS, "layout");
 _Static_assert(sizeof(struct covp_task) == TASK_FLOATS + 4 * COVP_FLOATS, "layout");
 _Static_assert(offsetof(struct covp_queue, trap) == QUEUE_TRAP, "layout");
+_Static_assert(offsetof(struct covp_queue, single) == QUEUE_TRAP + 4 * COVP_TRAP_WORDS, "layout");
 
 volatile struct covp_queue covp_queue;
 

@@ -103,6 +103,13 @@ class CountsByPhase(Protocol):
 class ExplainsCycles(Protocol):
     """Knows what each cycle passed with: `PhaseCount.causes`."""
 
+    def explain_cycles(self, on: bool) -> None:
+        """Count causes (as by default), or totals alone, which is faster for short executions.
+
+        Holds from the next `CountsByPhase.set_phases` on.
+        """
+        ...
+
     def count_functions(self, on: bool = True) -> None:
         """Count by function too (`PhaseCount.functions`), or no more.
 

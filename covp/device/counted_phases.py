@@ -54,15 +54,15 @@ class CountedPhases:
     """All that a counter has counted so far.
 
     Attributes:
-        totals: instructions and cycles, shape (phases, 2).
-        spending: see `Counter.spending`.
+        totals: instructions and cycles of each phase.
+        spending: see `Counter.spending`; None where totals alone are counted.
         functions: names of the functions by number; "" of code outside of them.
         traffic: None where it is not counted.
     """
 
-    totals: NDArray[np.int64]
-    spending: NDArray[np.int64]
-    functions: Sequence[str]
+    totals: Sequence[tuple[int, int]]
+    spending: NDArray[np.int64] | None = None
+    functions: Sequence[str] = ()
     traffic: CountedTraffic | None = None
 
     @classmethod
@@ -81,7 +81,9 @@ class CountedPhases:
             memories: names of its regions.
             ledger: of bus masters; None: traffic is not counted.
         """
-        totals = np.array(counter.buckets(), np.int64).reshape(-1, 2)
+        totals = counter.buckets()
+        if not counter.explains:
+            return cls(totals)
         traffic = None
         if ledger is not None:
             traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.moved))
@@ -89,7 +91,13 @@ class CountedPhases:
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:
         """The counts since an ``earlier`` moment, by phase."""
-        totals, spending = self.totals - earlier.totals, self.spending - earlier.spending
+        totals = [
+            (now[0] - before[0], now[1] - before[1])
+            for now, before in zip(self.totals, earlier.totals, strict=True)
+        ]
+        if self.spending is None or earlier.spending is None:
+            return CountedPhases(totals).counts()
+        spending = self.spending - earlier.spending
         traffic = None
         if self.traffic is not None and earlier.traffic is not None:
             traffic = self.traffic.since(earlier.traffic)
@@ -97,25 +105,27 @@ class CountedPhases:
 
     def counts(self) -> tuple[PhaseCount, ...]:
         """The same as objects."""
+        if self.spending is None:
+            return tuple(PhaseCount(*total) for total in self.totals)
         spent = self.spending.sum(axis=1).tolist()
         traffic = self.traffic.by_phase() if self.traffic else [None] * len(spent)
         return tuple(
             PhaseCount(instructions, cycles, _causes(row), functions, moved)
             for (instructions, cycles), row, functions, moved in zip(
-                self.totals.tolist(), spent, self._functions(), traffic, strict=True
+                self.totals, spent, self._functions(self.spending), traffic, strict=True
             )
         )
 
-    def _functions(self) -> list[tuple[FunctionCount, ...]]:
+    def _functions(self, spending: NDArray[np.int64]) -> list[tuple[FunctionCount, ...]]:
         if len(self.functions) == 1:
-            return [()] * len(self.spending)
+            return [()] * len(spending)
         return [
             tuple(
                 FunctionCount(name, row[0], _causes(row))
                 for name, row in zip(self.functions, rows, strict=True)
                 if any(row)
             )
-            for rows in self.spending.tolist()
+            for rows in spending.tolist()
         ]
 
 

@@ -88,35 +88,39 @@ class VirtualDevice(VirtualMachine):
         """
         entry, stop = entry & ~1, stop & ~1
         seconds = self.timeout if timeout is None else timeout
+        core = self.core
         self._begin(time.monotonic() + seconds)
-        before, phases = self.core.totals, self.counted_phases()
+        before = core.totals
+        phases = self.counted_phases() if core.counter.has_phases else None
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
-            self.core.forget_code(stop, 4)
+            core.forget_code(stop, 4)
             self._last_stop = stop
         last = before.instructions + max_instructions if max_instructions is not None else None
-        self.core.counter.start()
-        self.core.sleep.wake()
+        core.counter.start()
+        core.sleep.wake()
         pc = self._advance(entry, stop, last) if entry != stop else stop
-        while pc != stop or self.core.sleep.is_asleep:
-            if self.core.execution.at_breakpoint:
+        while pc != stop or core.sleep.is_asleep:
+            if core.execution.at_breakpoint:
                 raise self._explained("breakpoint", pc, "set by a debugger")
-            if last is not None and self.core.counter.state.instructions >= last:
+            if last is not None and core.counter.state.instructions >= last:
                 raise self._explained("timeout", pc, f"{max_instructions} instructions")
-            if self.core.control.is_late():
+            if core.control.is_late():
                 raise self._explained("timeout", pc, f"{seconds:g} seconds of host time")
             pc = self._advance(pc, stop, last)
         return self._stopped(stop, before, phases)
 
-    def _stopped(self, pc: int, before: Totals, phases: CountedPhases) -> Stop:
+    def _stopped(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
         """The counts since ``before``, in all and by phase."""
         now = self.core.totals
+        counts = self.counted_phases().since(phases) if phases is not None else ()
         return Stop(
             pc,
             now.instructions - before.instructions,
             now.cycles - before.cycles,
-            sources=self.sources,
-            phases=self.counted_phases().since(phases),
+            None,
+            self.sources,
+            counts,
         )
 
     def _explained(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:

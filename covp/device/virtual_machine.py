@@ -37,6 +37,7 @@ class VirtualMachine:
         self.board = board
         self.core: EmulatedCore = board.cores[0]
         self.platform: Platform = board.platform
+        self._explains = True
         self._by_function = False
         self._function_names: tuple[str, ...] = ("",)
 
@@ -126,8 +127,14 @@ class VirtualMachine:
         cleared = [(address & ~self.core.thumb, phase) for address, phase in markers]
         phases = 1 + max((phase for _, phase in markers), default=0)
         self._function_names = self._set_functions() if self._by_function else ("",)
+        explains = self._explains or self._by_function or self.board.ledger.is_on
+        self.core.counter.explains = explains
         self.core.counter.set_markers(cleared, phases)
         self.board.ledger.moved.clear()
+
+    def explain_cycles(self, on: bool) -> None:
+        """See `ExplainsCycles.explain_cycles`."""
+        self._explains = on
 
     def count_functions(self, on: bool = True) -> None:
         """See `ExplainsCycles.count_functions`."""

@@ -19,7 +19,7 @@ static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
 
 static void switch_bucket(Machine *m, uint32_t bucket) {
     if (m->bucket < m->bucket_count) {
-        settle(m);
+        if (m->explains) settle(m);
         m->buckets[m->bucket].instructions += m->instructions - m->switched.instructions;
         m->buckets[m->bucket].cycles += m->cycles - m->switched.cycles;
     }

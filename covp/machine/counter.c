@@ -18,6 +18,7 @@
 #include "edges.h"
 #include "operands.h"
 #include "progress.h"
+#include "runs.h"
 #include "tlb.h"
 #include "translation.h"
 

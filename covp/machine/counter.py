@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
-from unicorn.arm_const import UC_ARM_REG_R0, UC_ARM_REG_XPSR
-from unicorn.riscv_const import UC_RISCV_REG_X0
+from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_R0, UC_ARM_REG_XPSR
+from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
@@ -57,6 +57,7 @@ INLINING = True
 """Translated code of cores that are made from now on has fewer calls, where that is possible."""
 NOWHERE = 1
 """An odd address: no instruction lies there."""
+_NO_LIMIT = (1 << 64) - 1
 
 
 class Totals(NamedTuple):
@@ -114,6 +115,7 @@ class Counter:
             raise DeviceError(f"{len(memories)} memory regions; at most {MAX_REGIONS} are possible")
         self._library = counter_library()
         self._engine, self._uclib = engine, uclib
+        self._begin, self._run = self._library.machine_begin, self._library.machine_run
         self._machine = self._library.machine_new()
         if not self._machine:
             raise DeviceError("not enough host memory for the instruction counter")
@@ -133,6 +135,9 @@ class Counter:
         for position, number in enumerate(checked_registers):
             self.state.register_ids[position] = number
         self.state.first_register = UC_ARM_REG_R0 if thumb else UC_RISCV_REG_X0
+        self.state.emu_start = ctypes.cast(uclib.uc_emu_start, pointer).value
+        self.state.pc_register = UC_ARM_REG_PC if thumb else UC_RISCV_REG_PC
+        self.state.wait_bytes = 2 if thumb else 4
         self.state.hook_add = ctypes.cast(uclib.uc_hook_add, pointer).value
         self.state.allows_misaligned = allows_misaligned
         self._timing, self._specials = timing, pack_specials(specials)
@@ -140,6 +145,7 @@ class Counter:
         self.state.specials = ctypes.addressof(self._specials)
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
+        self.explains = True
         self._looks_at_accesses = False
         self.inlines = INLINING and inline_calls(self._library, self._machine, uclib, engine, thumb)
         self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
@@ -226,13 +232,20 @@ class Counter:
             cycle_limit: the same for cycles; None: no limit.
             allowed: a special instruction that starts the run and is to be executed.
         """
-        state = self.state
-        state.cycle_limit = (1 << 64) - 1 if cycle_limit is None else cycle_limit
-        state.allowed = allowed
-        state.ceiling = min(ceiling, (1 << 64) - 1)
-        state.fresh, state.limit = 1, 0
-        state.stopped = state.special = state.misaligned = state.breakpoint = 0
-        state.interrupt = state.access_type = state.pending = state.retranslate = 0
+        limit = _NO_LIMIT if cycle_limit is None else cycle_limit
+        self._begin(self._machine, min(ceiling, _NO_LIMIT), limit, allowed)
+
+    def run(self, pc: int, stop: int) -> int:
+        """Let the emulator run, after `begin`.
+
+        Args:
+            pc: with the Thumb bit.
+            stop: the address before which the run ends.
+
+        Returns:
+            Unicorn's error number; 0 for none. `state` has the pc, and whether that is all.
+        """
+        return int(self._run(self._machine, self._engine, pc, stop))
 
     def request_stop(self) -> None:
         """Stop before the next block. For callbacks, where uc_emu_stop would harm."""
@@ -335,6 +348,20 @@ class Counter:
     def start(self) -> None:
         """A program starts: bucket 0 is current, and no branch leads from what ran before."""
         self._library.machine_start(self._machine)
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether markers were set."""
+        return self._bucket_count > 0
+
+    @property
+    def explains(self) -> bool:
+        """Whether `spending` and `moved` are kept by bucket; to be set before `set_markers`."""
+        return bool(self.state.explains)
+
+    @explains.setter
+    def explains(self, on: bool) -> None:
+        self.state.explains = on
 
     def buckets(self) -> list[Totals]:
         """The counts of each bucket."""

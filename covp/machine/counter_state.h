@@ -29,6 +29,7 @@ typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
 typedef int (*hook_add_fn)(uc_engine *uc, size_t *handle, int type, void *callback, void *user,
                            uint64_t begin, uint64_t end, ...);
 typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
+typedef int (*emu_start_fn)(uc_engine *uc, uint64_t pc, uint64_t stop, uint64_t timeout, size_t count);
 
 enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
 enum { PAGE_BITS = 10, MAX_REGIONS = 16, MAX_CACHES = 4, NO_LINE = 0xFFFFFFFF };
@@ -189,6 +190,13 @@ typedef struct Machine {
     uint64_t looks_at_accesses; /* 1: translated code calls before each of them */
     uint64_t store_window; /* where stores to the flash with a controller go; see tlb.h */
     uint32_t flash_start, flash_bytes; /* that flash; 0 bytes: there is none */
+    emu_start_fn emu_start;
+    uint32_t pc_register; /* Unicorn's number of it */
+    uint32_t wait_bytes;  /* of a WFI */
+    uint32_t pc;          /* where the latest run ended, even */
+    uint32_t plain_end;   /* 1: it came to its stop, and nothing else has to be looked at */
+    uint32_t explains;    /* 1: what cycles passed with is kept by bucket */
+    uint32_t unused;
     /* Only the native side. */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */

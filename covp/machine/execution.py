@@ -170,7 +170,9 @@ class Execution:
         if self._clock.has_posted and not masked:
             return pc  # posted before the limit was set, which has undone the notice
         status = self._start(pc, stop)
-        pc = self._register("pc") & ~self._thumb
+        pc = state.pc
+        if state.plain_end and not self._mmio.has_stopped and self._watchpoints.hit is None:
+            return pc
         if state.pending:
             self._counter.settle(pc)
         end = RunEnd(pc, status, stop, last, masked)
@@ -191,7 +193,9 @@ class Execution:
             return work(pc)
         before = self._nvic.cycles_spent
         pc = work(pc)
-        self._counter.enter_exception(self._nvic.cycles_spent - before)
+        spent = self._nvic.cycles_spent - before
+        if spent:
+            self._counter.enter_exception(spent)
         return pc
 
     def _cycle_limit(self) -> int | None:
@@ -200,14 +204,16 @@ class Execution:
         return self._own_cycle(min(cycles)) if cycles else None
 
     def _start(self, pc: int, stop: int) -> int:
+        engine = self._engine
+        engine._hook_exception = None
         self.running = True
         try:
-            self._engine.emu_start(pc | self._thumb, stop)
-        except UcError as error:
-            return int(error.errno)
+            status = self._counter.run(pc | self._thumb, stop)
         finally:
             self.running = False
-        return 0
+        if not status and engine._hook_exception is not None:
+            raise engine._hook_exception  # Ctrl-C in a callback
+        return status
 
     # -- the steps after it, in their order ---------------------------------------------------
 

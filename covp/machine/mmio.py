@@ -248,6 +248,11 @@ class MmioPort:
 
     # -- after a run --------------------------------------------------------------------------
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether an access has ended the run: there is something to take, or to locate."""
+        return self._stored or self.locating or self.pending is not None
+
     def take_pending(self) -> BaseException | None:
         """The error that a model raised, once."""
         error, self.pending = self.pending, None

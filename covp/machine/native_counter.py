@@ -109,6 +109,8 @@ class MachineState(ctypes.Structure):
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", ctypes.c_int64), ("caches", pointer),
         ("cache_count", u64), ("looks_at_accesses", u64),
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
+        ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
+        ("plain_end", u32), ("explains", u32), ("unused", u32),
     )  # fmt: skip
 
 
@@ -131,6 +133,8 @@ def counter_library() -> ctypes.CDLL:
         ("machine_shared_bytes", u64, ()),
         ("machine_new", pointer, ()),
         ("machine_free", None, (machine,)),
+        ("machine_begin", None, (machine, u64, u64, u32)),
+        ("machine_run", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_left_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),

@@ -18,15 +18,17 @@ EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spe
                      .bucket = m->bucket};
     memcpy(to->branch_cycles, m->branch_cycles, sizeof to->branch_cycles);
     memcpy(buckets, m->buckets, m->bucket_count * sizeof *buckets);
-    machine_spending(m, spending);
+    if (m->bucket_count && m->explains) machine_spending(m, spending);
 }
 
 /* The markers and functions must be those of the snapshot. */
 EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
                          const Spending *spending) {
     end_last(m, from->fall_through);
-    settle(m);
-    memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);
+    if (m->bucket_count && m->explains) {
+        settle(m);
+        memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);
+    }
     m->instructions = from->total.instructions;
     m->cycles = from->total.cycles;
     m->switched = from->switched;

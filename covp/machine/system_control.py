@@ -35,6 +35,9 @@ _CACHE_OPERATIONS = {
     "ICIALLU": 0xF50, "ICIMVAU": 0xF58, "DCIMVAC": 0xF5C, "DCISW": 0xF60, "DCCMVAU": 0xF64,
     "DCCMVAC": 0xF68, "DCCSW": 0xF6C, "DCCIMVAC": 0xF70, "DCCISW": 0xF74, "BPIALL": 0xF78,
 }  # fmt: skip
+_VTOR = 0xD08
+_QUIET = frozenset((_VTOR, *_MPU.values(), *_PLAIN.values()))
+"""Registers that know no time, and whose stores let no interrupt come."""
 
 
 class SystemControl(Peripheral):
@@ -59,7 +62,7 @@ class SystemControl(Peripheral):
         Register("SYST_CALIB", 0x01C, access="ro"),
         Register("CPUID", 0xD00, access="ro"),
         Register("ICSR", 0xD04, on_write="pend", on_read="update_icsr"),
-        Register("VTOR", 0xD08, on_write="move_vectors"),
+        Register("VTOR", _VTOR, on_write="move_vectors"),
         Register("AIRCR", 0xD0C, on_write="set_group", on_read="update_aircr"),
         Register("DEMCR", 0xDFC),
         Register("MPU_TYPE", 0xD90, access="ro"),
@@ -136,7 +139,12 @@ class SystemControl(Peripheral):
             self._set_priorities(offset - _SHPR + 4, size, value)
         else:
             super().write_register(offset, size, value)
-        self.interrupt.set(False)  # the core looks at pending interrupts
+        if offset not in _QUIET:
+            self.interrupt.set(False)  # the core looks at pending interrupts
+
+    def needs_exact_time(self, offset: int, is_store: bool) -> bool:
+        """As `Peripheral`."""
+        return offset not in _QUIET and super().needs_exact_time(offset, is_store)
 
     def _priorities(self, first: int, size: int) -> int:
         bytes_ = (self._nvic.priorities.get(first + i, 0) for i in range(size))

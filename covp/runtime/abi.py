@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numbers
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,6 +27,8 @@ WIDE = 1 << 8  # TASK_CODES_WIDE of device_runtime/task_layout.h
 TASK_BYTES = 96
 _TASK = struct.Struct("<4I12I8f")
 _RISCV_REGISTERS = 8
+_ADDRESSED: set[type] = set()
+"""Types whose objects are `Addressed`, which takes long to find out."""
 
 
 @runtime_checkable
@@ -45,96 +46,104 @@ class Addressed(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Task:
-    """One call, ready for the queue.
-
-    Attributes:
-        function: address with the Thumb bit.
-        codes: `RESULT_FLOAT` where the result is in a floating-point register; on x86 also
-            `WIDE` << i where words i and i + 1 are one argument.
-        words, floats: the arguments.
-    """
-
-    function: int
-    codes: int = 0
-    words: tuple[int, ...] = ()
-    floats: tuple[float, ...] = ()
-
-    def pack(self) -> bytes:
-        """``struct covp_task`` of device_runtime/task.h, little-endian."""
-        words = self.words + (0,) * (WORDS - len(self.words))
-        floats = self.floats + (0.0,) * (FLOATS - len(self.floats))
-        return _TASK.pack(self.function, self.codes, 0, 0, *words, *floats)
-
-
 class _Layout:
-    """Arguments as they fill registers and stack, one after the other."""
+    """Arguments as they fill registers and stack, one after the other.
+
+    A slot is a format of `struct`, 4 or 8 bytes with what fills it up.
+    """
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.words: list[int] = []
-        self.floats: list[float] = []
+        self.slots: list[str] = []
+        self.places: list[int] = []
+        """For each of the arguments in ``slots`` its place among all."""
+        self.floats: list[int] = []
+        """The places of those in floating-point registers."""
         self.codes = 0
+        self.words = 0
+        self._count = 0
 
-    def add(self, value: int | float, size: int) -> None:
-        """The next argument: a float32 value, or an integer of ``size`` bytes."""
-        if isinstance(value, float):
-            if self.core.has("fpu"):
-                self.floats.append(value)
-            else:
-                self.words.append(int.from_bytes(struct.pack("<f", value), "little"))
-        elif size == 8:
-            self._add_pair(value)
-        else:
-            self.words.append(value & 0xFFFFFFFF)
+    def add(self, code: str) -> None:
+        """The next argument; ``code`` is its format: f, or an integer of 4 or 8 bytes."""
+        place, self._count = self._count, self._count + 1
+        if code == "f" and self.core.has("fpu"):
+            self.floats.append(place)
+            return
+        if code in "qQ":
+            if _pair_is_aligned(self.core, self.words):
+                self.slots.append("4x")
+                self.words += 1
+            if self.core.architecture == "x86":
+                self.codes |= WIDE << self.words
+            self.words += 1
+        self.words += 1
+        self.slots.append(code)
+        self.places.append(place)
 
-    def _add_pair(self, value: int) -> None:
-        if _pair_is_aligned(self.core, len(self.words)):
-            self.words.append(0)
-        if self.core.architecture == "x86":
-            self.codes |= WIDE << len(self.words)
-        self.words += [value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF]
+    def format(self, what: str) -> struct.Struct:
+        """``struct covp_task`` of device_runtime/task.h, little-endian, unused words left out.
 
-    def task(self, address: int, what: str, codes: int = 0) -> Task:
-        """The call of a function. Raises UsageError: there are too many arguments."""
-        if len(self.words) > WORDS or len(self.floats) > FLOATS:
+        Raises:
+            UsageError: there are too many arguments.
+        """
+        words, floats = self.words, len(self.floats)
+        if words > WORDS or floats > FLOATS:
             raise UsageError(
-                f"{what} needs {len(self.words)} argument words and {len(self.floats)} floats in "
-                f"registers; at most {WORDS} and {FLOATS} can be passed: pass a pointer to a "
-                "tensor instead"
+                f"{what} needs {words} argument words and {floats} floats in registers; at most "
+                f"{WORDS} and {FLOATS} can be passed: pass a pointer to a tensor instead"
             )
-        return Task(address, self.codes | codes, tuple(self.words), tuple(self.floats))
+        spare = f"{4 * (WORDS - words)}x{floats}f{4 * (FLOATS - floats)}x"
+        return struct.Struct(f"<2I8x{''.join(self.slots)}{spare}")
 
 
-def make_task(core: Core, address: int, signature: Signature, arguments: Sequence[Any]) -> Task:
-    """Check the arguments against the signature and lay them out.
+class CallFormat:
+    """The calls of one function: what its arguments are, and where they go, worked out once.
 
     Args:
         core: whose calling convention holds.
         address: of the function, with the Thumb bit.
         signature: the C declaration.
-        arguments: integers, floats, and `Addressed` objects for pointers.
 
     Raises:
-        UsageError: count, type or range is wrong, or the type cannot be passed.
+        UsageError: it cannot be called.
     """
-    if signature.variadic:
-        raise UsageError(f"{signature}: functions with ... cannot be called")
-    expected = len(signature.parameters)
-    if len(arguments) != expected:
-        plural = "s" if expected != 1 else ""
-        raise UsageError(f"{signature} takes {expected} argument{plural}, not {len(arguments)}")
-    _check_result(signature)
-    layout = _Layout(core)
-    for parameter, argument in zip(signature.parameters, arguments, strict=True):
-        where = f"{signature.name}: argument {parameter.name or len(layout.words)}"
-        layout.add(encode(parameter.type, argument, where), parameter.type.bytes)
-    float_result = core.has("fpu") and signature.result.kind == "float"
-    return layout.task(address, str(signature), RESULT_FLOAT if float_result else 0)
+
+    def __init__(self, core: Core, address: int, signature: Signature) -> None:
+        if signature.variadic:
+            raise UsageError(f"{signature}: functions with ... cannot be called")
+        _check_result(signature)
+        self._signature = signature
+        layout = _Layout(core)
+        self._encoders = []
+        for parameter in signature.parameters:
+            where = f"{signature.name}: argument {parameter.name or layout.words}"
+            self._encoders.append(_encoder(parameter.type, where))
+            layout.add(_code(parameter.type))
+        self._struct = layout.format(str(signature))
+        self._order = [*layout.places, *layout.floats]
+        float_result = core.has("fpu") and signature.result.kind == "float"
+        self._head = (address, layout.codes | (RESULT_FLOAT if float_result else 0))
+
+    def pack(self, arguments: Sequence[Any]) -> bytes:
+        """Check the arguments against the signature and lay them out as a task.
+
+        Args:
+            arguments: integers, floats, and `Addressed` objects for pointers.
+
+        Raises:
+            UsageError: count, type or range is wrong, or the type cannot be passed.
+        """
+        encoders = self._encoders
+        if len(arguments) != len(encoders):
+            plural = "s" if len(encoders) != 1 else ""
+            raise UsageError(
+                f"{self._signature} takes {len(encoders)} argument{plural}, not {len(arguments)}"
+            )
+        values = [encode(one) for encode, one in zip(encoders, arguments, strict=True)]
+        return self._struct.pack(*self._head, *[values[place] for place in self._order])
 
 
-def untyped_task(core: Core, address: int, arguments: Sequence[int | float], what: str) -> Task:
+def untyped_task(core: Core, address: int, arguments: Sequence[int | float], what: str) -> bytes:
     """The call of an address of which no declaration is known.
 
     Args:
@@ -149,8 +158,15 @@ def untyped_task(core: Core, address: int, arguments: Sequence[int | float], wha
     """
     layout = _Layout(core)
     for argument in arguments:
-        layout.add(argument, 4)
-    return layout.task(address, what)
+        layout.add("f" if isinstance(argument, float) else "I")
+    values = [one if isinstance(one, float) else one & 0xFFFFFFFF for one in arguments]
+    order = [*layout.places, *layout.floats]
+    return layout.format(what).pack(address, layout.codes, *[values[place] for place in order])
+
+
+def word_task(address: int, words: Sequence[int]) -> bytes:
+    """The call of an address with so many words, which every calling convention takes alike."""
+    return _TASK.pack(address, 0, 0, 0, *words, *[0] * (WORDS - len(words)), *[0.0] * FLOATS)
 
 
 def _pair_is_aligned(core: Core, position: int) -> bool:
@@ -168,6 +184,47 @@ def _check_result(signature: Signature) -> None:
     result = signature.result
     if result.kind == "other" or (result.kind == "float" and result.bytes != 4):
         raise UsageError(f"{signature}: cannot return {result.name}; write it through a pointer")
+
+
+def _code(kind: CType) -> str:
+    """The format of `struct` of a parameter in a task."""
+    if kind.kind == "float":
+        return "f"
+    if kind.kind == "int" and kind.signed:
+        return "q" if kind.bytes == 8 else "i"
+    return "Q" if kind.kind == "int" and kind.bytes == 8 else "I"
+
+
+def _encoder(kind: CType, where: str) -> Callable[[Any], int | float]:
+    """`encode` for one parameter; what comes most often is decided at once."""
+    if kind.kind == "int" and not kind.name.endswith("_Bool"):
+        low, high = _range(kind)
+
+        def encode_int(argument: Any) -> int | float:
+            if type(argument) is int and low <= argument <= high:
+                return argument
+            return encode(kind, argument, where)
+
+        return encode_int
+    if kind.kind == "pointer":
+        fitting: set[np.dtype[Any]] = set()
+
+        def encode_pointer(argument: Any) -> int | float:
+            if type(argument) in _ADDRESSED:
+                if argument.dtype not in fitting:
+                    _check_pointee(kind, argument, where)
+                    fitting.add(argument.dtype)
+                return int(argument.address)
+            return encode(kind, argument, where)
+
+        return encode_pointer
+    return lambda argument: encode(kind, argument, where)
+
+
+def _range(kind: CType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = 8 * kind.bytes
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.signed else (0, (1 << bits) - 1)
 
 
 def encode(kind: CType, argument: Any, where: str) -> int | float:
@@ -194,8 +251,7 @@ def _encode_int(kind: CType, argument: Any, where: str) -> int:
     if not isinstance(argument, (numbers.Integral, np.bool_)):
         raise UsageError(f"{where}: {kind.name} needs an integer, not {_kind_of(argument)}")
     value = int(argument)
-    bits = 8 * kind.bytes
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.signed else (0, (1 << bits) - 1)
+    low, high = _range(kind)
     if kind.name.endswith("_Bool"):
         high = 1
     if not low <= value <= high:
@@ -212,6 +268,7 @@ def _encode_pointer(kind: CType, argument: Any, where: str) -> int:
             raise UsageError(f"{where}: 0x{address:x} is not a 32-bit address")
         return address
     if isinstance(argument, Addressed):
+        _ADDRESSED.add(type(argument))
         _check_pointee(kind, argument, where)
         return argument.address
     hint = "; make it session.tensor(...)" if isinstance(argument, np.ndarray) else ""

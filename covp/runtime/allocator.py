@@ -54,6 +54,7 @@ class LinearAllocator:
     def __init__(self, regions: Sequence[Region]) -> None:
         self.regions = tuple(regions)
         self._used: list[Block] = []
+        self._gaps: list[Block] | None = None
 
     def allocate(self, size: int, alignment: int, what: str) -> Block:
         """A block of ``size`` bytes (0 gives an address that others may share).
@@ -67,6 +68,7 @@ class LinearAllocator:
                 block = Block(address, size)
                 if size:
                     insort(self._used, block)
+                    self._gaps = None
                 return block
         largest = max((gap.size for gap in self.gaps()), default=0)
         names = ", ".join(f"{region.name} ({region.bytes} bytes)" for region in self.regions)
@@ -84,9 +86,18 @@ class LinearAllocator:
         """Give a block back. Raises ValueError for one that is not in use."""
         if block.size:
             self._used.remove(block)
+            self._gaps = None
 
     def gaps(self) -> list[Block]:
-        """The free pieces, by region in the platform's order, by address within."""
+        """The free pieces, by region in the platform's order, by address within.
+
+        The very list that the last call gave, as long as nothing was allocated or freed.
+        """
+        if self._gaps is None:
+            self._gaps = self._found_gaps()
+        return self._gaps
+
+    def _found_gaps(self) -> list[Block]:
         found = []
         for region in self.regions:
             start = region.start

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from covp.errors import DeviceError
-from covp.runtime.abi import Task, decode_result
+from covp.runtime.abi import decode_result
 from covp.runtime.signature import Signature
 
 
@@ -15,7 +15,7 @@ class Call:
 
     Args:
         signature: of the function.
-        task: function and arguments as the calling convention wants them.
+        task: function and arguments as the calling convention wants them: `struct covp_task`.
         arguments: kept alive until the call has run.
         sync: runs the queue that the call is in.
     """
@@ -23,7 +23,7 @@ class Call:
     def __init__(
         self,
         signature: Signature,
-        task: Task,
+        task: bytes,
         arguments: Sequence[Any] = (),
         sync: Callable[[], object] = lambda: None,
     ) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from covp.device.base import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
 from covp.program import Program, ProgramTensor
-from covp.runtime.abi import Task
+from covp.runtime.abi import word_task
 from covp.runtime.call import Call
 from covp.runtime.linking import LoadedImage
 from covp.runtime.measurement import BETWEEN, FIRST_LAYER, OUTSIDE, Measurement
@@ -107,7 +107,7 @@ class GraphModule(Module):
         if not function:
             return []
         value = self._loaded().elf.symbols[function].value
-        return [void_call(function, Task(value, words=(self._arena,)))]
+        return [void_call(function, word_task(value, (self._arena,)))]
 
     def _measured(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
@@ -195,6 +195,6 @@ class GraphModule(Module):
         return markers
 
 
-def void_call(function: str, task: Task) -> Call:
+def void_call(function: str, task: bytes) -> Call:
     """A call of a function without a result; ``task`` is its entry in the queue."""
     return Call(Signature(function, (), VOID), task)

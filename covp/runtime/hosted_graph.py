@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from covp.device.base import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
 from covp.program import ProgramLayer
-from covp.runtime.abi import Task
+from covp.runtime.abi import word_task
 from covp.runtime.call import Call
 from covp.runtime.graph_module import GraphModule, void_call
 
@@ -159,9 +159,9 @@ class HostedGraph(GraphModule):
         return [
             void_call(
                 layer.function,
-                Task(
+                word_task(
                     symbols[layer.function].value,
-                    words=tuple(self._arena + offset for offset in layer.arguments),
+                    [self._arena + offset for offset in layer.arguments],
                 ),
             )
             for layer in self.program.layers

@@ -12,7 +12,7 @@ from covp.arguments import demand
 from covp.cache import content_key
 from covp.device.base import Stop
 from covp.errors import UsageError, near_misses
-from covp.runtime.abi import make_task
+from covp.runtime.abi import CallFormat
 from covp.runtime.call import Call
 from covp.runtime.linking import LoadedImage
 from covp.runtime.resident import Resident
@@ -67,8 +67,11 @@ class Function:
         for argument in arguments:
             if isinstance(argument, DeviceTensor):
                 argument.check_usable_in(session, self.signature.name)
-        task = make_task(session.platform.core, self._value, self.signature, arguments)
-        return Call(self.signature, task, arguments, session.sync)
+        return Call(self.signature, self._format.pack(arguments), arguments, session.sync)
+
+    @cached_property
+    def _format(self) -> CallFormat:
+        return CallFormat(self.module.session.platform.core, self._value, self.signature)
 
     def __repr__(self) -> str:
         return f"<Function {self.signature}>"

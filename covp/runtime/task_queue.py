@@ -19,13 +19,15 @@ from covp.runtime.traps import TRAP_WORDS, fault_of
 MAX_TASKS = 1024
 _RESULT = 8  # offset in struct covp_task
 _QUEUE = struct.Struct(f"<{5 + TRAP_WORDS}I")  # struct covp_queue
+_WORDS = struct.Struct("<II")
 
 
 class TaskQueue:
     """Runs calls in the order they were added, as many as memory allows at a time.
 
-    The tasks lie in RAM that is free at that moment, and the largest free piece beside them is
-    the workspace of covp_workspace_alloc: neither takes memory while nothing runs.
+    Several tasks lie in RAM that is free at that moment, one alone lies in covp_queue itself. The
+    largest free piece beside them is the workspace of covp_workspace_alloc: neither takes memory
+    while nothing runs.
 
     Attributes:
         timeout: seconds of host time for one execution; None is the device's default.
@@ -86,11 +88,11 @@ class TaskQueue:
             DeviceFault: one of them faulted; it and those after it are dropped.
             CapacityError: their queue does not fit the RAM.
         """
-        size = len(batch) * TASK_BYTES
         block = None
         try:
-            plural = "s" if len(batch) != 1 else ""
-            block = self._ram.allocate(size, 16, f"the queue of {len(batch)} call{plural}")
+            if len(batch) > 1:
+                size = len(batch) * TASK_BYTES
+                block = self._ram.allocate(size, 16, f"the queue of {len(batch)} calls")
             self._store(batch, block)
             try:
                 stop = self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
@@ -112,17 +114,32 @@ class TaskQueue:
             if block is not None:
                 self._ram.free(block)
 
-    def _store(self, batch: Sequence[Call], block: Block) -> None:
-        gaps = self._ram.gaps() or [Block(block.end, 0)]
-        workspace = max(gaps, key=lambda gap: gap.size)
-        self._device.write(block.address, b"".join(call.task.pack() for call in batch))
-        header = (block.address, len(batch), 0, workspace.address, workspace.size)
-        self._device.write(self._address[QUEUE], _QUEUE.pack(*header, *[0] * TRAP_WORDS))
+    def _store(self, batch: Sequence[Call], block: Block | None) -> None:
+        queue, tasks = self._address[QUEUE], b"".join([call.task for call in batch])
+        workspace = self._workspace()
+        place = queue + _QUEUE.size if block is None else block.address
+        header = _QUEUE.pack(
+            place, len(batch), 0, workspace.address, workspace.size, *[0] * TRAP_WORDS
+        )
+        if block is None:
+            self._device.write(queue, header + tasks)
+        else:
+            self._device.write(block.address, tasks)
+            self._device.write(queue, header)
 
-    def _collect(self, batch: Sequence[Call], block: Block) -> tuple[int, ...]:
+    def _workspace(self) -> Block:
+        """The largest piece of free RAM."""
+        gaps = self._ram.gaps()
+        return max(gaps, key=lambda gap: gap.size) if gaps else Block(self._address[QUEUE], 0)
+
+    def _collect(self, batch: Sequence[Call], block: Block | None) -> tuple[int, ...]:
         """Give the calls that ran their results; returns the words of covp_queue.trap."""
-        header = _QUEUE.unpack(self._device.read(self._address[QUEUE], _QUEUE.size))
-        tasks = self._device.read(block.address, len(batch) * TASK_BYTES)
+        single = TASK_BYTES * len(batch) if block is None else 0
+        record = self._device.read(self._address[QUEUE], _QUEUE.size + single)
+        tasks = record[_QUEUE.size :]
+        if block is not None:
+            tasks = self._device.read(block.address, len(batch) * TASK_BYTES)
+        header = _QUEUE.unpack_from(record)
         for position, call in enumerate(batch[: header[2]]):
-            call.finish(*struct.unpack_from("<II", tasks, position * TASK_BYTES + _RESULT))
+            call.finish(*_WORDS.unpack_from(tasks, position * TASK_BYTES + _RESULT))
         return header[5:]

@@ -1,0 +1,34 @@
+/* One run of the emulator: its limits, and how it ended. */
+#ifndef COVP_RUNS_H
+#define COVP_RUNS_H
+
+#include "counter_state.h"
+
+/* Prepare for a run, with the limits of `ceiling` and `cycle_limit` in Machine. */
+EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, uint32_t allowed) {
+    m->cycle_limit = cycle_limit;
+    m->allowed = allowed;
+    m->ceiling = ceiling;
+    m->fresh = 1;
+    m->limit = 0;
+    m->stopped = m->special = m->misaligned = m->breakpoint = 0;
+    m->interrupt = m->access_type = m->pending = m->retranslate = 0;
+}
+
+/* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
+static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
+    uint32_t attention = m->stopped | m->special | m->interrupt | m->pending | m->retranslate;
+    return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
+}
+
+/* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none. */
+EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop) {
+    uint64_t value = 0;
+    int status = m->emu_start(uc, pc, stop, 0, 0);
+    m->reg_read(uc, (int)m->pc_register, &value);
+    m->pc = (uint32_t)value & ~m->is_thumb;
+    m->plain_end = ended_plainly(m, status, stop);
+    return status;
+}
+
+#endif
