@@ -11,6 +11,7 @@
     ├── CapacityError         a program, tensor or stack does not fit the memory
     ├── AcceleratorError      a backend or peripheral broke its contract
     ├── WrongResult           a layer ran and its outputs, or the memory around them, are wrong
+    ├── KernelError           a test of a kernel has found a mistake in it
     └── DeviceError           the way to the core failed (transport, emulator, closed session)
         └── DeviceFault       the program on the core did something the hardware forbids
 """
@@ -81,6 +82,10 @@ class AcceleratorError(CovpError):
 
 class WrongResult(CovpError):
     """A layer ran to its end, and its outputs or the memory around them are wrong."""
+
+
+class KernelError(CovpError):
+    """A test of a kernel (`covp.testing`) has found a mistake in it."""
 
 
 class DeviceError(CovpError):

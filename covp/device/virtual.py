@@ -11,13 +11,15 @@ from covp.device.base import Abilities, Sources, Stop
 from covp.device.board import Board, core_sources
 from covp.device.counted_phases import CountedPhases
 from covp.device.virtual_machine import VirtualMachine
-from covp.errors import DeviceFault, FaultKind
+from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.machine.counter import Totals
 from covp.machine.watchpoints import Watch, WatchHit
 from covp.platform_cores import FIRST
 from covp.platform_file import Platform
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
+LONGEST_BLOCK = 512
+"""Instructions that the emulator translates at once, at most."""
 
 
 class VirtualDevice(VirtualMachine):
@@ -89,16 +91,10 @@ class VirtualDevice(VirtualMachine):
         entry, stop = entry & ~1, stop & ~1
         seconds = self.timeout if timeout is None else timeout
         core = self.core
-        self._begin(time.monotonic() + seconds)
         before = core.totals
         phases = self.counted_phases() if core.counter.has_phases else None
-        if stop != self._last_stop:
-            # Code translated while another stop held may run past this one.
-            core.forget_code(stop, 4)
-            self._last_stop = stop
+        self._start(stop, seconds)
         last = before.instructions + max_instructions if max_instructions is not None else None
-        core.counter.start()
-        core.sleep.wake()
         pc = self._advance(entry, stop, last) if entry != stop else stop
         while pc != stop or core.sleep.is_asleep:
             if core.execution.at_breakpoint:
@@ -109,6 +105,53 @@ class VirtualDevice(VirtualMachine):
                 raise self._explained("timeout", pc, f"{seconds:g} seconds of host time")
             pc = self._advance(pc, stop, last)
         return self._stopped(stop, before, phases)
+
+    def _start(self, stop: int, seconds: float) -> None:
+        """A program starts, or goes on, that runs until ``stop``."""
+        self._begin(time.monotonic() + seconds)
+        if stop != self._last_stop:
+            # Code translated while another stop held may run past this one.
+            self.core.forget_code(stop, 4)
+            self._last_stop = stop
+        self.core.counter.start()
+        self.core.sleep.wake()
+
+    def execute_some(
+        self, entry: int, stop: int, instructions: int, longest: int = LONGEST_BLOCK
+    ) -> int:
+        """Run from ``entry`` until exactly so many instructions have retired, or to ``stop``.
+
+        The last ones are executed one by one, during which no interrupt is taken.
+
+        Args:
+            longest: instructions of the longest block of code on the way, where it is known: fewer
+                are executed one by one then.
+
+        Returns:
+            the address of the next instruction, before which the core is; `execute` goes on there.
+
+        Raises:
+            DeviceFault: the program faulted, or the time was over (kind "timeout").
+            DeviceError: there was a longer block.
+        """
+        pc, stop = entry & ~1, stop & ~1
+        self._start(stop, self.timeout)
+        goal = self.instructions + instructions
+        while pc != stop and self.instructions <= goal - longest:
+            pc = self._advance(pc, stop, goal - longest + 1)
+            if self.core.control.is_late():
+                raise self._explained("timeout", pc, f"{self.timeout:g} seconds of host time")
+        while pc != stop and self.instructions < goal:
+            pc = self._stepped(pc)
+        if self.instructions > goal:
+            raise DeviceError(f"a block of code has more than {longest} instructions")
+        return pc
+
+    def _stepped(self, pc: int) -> int:
+        try:
+            return self.core.execution.step(pc)
+        except DeviceFault as fault:
+            raise self.board.explain(fault, self.core) from fault.__cause__
 
     def _stopped(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
         """The counts since ``before``, in all and by phase."""

@@ -18,7 +18,17 @@ class InterruptController(InterruptInputs, Protocol):
     """Decides when the running program is interrupted, and by which exception.
 
     No call comes while an instruction is being executed, but for `set_line`.
+
+    Attributes:
+        on_entry: called before an interrupt is taken, with its line (of Arm's system exceptions
+            their number less 16) and the address of the instruction that it comes before.
     """
+
+    on_entry: Callable[[int, int], None] | None
+
+    def pulse(self, number: int) -> None:
+        """A request on line ``number`` that ends when it is taken, as an edge-triggered one's."""
+        ...
 
     def wakes(self) -> bool:
         """Whether a core in WFI wakes up."""

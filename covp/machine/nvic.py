@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from unicorn import arm_const
@@ -75,6 +76,7 @@ class Nvic:
         self.vector_table = vector_table
         self.priority_group = 0
         self.cycles_spent = 0
+        self.on_entry: Callable[[int, int], None] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -98,6 +100,10 @@ class Nvic:
             self.pending.add(exception)
         else:
             self.levels.discard(exception)
+
+    def pulse(self, number: int) -> None:
+        """See `InterruptController`."""
+        self.pending.add(number + FIRST_LINE)
 
     def set_priority(self, exception: int, value: int) -> None:
         """0 is the most urgent; bits that are not implemented read as 0."""
@@ -125,6 +131,8 @@ class Nvic:
         if exception is None or not self.preempts():
             return pc
         self.pending.discard(exception)
+        if self.on_entry is not None:
+            self.on_entry(exception - FIRST_LINE, pc)
         return self.enter(exception, pc)
 
     def enter(self, exception: int, pc: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unicorn import riscv_const
 from unicorn.unicorn_py3.unicorn import Uc
 
@@ -17,15 +19,21 @@ class RiscvInterrupts:
     def __init__(self, engine: Uc) -> None:
         self._engine = engine
         self._high: set[int] = set()
+        self._pulsed: set[int] = set()
+        self.on_entry: Callable[[int, int], None] | None = None
 
     @property
     def mip(self) -> int:
         """The pending bits, as a read of the CSR gives them."""
-        return _MEI if self._high else 0
+        return _MEI if self._high or self._pulsed else 0
 
     def set_line(self, number: int, level: bool) -> None:
         """See `InterruptController`."""
         (self._high.add if level else self._high.discard)(number)
+
+    def pulse(self, number: int) -> None:
+        """See `InterruptController`."""
+        self._pulsed.add(number)
 
     def wakes(self) -> bool:
         """WFI ends with an enabled interrupt pending, whatever mstatus.MIE says."""
@@ -33,12 +41,18 @@ class RiscvInterrupts:
 
     def preempts(self) -> bool:
         """Whether mstatus.MIE lets an enabled interrupt in."""
-        return bool(self._high) and self.wakes() and bool(self._read("MSTATUS") & _MIE)
+        if not (self._high or self._pulsed):
+            return False
+        return self.wakes() and bool(self._read("MSTATUS") & _MIE)
 
     def take(self, pc: int) -> int:
         """Trap entry."""
         if not self.preempts():
             return pc
+        line = min(self._pulsed or self._high)
+        self._pulsed.discard(line)
+        if self.on_entry is not None:
+            self.on_entry(line, pc)
         status = self._read("MSTATUS")
         self._write("MEPC", pc)
         self._write("MCAUSE", 1 << 31 | _MACHINE_EXTERNAL)
@@ -49,17 +63,18 @@ class RiscvInterrupts:
     def reset(self) -> None:
         """All lines down, nothing enabled."""
         self._high.clear()
+        self._pulsed.clear()
         self._write("MIE", 0)
         self._write("MSTATUS", self._read("MSTATUS") & ~_MIE)
 
     def save_state(self) -> object:
-        """The lines that are up; the rest is in the core's registers."""
-        return frozenset(self._high)
+        """The lines that are up, and the requests; the rest is in the core's registers."""
+        return frozenset(self._high), frozenset(self._pulsed)
 
     def load_state(self, state: object) -> None:
         """Go back to a saved state."""
-        assert isinstance(state, frozenset)
-        self._high = set(state)
+        assert isinstance(state, tuple)
+        self._high, self._pulsed = map(set, state)
 
     def _read(self, name: str) -> int:
         return int(self._engine.reg_read(getattr(riscv_const, f"UC_RISCV_REG_{name}")))

@@ -329,3 +329,4 @@ class Resident:
         with self.in_use:
             self.queue.drop_all()
             ability.load_state(snapshot.state)
+            self.counted = None  # the device's phases are those of the snapshot

@@ -36,6 +36,7 @@ from covp.testing.convolution_case import ConvCase
 if TYPE_CHECKING:
     from covp.laboratory.buffers import Buffer
     from covp.laboratory.differential import Difference, Variants, differ
+    from covp.laboratory.interrupts import check_interrupts, interrupted
     from covp.laboratory.kernel import Kernel
 
 __all__ = [
@@ -52,7 +53,9 @@ __all__ = [
     "PoolCase",
     "SoftmaxCase",
     "Variants",
+    "check_interrupts",
     "differ",
+    "interrupted",
     "layers",
     "quantizations",
     "tensors",
@@ -64,6 +67,8 @@ _LABORATORY = {
     "Kernel": "covp.laboratory.kernel",
     "Variants": "covp.laboratory.differential",
     "differ": "covp.laboratory.differential",
+    "check_interrupts": "covp.laboratory.interrupts",
+    "interrupted": "covp.laboratory.interrupts",
 }
 """What needs a device: imported when it is used, so that strategies alone load no emulator."""
 
