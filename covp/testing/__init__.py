@@ -1,4 +1,4 @@
-"""Layers, quantizations and tensors as Hypothesis strategies.
+"""Arrays, layers, quantizations and tensors as Hypothesis strategies.
 
     from hypothesis import given
     from covp.testing import layers
@@ -10,9 +10,11 @@
 A drawn layer is a few numbers: Hypothesis shrinks it, and its repr is Python text that makes it
 again, values and scales included. `covp.verify` draws from here.
 
+- `arrays`: arrays of numpy with extremes; `near_overflow`: sums at the ends of int32;
 - `case`, `convolution_case`, `cases`: the layers as dataclasses, `ConvCase` and the others;
 - `layers`: strategies of them, for each kind of operator;
-- `quantizations`: strategies of scales, zero points and `covp.graph.graph.Quantization`;
+- `quantizations`: strategies of scales, zero points, `covp.graph.graph.Quantization`, fixed-point
+  factors and `Requantization`;
 - `Kernel`, `Buffer`: a C function on a device that takes numpy arrays;
 - `Variants`, `differ`: one example on several platforms, compilers and options, bit by bit;
 - `tensors`: tensors written in one line, strategies of shapes, tensors and their values.
@@ -21,7 +23,7 @@ again, values and scales included. `covp.verify` draws from here.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from covp.testing import layers, quantizations, tensors
+from covp.testing import arrays, layers, quantizations, tensors
 from covp.testing.case import Case, Layer
 from covp.testing.cases import (
     ConcatenationCase,
@@ -32,6 +34,8 @@ from covp.testing.cases import (
     SoftmaxCase,
 )
 from covp.testing.convolution_case import ConvCase
+from covp.testing.overflow import Sum, near_overflow
+from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
     from covp.laboratory.buffers import Buffer
@@ -51,12 +55,16 @@ __all__ = [
     "MatMulCase",
     "OperatorCase",
     "PoolCase",
+    "Requantization",
     "SoftmaxCase",
+    "Sum",
     "Variants",
+    "arrays",
     "check_interrupts",
     "differ",
     "interrupted",
     "layers",
+    "near_overflow",
     "quantizations",
     "tensors",
 ]

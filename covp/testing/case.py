@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Graph, Op, Tensor
-from covp.testing.tensors import Content, filled
+from covp.testing.contents import Content
+from covp.testing.tensors import filled
 
 Dtype = Literal["int8", "int16", "float32"]
 DTYPES: st.SearchStrategy[str] = st.sampled_from(["int8", "int8", "int8", "float32"])

@@ -12,8 +12,9 @@ from covp.graph.attributes import Activation, Concatenation, Elementwise, Pair, 
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.matmul import BatchMatMul
 from covp.testing.case import Dtype, Layer, place_windows
+from covp.testing.contents import Content
 from covp.testing.quantizations import affine
-from covp.testing.tensors import Content, Shape, filled, int8, int16, plain
+from covp.testing.tensors import Shape, filled, int8, int16, plain
 from covp.zoo.builder import single_op_graph
 
 

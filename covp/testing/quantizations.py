@@ -1,4 +1,4 @@
-"""Strategies of scales, zero points and quantizations."""
+"""Strategies of scales, zero points, quantizations, fixed-point factors and requantizations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, DTypeLike
 
 from covp.graph.graph import Quantization
+from covp.testing.multipliers import multipliers, requantizations
+from covp.testing.requantization import Requantization
+
+__all__ = [
+    "Requantization",
+    "affine",
+    "multipliers",
+    "per_channel",
+    "per_tensor",
+    "requantizations",
+    "scales",
+    "zero_points",
+]
 
 
 def affine(scale: ArrayLike, zero_point: ArrayLike = 0, axis: int = 0) -> Quantization:

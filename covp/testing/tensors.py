@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from covp.graph.graph import Quantization, Tensor
+from covp.testing import contents
+from covp.testing.arrays import FLOATS
+from covp.testing.contents import Content
 from covp.testing.quantizations import affine, per_tensor
 
 Shape = tuple[int, ...]
-Content = Literal["random", "lowest", "highest", "extreme"]
-"""Random numbers; the dtype's least value everywhere; its greatest; each one of the two."""
 
-_FLOATS = 4.0
-"""float32 values are drawn between minus and plus this."""
 _WIDEST = 2**20
 """Integers wider than 16 bits are drawn between minus and plus this."""
 
@@ -69,8 +68,8 @@ def filled(
     Args:
         tensor: integer or floating point.
         seed: the same one gives the same values; or the generator to draw them from.
-        content: floating point tensors range from -4 to 4, integers over their dtype, those of more
-            than 16 bits from -2**20 to 2**20.
+        content: see `Content`. Floating point tensors range from -4 to 4, integers over their
+            dtype, those of more than 16 bits from -2**20 to 2**20.
     """
     rng = np.random.default_rng(seed)
     low, high = _range(tensor.dtype)
@@ -80,6 +79,11 @@ def filled(
         return np.full(tensor.shape, high, tensor.dtype)
     if content == "extreme":
         return rng.choice(np.array([low, high]), tensor.shape).astype(tensor.dtype)
+    if content != "random":
+        make: Any = contents.floats if tensor.dtype.kind == "f" else contents.integers
+        drawn = int(rng.integers(1 << 16))
+        flat = make(tensor.size, tensor.dtype, int(low), int(high), content, drawn)
+        return np.asarray(flat.reshape(tensor.shape))
     if tensor.dtype.kind == "f":
         return rng.uniform(low, high, tensor.shape).astype(tensor.dtype)
     return rng.integers(int(low), int(high) + 1, tensor.shape).astype(tensor.dtype)
@@ -87,7 +91,7 @@ def filled(
 
 def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind == "f":
-        return -_FLOATS, _FLOATS
+        return -FLOATS, FLOATS
     if dtype.kind == "b":
         return 0, 1
     limits = np.iinfo(dtype)
@@ -138,7 +142,10 @@ def tensors(
 
 
 def values(tensor: Tensor) -> st.SearchStrategy[NDArray[Any]]:
-    """Arrays for a tensor: mostly random ones, now and then only its range's ends (`filled`)."""
-    contents: tuple[Content, ...] = ("random", "random", "extreme", "lowest", "highest")
+    """Arrays for a tensor: mostly random ones, now and then only its range's ends (`filled`).
+
+    They have a seed; those of `arrays` shrink element by element.
+    """
+    contents: tuple[Content, ...] = ("random", "random", "extreme", "lowest", "highest", "outlier")
     seeds = st.integers(0, 2**16)
     return st.builds(filled, st.just(tensor), seeds, st.sampled_from(contents))

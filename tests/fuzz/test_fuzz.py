@@ -26,7 +26,8 @@ from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
 from covp.program import Program
 from covp.runtime.session import Session
-from covp.testing.tensors import Content, filled
+from covp.testing.contents import Content
+from covp.testing.tensors import filled
 from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.zoo.tflite_writer import write_tflite
 

@@ -34,7 +34,8 @@ from covp.platform_file import load_platform
 from covp.program import Program
 from covp.runtime.module import Module
 from covp.runtime.session import Session
-from covp.testing.tensors import Content, filled
+from covp.testing.contents import Content
+from covp.testing.tensors import filled
 from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.zoo.tflite_writer import write_tflite
 

@@ -13,8 +13,9 @@ from covp.graph.attributes import LeakyRelu
 from covp.graph.graph import Graph, Op
 from covp.testing import layers
 from covp.testing.case import Layer
+from covp.testing.contents import Content
 from covp.testing.quantizations import affine
-from covp.testing.tensors import Content, filled
+from covp.testing.tensors import filled
 
 Bias = Literal["usual", "large", "limits"]
 
