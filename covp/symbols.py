@@ -152,7 +152,7 @@ def _read_lines(elf: Any) -> list[tuple[int, str | None]]:
                 continue
             if state.end_sequence:
                 lines.append((state.address, None))
-            elif state.file - first < len(files):
+            elif state.line and state.file - first < len(files):  # 0: the compiler's own code
                 name = PurePath(files[state.file - first].name.decode("utf-8", "replace")).name
                 lines.append((state.address, f"{name}:{state.line}"))
     # A sequence's end yields to a sequence that starts at the same address.
