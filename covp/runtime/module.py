@@ -140,6 +140,11 @@ class Module:
         """The linked ELF file and where its sections lie."""
         return self._loaded()
 
+    @property
+    def is_loaded(self) -> bool:
+        """False after `unload`."""
+        return self._image is not None
+
     def unload(self) -> None:
         """Run what is queued, then give the module's memory back."""
         if self._image is not None:

@@ -1,0 +1,76 @@
+"""Hypothesis' examples: each begins with the device as the test found it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_EXPLICIT = "hypothesis_explicit_examples"
+_SETTINGS = "_hypothesis_internal_use_settings"
+
+
+def is_random(test: object) -> bool:
+    """Whether the test function is one of Hypothesis' (``@given``)."""
+    return hasattr(test, "hypothesis") and "hypothesis" in sys.modules
+
+
+def _explicit(function: Any) -> int:
+    """How many examples of a test come from ``@example``; they run before those that are drawn."""
+    settings = getattr(function, _SETTINGS, None)
+    phases = [phase.name for phase in settings.phases] if settings is not None else []
+    return len(getattr(function, _EXPLICIT, ())) if "explicit" in phases else 0
+
+
+@contextmanager
+def each_example(test: Any, node_id: str, before: Callable[[bool], None]) -> Iterator[None]:
+    """A context in which ``before`` is called at the start of each example.
+
+    `hypothesis.inner_test` is what Hypothesis' documentation gives plugins for that ("Custom
+    function execution").
+
+    Args:
+        test: a function decorated with ``@given``, or a bound method.
+        node_id: of the test: examples are stored for each device apart.
+        before: called with True for the examples that are written in the test (``@example``).
+    """
+    function = getattr(test, "__func__", test)
+    handle, settings = function.hypothesis, getattr(function, _SETTINGS, None)
+    inner = handle.inner_test
+    explicit = iter([True] * _explicit(function))
+
+    @functools.wraps(inner)
+    def example(*arguments: Any, **named: Any) -> Any:
+        __tracebackhide__ = True
+        before(next(explicit, False))
+        return inner(*arguments, **named)
+
+    example._hypothesis_internal_add_digest = node_id.encode()  # type: ignore[attr-defined]
+    handle.inner_test = example
+    if settings is not None:
+        setattr(function, _SETTINGS, _with_time_to_compile(settings))
+    try:
+        yield
+    finally:
+        handle.inner_test = inner
+        if settings is not None:
+            setattr(function, _SETTINGS, settings)
+
+
+def _with_time_to_compile(settings: Any) -> Any:
+    """No deadline, unless the test or the profile has one of its own.
+
+    The first example that needs a kernel compiles it, which takes seconds; the same example is
+    fast when it is repeated, and Hypothesis would take that for an unreliable test. A method runs
+    on several devices with a ``self`` for each, as under ``parametrize``.
+    """
+    from hypothesis import HealthCheck
+    from hypothesis import settings as Settings
+
+    deadline = settings.deadline
+    if deadline == Settings.get_profile("default").deadline:
+        deadline = None
+    suppressed = {*settings.suppress_health_check, HealthCheck.differing_executors}
+    return Settings(parent=settings, deadline=deadline, suppress_health_check=suppressed)
