@@ -119,10 +119,25 @@ class Driver:
     libraries: tuple[str, ...]
 
 
+# Of -fsanitize=undefined those that C defines as undefined. Not `function` (a call through a
+# pointer of another type needs data before each function), not `vptr` (C++).
+_CHECKS = (
+    "-fsanitize=undefined,float-cast-overflow",
+    "-fno-sanitize-recover=all",
+)
+
+
 class Toolchain:
-    """A compiler and linker for one core; `get_toolchain` makes them."""
+    """A compiler and linker for one core; `get_toolchain` makes them.
+
+    Attributes:
+        name: as for `get_toolchain`.
+        undefined_behaviour_checks: options under which code calls ``__ubsan_handle_...`` before it
+            does what C leaves undefined; each check has a call of its own, whose line is right.
+    """
 
     name: str
+    undefined_behaviour_checks: tuple[str, ...]
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -307,6 +322,13 @@ class Zig(Toolchain):
     """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
 
     name = "zig"
+    undefined_behaviour_checks = (
+        *_CHECKS,
+        "-fno-sanitize=function,vptr",
+        "-fno-sanitize-merge",
+        # else functions for RISC-V whose only calls are those, which do not return, lose their ra
+        "-fno-omit-frame-pointer",
+    )
 
     def _find(self) -> str:
         spec = importlib.util.find_spec("ziglang")
@@ -381,6 +403,7 @@ class Gcc(Toolchain):
     """A GNU cross compiler from the path."""
 
     name = "gcc"
+    undefined_behaviour_checks = (*_CHECKS, "-fno-sanitize=vptr", "-fno-crossjumping")
 
     def _find(self) -> str:
         if not self.core.gcc_prefix:

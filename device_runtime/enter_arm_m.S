@@ -34,14 +34,17 @@ covp_done:
     .ltorg
 
 /* Every exception ends the run at covp_done and leaves a record for the host:
- * exception number, sp (of the stacked frame), CFSR, HFSR, MMFAR, BFAR. The core stays in handler
- * mode; the host resets it before the next run. */
+ * exception number and the lower half of EXC_RETURN above it, sp (of the stacked frame), CFSR, HFSR, MMFAR, BFAR.
+ * The core stays in handler mode; the host resets it before the next run. */
     .section .text.covp_trap, "ax", %progbits
     .type covp_trap, %function
     .balign 4
 covp_trap:
     ldr r1, =(covp_queue + QUEUE_TRAP)
     mrs r0, ipsr
+    mov r2, lr
+    lsls r2, r2, #16
+    orrs r0, r0, r2
     str r0, [r1]
     mov r0, sp /* may lie outside the memory: nothing is pushed */
     str r0, [r1, #4]

@@ -26,9 +26,19 @@ def plain_loops(toolchain: Toolchain) -> tuple[str, ...]:
     return _PLAIN_LOOPS[toolchain.name]
 
 
-def place_runtime(toolchain: Toolchain, platform: Platform, memory: ImageMemory) -> LoadedImage:
-    """Compile and link the runtime for a platform (cached)."""
+def place_runtime(
+    toolchain: Toolchain, platform: Platform, memory: ImageMemory, ubsan: bool = False
+) -> LoadedImage:
+    """Compile and link the runtime for a platform (cached).
+
+    Args:
+        toolchain, platform: for code and memory map.
+        memory: what is in use is known to it.
+        ubsan: with the handlers of code that has the compiler's undefined-behaviour checks.
+    """
     names = ["task_runner.c", f"enter_{ARCHITECTURE_SUFFIX[platform.core.architecture]}.S"]
+    if ubsan:
+        names.append("ubsan.S")
     sources = [Source.read(runtime_dir() / name) for name in names]
     objects = toolchain.compile(sources, flags=("-g1",)) + support_objects(toolchain)
     keep = global_names(objects)

@@ -75,6 +75,7 @@ def place_program(
     program: Program,
     symbols: Mapping[str, int],
     keep: Sequence[str] = (),
+    flags: Sequence[str] = (),
 ) -> LoadedImage:
     """Compile a program and link it into free memory; nothing is written to a device.
 
@@ -84,13 +85,14 @@ def place_program(
         program: what is placed.
         symbols: of the runtime, see `runtime_exports`.
         keep: functions that must stay beside those of an inference.
+        flags: compiler options before the program's own.
 
     Raises:
         ToolchainError: its C does not compile or link.
         CapacityError: a section does not fit, with what may help.
     """
     sources = split_sources(program.sources)
-    objects = toolchain.compile(*sources, flags=("-g1", *program.flags))
+    objects = toolchain.compile(*sources, flags=("-g1", *flags, *program.flags))
     kept = (program.run_function, program.arena_symbol, program.reset_function, *keep)
     try:
         return memory.place(

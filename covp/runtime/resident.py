@@ -74,9 +74,10 @@ class Resident:
     """The ground of tensors and modules: memory, the task queue, and the runtime's own image.
 
     Args:
-        platform, device, toolchain, strict, timeout: as for `covp.Session`, which is one.
+        platform, device, toolchain, strict, timeout, ubsan: as for `covp.Session`, which is one.
 
     Attributes:
+        ubsan: whether its C is compiled with undefined-behaviour checks.
         device: what the platform runs on.
         io: the device, with its transfers counted.
         image_memory: which bytes of the target are in use.
@@ -95,14 +96,16 @@ class Resident:
         toolchain: str = "zig",
         strict: bool = False,
         timeout: float | None = None,
+        ubsan: bool = False,
     ) -> None:
         self.platform = load_platform(platform)
         self.toolchain = get_toolchain(toolchain, self.platform.core)
         if timeout is not None:
             demand_seconds("timeout", timeout)
         self.strict = strict
+        self.ubsan = ubsan
         self.image_memory = ImageMemory(self.platform)
-        runtime = place_runtime(self.toolchain, self.platform, self.image_memory)
+        runtime = place_runtime(self.toolchain, self.platform, self.image_memory, ubsan)
         self.images: list[LoadedImage] = []
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None

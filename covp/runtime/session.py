@@ -43,6 +43,10 @@ class Session(Resident):
         strict: run every call when it is made.
         timeout: seconds of host time that what is run together may take; None is the device's
             default. A program that takes longer faults.
+        ubsan: compile all C with the compiler's checks for undefined behaviour: signed overflow,
+            shifts, alignment, bounds of arrays, division, null pointers, conversions of floats. The
+            first that fails ends the run as a DeviceFault of the kind "undefined behaviour", with
+            its line and values. Options of ``flags`` come later, e.g. "-fno-sanitize=shift-base".
 
     Raises:
         PlatformError, ToolchainError, UsageError, CapacityError: with one line each.
@@ -55,8 +59,10 @@ class Session(Resident):
         toolchain: str = "zig",
         strict: bool = False,
         timeout: float | None = None,
+        ubsan: bool = False,
     ) -> None:
-        super().__init__(platform, device, toolchain, strict, timeout)
+        super().__init__(platform, device, toolchain, strict, timeout, ubsan)
+        self._checks = self.toolchain.undefined_behaviour_checks if ubsan else ()
         self._programs: list[Program] = []
         self._accelerators: dict[int, AcceleratorInstance] = {}
 
@@ -98,7 +104,8 @@ class Session(Resident):
         else:
             unit = Source.read(Path(source))
         folders = [Path(folder).resolve() for folder in include]
-        objects = self.toolchain.compile([unit], include=folders, flags=("-g", *flags))
+        options = ("-g", *self._checks, *flags)
+        objects = self.toolchain.compile([unit], include=folders, flags=options)
         return self._add_library(objects, unit.name)
 
     def load_sources(
@@ -122,7 +129,10 @@ class Session(Resident):
         demand_each("names of files", files, str, "text")
         demand_each("texts of files", files.values(), str, "text")
         demand_each("flags", flags, str, "an option")
-        objects = self.toolchain.compile(*split_sources(files), flags=flags)
+        debug = any(flag.startswith("-g") for flag in flags)  # with zig the first one counts
+        lines = ("-g1",) if self.ubsan and not debug else ()  # for call stacks
+        options = (*lines, *self._checks, *flags)
+        objects = self.toolchain.compile(*split_sources(files), flags=options)
         return self._add_library(objects, name)
 
     def load(self, program: Program, hosted: bool = False) -> GraphModule:
@@ -151,7 +161,9 @@ class Session(Resident):
             keep += [layer.function for layer in program.layers]
             keep += [program.startup_function, program.keep_function]
         try:
-            image = place_program(self.image_memory, self.toolchain, program, self.exports, keep)
+            image = place_program(
+                self.image_memory, self.toolchain, program, self.exports, keep, self._checks
+            )
         except ToolchainError as error:
             raise _of_driver(error, program) from None
         try:

@@ -15,6 +15,7 @@ from covp.runtime.image import DONE, ENTRY, QUEUE, RETURN
 from covp.runtime.linking import ImageMemory, LoadedImage
 from covp.runtime.transfers import MeteredDevice
 from covp.runtime.traps import TRAP_WORDS, fault_of
+from covp.runtime.undefined_behaviour import as_finding
 
 MAX_TASKS = 1024
 _RESULT = 8  # offset in struct covp_task
@@ -97,12 +98,15 @@ class TaskQueue:
             try:
                 stop = self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
             except BaseException as error:
+                if isinstance(error, DeviceFault):
+                    as_finding(error, self._device.device)
                 if isinstance(error, DeviceFault) or not isinstance(error, DeviceError):
                     self._collect(batch, block)  # the device can still be read
                 raise
             record = self._collect(batch, block)
             fault = fault_of(self._platform, self._device.device, record)
             if fault is not None:
+                as_finding(fault, self._device.device)
                 self._device.reset()  # out of the exception handler
                 raise fault
             return stop

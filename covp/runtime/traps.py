@@ -36,6 +36,8 @@ _CFSR: tuple[tuple[int, FaultKind, str, int | None], ...] = (
 )
 _STACK_ERRORS = (4, 12)
 _ADDRESS_VALID = {_MMFAR: 7, _BFAR: 15}
+# DDI0403E B1.5.6 and B1.5.8: of EXC_RETURN and the stacked xPSR
+_NO_FPU_FRAME, _PADDED = 1 << 4, 1 << 9
 _ARM_EXCEPTIONS = {2: "NMI", 3: "HardFault", 11: "SVC", 12: "DebugMonitor", 14: "PendSV"}
 
 # mcause, RISC-V privileged ISA 20211203, table 3.6.
@@ -67,12 +69,14 @@ def fault_of(
 
 
 def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
-    number, frame, status = record[:3]
+    number, how = record[0] & 0x1FF, record[0] >> 16
+    frame, status = record[1:3]
     names = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
     registers = {"sp": frame}
     with suppress(DeviceError):  # a stack that ran out has no frame
         registers |= dict(zip(names, struct.unpack("<8I", device.read(frame, 32)), strict=True))
-        registers["sp"] = frame + 32
+        size = 0x68 if how and not how & _NO_FPU_FRAME else 0x20
+        registers["sp"] = frame + size + (4 if registers["xpsr"] & _PADDED else 0)
     pc = registers.get("pc")
     raised = [row for row in _CFSR if status >> row[0] & 1]
     overflow = [row for row in raised if row[0] in _STACK_ERRORS]
