@@ -59,7 +59,7 @@ int32_t dot_unrolled(const int16_t *x, const int16_t *y, int32_t n)
 {
     int32_t sum = 0, i = 0;
     for (; i < PLANTED(n, n - 3); i += 4) {
-        sum += x[i] * y[i];
+        sum += x[i] * y[i]; /* BUG: out-of-bounds read */
         sum += x[i + 1] * y[i + 1]; /* BUG: out-of-bounds read */
         sum += x[i + 2] * y[i + 2]; /* BUG: out-of-bounds read */
         sum += x[i + 3] * y[i + 3]; /* BUG: out-of-bounds read */

@@ -8,136 +8,152 @@
 #define DISABLE() __asm__ volatile("csrci mstatus, 8" : : : "memory")
 #define ENABLE() __asm__ volatile("csrsi mstatus, 8" : : : "memory")
 #endif
-#define CORRECT_ONLY(statement) PLANTED(, statement)
+#define CORRECT(statement) PLANTED(, statement)
 
-/* count_events: a counter read, incremented and written while the handler does the same. */
-static volatile uint32_t events, handled;
+/* count_events: a counter is read, incremented and written while the handler does the same. */
+volatile uint32_t events;
 
 void count_events_handler(void)
 {
     events++;
-    handled++;
 }
 
-uint32_t count_events(uint32_t n)
+void count_events(uint32_t n)
 {
-    events = handled = 0;
     for (uint32_t i = 0; i < n; i++) {
-        CORRECT_ONLY(DISABLE());
-        events++; /* BUG: interrupt-unsafe */
-        CORRECT_ONLY(ENABLE());
+        CORRECT(DISABLE());
+        events++; /* BUG: interrupt */
+        CORRECT(ENABLE());
     }
-    CORRECT_ONLY(DISABLE());
-    uint32_t lost = n + handled - events;
-    CORRECT_ONLY(ENABLE());
-    return lost;
 }
 
-/* read_clock: a 64-bit time read in two halves while the handler carries. */
-static volatile uint32_t clock_low = UINT32_MAX, clock_high;
+/* read_clock: a 64-bit time is read in two halves while the handler carries. */
+volatile uint32_t clock_low = UINT32_MAX, clock_high;
 
 void read_clock_handler(void)
 {
-    uint32_t low = clock_low + 1;
-    clock_low = low;
-    clock_high += low == 0;
+    clock_low++;
+    clock_high += clock_low == 0;
 }
 
-uint32_t read_clock(void)
+uint64_t read_clock(void)
 {
     uint32_t high, low;
-    clock_low = UINT32_MAX;
-    clock_high = 0;
     do {
-        high = clock_high;
-        low = clock_low; /* BUG: interrupt-unsafe */
+        high = clock_high; /* BUG: interrupt */
+        low = clock_low; /* BUG: interrupt */
     } while (PLANTED(0, high != clock_high));
-    return (high == 0 && low == UINT32_MAX) || (high == 1 && low < 1000);
+    return (uint64_t)high << 32 | low;
 }
 
-/* pop_sample: the count is lowered before the sample is taken. */
-static volatile int32_t queue[4], queued;
+/* pop_sample: the number of samples is lowered before the sample is taken. */
+volatile int32_t queue[4] = {5, 6}, queued = 2;
 
 void pop_sample_handler(void)
 {
-    queue[queued & 3] = 7;
-    queued = (queued & 3) + 1;
+    int32_t at = queued;
+    queue[at] = 7;
+    queued = at + 1;
 }
 
 int32_t pop_sample(void)
 {
-    int32_t sample;
-    queue[0] = 1;
-    queued = 1;
-    CORRECT_ONLY(DISABLE());
-    queued--; /* BUG: interrupt-unsafe */
-    sample = queue[0];
-    CORRECT_ONLY(ENABLE());
-    return sample == 1 || sample == 7 ? sample == 1 || queued > 1 : 0;
+    CORRECT(DISABLE());
+    int32_t at = queued - 1; /* BUG: interrupt */
+    queued = at;             /* BUG: interrupt */
+    int32_t sample = queue[at]; /* BUG: interrupt */
+    CORRECT(ENABLE());
+    return sample;
 }
 
-/* limits_of: two values that belong together, changed one after the other. */
-static volatile int32_t lower, upper = 10, broken;
+/* move_limits: two values that belong together are changed one after the other. */
+volatile int32_t lower, upper = 10, seen;
 
-void limits_of_handler(void)
+void move_limits_handler(void)
 {
-    broken |= upper - lower != 10;
+    seen = upper - lower;
 }
 
-int32_t limits_of(int32_t shift)
+void move_limits(int32_t by)
 {
-    broken = 0;
-    lower = 0;
-    upper = 10;
-    broken = 0;
-    CORRECT_ONLY(DISABLE());
-    lower += shift; /* BUG: interrupt-unsafe */
-    upper += shift;
-    CORRECT_ONLY(ENABLE());
-    return broken;
+    CORRECT(DISABLE());
+    lower += by; /* BUG: interrupt */
+    upper += by; /* BUG: interrupt */
+    CORRECT(ENABLE());
 }
 
-/* flag_update: bits of one word set by both sides. */
-static volatile uint32_t flags;
+/* set_flags: bits of one word are set by both sides. */
+volatile uint32_t flags;
 
-void flag_update_handler(void)
+void set_flags_handler(void)
 {
     flags |= 0x80;
 }
 
-uint32_t flag_update(uint32_t mask)
+void set_flags(uint32_t mask)
 {
-    flags = 0;
-    uint32_t before;
-    CORRECT_ONLY(DISABLE());
-    before = flags;
-    flags = before | (mask & 0x7F); /* BUG: interrupt-unsafe */
-    CORRECT_ONLY(ENABLE());
-    return flags;
+    CORRECT(DISABLE());
+    flags |= mask; /* BUG: interrupt */
+    CORRECT(ENABLE());
 }
 
-/* shared_scratch: the handler works in the same memory as the function it interrupts. */
-static int32_t scratch[4];
+/* shared_scratch: the handler works in the memory of the function that it interrupts. */
+volatile int32_t shared[4], own[4];
 
 static NOINLINE int32_t sum_in(volatile int32_t *work, int32_t x)
 {
     int32_t sum = 0;
-    for (int32_t i = 0; i < 4; i++)
-        work[i] = x + i;
-    for (int32_t i = 0; i < 4; i++)
-        sum += work[i]; /* BUG: interrupt-unsafe */
+    for (int32_t i = 0; i < 4; i++) /* BUG: interrupt */
+        work[i] = x + i; /* BUG: interrupt */
+    for (int32_t i = 0; i < 4; i++) /* BUG: interrupt */
+        sum += work[i]; /* BUG: interrupt */
     return sum;
 }
 
 void shared_scratch_handler(void)
 {
-    int32_t own[4];
-    int32_t *to = own;
-    HIDE(to);
-    sum_in(PLANTED(scratch, to), 100);
+    sum_in(PLANTED(shared, own), 100);
 }
 
 int32_t shared_scratch(int32_t x)
 {
-    return sum_in(scratch, x);
+    return sum_in(shared, x);
+}
+
+/* wait_for_flag: the flag that the handler sets is read once. */
+PLANTED(int32_t, volatile int32_t) arrived;
+
+void wait_for_flag_handler(void)
+{
+    arrived = 1;
+}
+
+int32_t wait_for_flag(int32_t value)
+{
+    volatile int32_t rounds = 0;
+    while (!arrived) /* BUG: does not end */
+        rounds = 1; /* BUG: does not end */
+    (void)rounds;
+    return value + 1;
+}
+
+/* leave_masked: one way out of the function leaves interrupts off. */
+volatile int32_t level;
+
+void leave_masked_handler(void)
+{
+    level = 9;
+}
+
+int32_t leave_masked(int32_t x)
+{
+    DISABLE();
+    int32_t now = level;
+    if (x < 0) {
+        CORRECT(ENABLE());
+        return now; /* BUG: returns with interrupts masked */
+    }
+    level = now + x;
+    ENABLE();
+    return now;
 }
