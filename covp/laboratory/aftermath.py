@@ -102,3 +102,15 @@ def place_of(one: NDArray[Any], other: NDArray[Any]) -> tuple[str, Any, Any]:
     index = np.unravel_index(at, one.shape)
     text = "".join(f"[{int(i)}]" for i in index)
     return text, left[at].item(), right[at].item()
+
+
+def judged(call: Aftermath, expected: Any) -> str:
+    """What is wrong with a ``call``, "" where it is as ``expected``: a result, or a function."""
+    if not callable(expected):
+        right = bool(call.result == expected)
+        return "" if right else f"it returns {call.result}, not {expected}"
+    try:
+        right = expected(call)
+    except AssertionError as error:
+        return str(error) or "the assertion of expected= failed"
+    return "" if right is None or right else f"expected= is False; it returns {call.result}"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from covp.arguments import demand, demand_count
 from covp.errors import KernelError, UsageError
-from covp.laboratory.aftermath import Aftermath, place_of, same
+from covp.laboratory.aftermath import Aftermath, judged, place_of, same
 from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import virtual_device
 from covp.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
@@ -112,7 +112,9 @@ def check_interrupts(
     chosen = (variables, line, priority, limit)
     with _bench(kernel, arguments, handler, *chosen) as bench:
         length = bench.length()
-        judge = _expecting(expected) if expected is not None else _serial(bench, length)
+        judge: Judge = functools.partial(judged, expected=expected)
+        if expected is None:
+            judge = _serial(bench, length)
         tried = 0
         for boundary in _boundaries(bench, length, at, examples, seed):
             call = bench.run(boundary)
@@ -164,20 +166,6 @@ def _boundaries(
 
 Judge = Callable[[InterruptedCall], str]
 """What is wrong with a call, "" where nothing is."""
-
-
-def _expecting(expected: Any) -> Judge:
-    def judge(call: InterruptedCall) -> str:
-        if not callable(expected):
-            right = bool(np.all(call.result == expected))
-            return "" if right else f"it returns {call.result}, not {expected}"
-        try:
-            right = expected(call)
-        except AssertionError as error:
-            return str(error) or "the assertion of expected= failed"
-        return "" if right is None or right else f"expected= is False; it returns {call.result}"
-
-    return judge
 
 
 def _serial(bench: InterruptBench, length: int | None) -> Judge:

@@ -38,10 +38,12 @@ from covp.testing.overflow import Sum, near_overflow
 from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
+    from covp.laboratory.answers import answering, check_answers
     from covp.laboratory.buffers import Buffer
     from covp.laboratory.differential import Difference, Variants, differ
     from covp.laboratory.interrupts import check_interrupts, interrupted
     from covp.laboratory.kernel import Kernel
+    from covp.laboratory.scripted import ScriptedPeripheral
 
 __all__ = [
     "Buffer",
@@ -56,10 +58,13 @@ __all__ = [
     "OperatorCase",
     "PoolCase",
     "Requantization",
+    "ScriptedPeripheral",
     "SoftmaxCase",
     "Sum",
     "Variants",
+    "answering",
     "arrays",
+    "check_answers",
     "check_interrupts",
     "differ",
     "interrupted",
@@ -75,6 +80,9 @@ _LABORATORY = {
     "Kernel": "covp.laboratory.kernel",
     "Variants": "covp.laboratory.differential",
     "differ": "covp.laboratory.differential",
+    "ScriptedPeripheral": "covp.laboratory.scripted",
+    "answering": "covp.laboratory.answers",
+    "check_answers": "covp.laboratory.answers",
     "check_interrupts": "covp.laboratory.interrupts",
     "interrupted": "covp.laboratory.interrupts",
 }
