@@ -5,8 +5,17 @@ line tables of the ELF file that gives the lines, functions, branches and condit
 the very binary that ships.
 """
 
+from covp.coverage.conditions import ConditionCoverage
 from covp.coverage.data import CoverageData
 from covp.coverage.files import Branch, FileCoverage, Routine
 from covp.coverage.session import Coverage, collect
 
-__all__ = ["Branch", "Coverage", "CoverageData", "FileCoverage", "Routine", "collect"]
+__all__ = [
+    "Branch",
+    "ConditionCoverage",
+    "Coverage",
+    "CoverageData",
+    "FileCoverage",
+    "Routine",
+    "collect",
+]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from covp.coverage.cobertura import cobertura
-from covp.coverage.files import Branch, FileCoverage, Routine
+from covp.coverage.conditions import ConditionCoverage, conditions
+from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Routine
 from covp.coverage.lcov import lcov
 from covp.coverage.report import report
 from covp.errors import UsageError, near_misses
@@ -71,6 +72,10 @@ class CoverageData:
     def branches(self, name: str | Path) -> list[Branch]:
         """The conditional branches of a file by line and column."""
         return self.file(name).branches
+
+    def conditions(self, name: str | Path) -> list[ConditionCoverage]:
+        """The conditions of a file's ``&&`` and ``||`` that are branches of the machine code."""
+        return conditions(self.file(name))
 
     def write(self, path: str | Path) -> None:
         """Write a file: ``.xml`` is Cobertura, ``.json`` covp's own form, all others lcov.
@@ -134,5 +139,10 @@ def _file(data: Mapping[str, Any]) -> FileCoverage:
     file = FileCoverage({int(line): int(count) for line, count in data["lines"].items()})
     for one in data["routines"]:
         branches = tuple(Branch(**branch) for branch in one["branches"])
-        file.add_routine(Routine(**{**one, "branches": branches}))
+        decisions = tuple(_decision(decision) for decision in one["decisions"])
+        file.add_routine(Routine(**{**one, "branches": branches, "decisions": decisions}))
     return file
+
+
+def _decision(data: Mapping[str, Any]) -> Decision:
+    return Decision(tuple(Condition(**one) for one in data["conditions"]), tuple(data["shown"]))

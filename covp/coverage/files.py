@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field, replace
 
 
@@ -41,6 +42,37 @@ def _added(one: int | None, other: int | None) -> int | None:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A branch of a decision.
+
+    Attributes:
+        branch: its position in the function's branches.
+        taken, untaken: what follows: the position of a condition in the decision; -1 and -2 are the
+            decision's two outcomes.
+    """
+
+    branch: int
+    taken: int
+    untaken: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Conditions that ``&&`` and ``||`` join.
+
+    Attributes:
+        conditions: the one that is evaluated first is the first.
+        shown: for each whether a run showed that it decides alone; see `covp.coverage.masking`.
+    """
+
+    conditions: tuple[Condition, ...]
+    shown: tuple[bool, ...]
+
+    def __add__(self, other: Decision) -> Decision:
+        return replace(self, shown=tuple(map(operator.or_, self.shown, other.shown)))
+
+
+@dataclass(frozen=True)
 class Routine:
     """A function in one form of its machine code: copies with the same branches are added up.
 
@@ -49,6 +81,7 @@ class Routine:
         variant: a key of its branches' kinds and places; other compilers' code has another one.
         entries: how often it was entered.
         branches: in the order of their addresses.
+        decisions: those of more than one condition.
     """
 
     name: str
@@ -56,10 +89,15 @@ class Routine:
     variant: str
     entries: int
     branches: tuple[Branch, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     def __add__(self, other: Routine) -> Routine:
-        branches = tuple(a + b for a, b in zip(self.branches, other.branches, strict=True))
-        return replace(self, entries=self.entries + other.entries, branches=branches)
+        return replace(
+            self,
+            entries=self.entries + other.entries,
+            branches=tuple(map(operator.add, self.branches, other.branches)),
+            decisions=tuple(map(operator.add, self.decisions, other.decisions)),
+        )
 
 
 @dataclass
@@ -88,6 +126,12 @@ class FileCoverage:
         routines = (self.routines[key] for key in sorted(self.routines))
         found = [branch for one in routines for branch in one.branches]
         return sorted(found, key=lambda branch: (branch.line, branch.column))
+
+    @property
+    def decisions(self) -> list[tuple[Decision, tuple[Branch, ...]]]:
+        """Of all its functions, with the branches of the function."""
+        routines = (self.routines[key] for key in sorted(self.routines))
+        return [(one, routine.branches) for routine in routines for one in routine.decisions]
 
     @property
     def branches_by_line(self) -> dict[int, list[Branch]]:

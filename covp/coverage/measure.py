@@ -10,8 +10,10 @@ from covp.coverage.code_map import CodeMap
 from covp.coverage.counts import Counts
 from covp.coverage.data import CoverageData
 from covp.coverage.debug_lines import Instance
-from covp.coverage.files import Branch, FileCoverage, Routine
+from covp.coverage.decisions import find_decisions
+from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Routine
 from covp.coverage.instructions import Step
+from covp.coverage.masking import judge
 
 _UNKNOWN = ("", 0, 0)
 
@@ -57,17 +59,28 @@ def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
 
 
 def _routine(code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step]) -> Routine:
-    branches = [_branch(code, counts, step) for step in steps if step.kind == "branch"]
-    shape = [f"{b.line}:{b.column}:{b.name}:{_aim(code, s)}" for b, s in branches]
-    entries = _entries(code, counts, instance)
-    variant = content_key(*shape)[:8]
-    return Routine(instance.name, instance.line, variant, entries, tuple(b for b, _ in branches))
+    sites = [step for step in steps if step.kind == "branch"]
+    branches = tuple(_branch(code, counts, step) for step in sites)
+    decisions = find_decisions(code, sites)
+    pairs = zip(branches, sites, strict=True)
+    shape = [f"{b.line}:{b.column}:{b.name}:{_aim(code, site)}" for b, site in pairs]
+    return Routine(
+        instance.name,
+        instance.line,
+        content_key(*shape, repr(decisions))[:8],
+        _entries(code, counts, instance),
+        branches,
+        tuple(Decision(one, _shown(one, branches)) for one in decisions),
+    )
 
 
-def _branch(code: CodeMap, counts: Counts, step: Step) -> tuple[Branch, Step]:
+def _shown(conditions: Sequence[Condition], branches: Sequence[Branch]) -> tuple[bool, ...]:
+    return tuple(status == "shown" for status in judge(conditions, branches))
+
+
+def _branch(code: CodeMap, counts: Counts, step: Step) -> Branch:
     _, line, column = code.places.get(step.address, _UNKNOWN)
-    taken, untaken = counts.branches.get(step.address, (0, 0))
-    return Branch(line, column, step.name, taken, untaken), step
+    return Branch(line, column, step.name, *counts.branches.get(step.address, (0, 0)))
 
 
 def _aim(code: CodeMap, step: Step) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from covp.coverage.conditions import ConditionCoverage, conditions
 from covp.coverage.files import Branch, FileCoverage
 
 
@@ -16,7 +17,9 @@ def report(files: Mapping[str, FileCoverage]) -> str:
     shared = os.path.commonpath(folders) if folders else ""
     names = {p: os.path.relpath(p, shared) if os.path.isabs(p) else p for p in files}
     width = max(map(len, names.values()))
-    text = [f"{'file':{width}}  {'lines':>13}  {'branches':>13}  {'functions':>13}"]
+    text = [
+        f"{'file':{width}}  {'lines':>13}  {'branches':>13}  {'conditions':>13}  {'functions':>13}"
+    ]
     for path, file in sorted(files.items()):
         text.append(f"{names[path]:{width}}  {_figures(file)}")
     for path, file in sorted(files.items()):
@@ -27,10 +30,12 @@ def report(files: Mapping[str, FileCoverage]) -> str:
 def _figures(file: FileCoverage) -> str:
     lines = [runs > 0 for runs in file.lines.values()]
     known = [one for one in file.branches if one.taken is not None]
+    judged = conditions(file)
     functions = [runs > 0 for _, runs in file.functions.values()]
     parts = (
         (sum(lines), len(lines)),
         (sum(one.outcomes for one in known), 2 * len(known)),
+        (sum(one.status == "shown" for one in judged), len(judged)),
         (sum(functions), len(functions)),
     )
     return "  ".join(f"{_share(*part):>13}" for part in parts)
@@ -46,6 +51,14 @@ def _missing(file: FileCoverage) -> Iterator[str]:
     for branch in file.branches:
         if branch.ran and branch.taken is not None and branch.outcomes < 2:
             yield f"{branch.line}:{branch.column}: {_one_way(branch)}"
+    for one in conditions(file):
+        if one.both and one.status != "shown":
+            yield f"{one.line}:{one.column}: {_undecided(one)}"
+
+
+def _undecided(one: ConditionCoverage) -> str:
+    seen = "was not seen to decide" if one.status == "missed" else "may have decided"
+    return f"condition {one.number} of {one.of} {seen} alone"
 
 
 def _one_way(branch: Branch) -> str:

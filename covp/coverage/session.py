@@ -9,6 +9,7 @@ from types import TracebackType
 from covp.arguments import demand
 from covp.cache import cache_dir, content_key
 from covp.coverage.code_map import read_code
+from covp.coverage.conditions import ConditionCoverage
 from covp.coverage.counts import count
 from covp.coverage.data import CoverageData
 from covp.coverage.files import Branch, FileCoverage
@@ -105,6 +106,10 @@ class Coverage:
     def branches(self, name: str | Path) -> list[Branch]:
         """See `CoverageData.branches`."""
         return self.data.branches(name)
+
+    def conditions(self, name: str | Path) -> list[ConditionCoverage]:
+        """See `CoverageData.conditions`."""
+        return self.data.conditions(name)
 
     def report(self) -> str:
         """See `CoverageData.report`."""
