@@ -32,13 +32,13 @@ def find_decisions(code: CodeMap, branches: Sequence[Step]) -> tuple[tuple[Condi
 
     Args:
         code: of the ELF file.
-        branches: of one copy of a function, by address.
+        branches: conditional branches and IT blocks of one copy of a function, by address.
     """
     numbers = {step.address: number for number, step in enumerate(branches)}
     used: set[int] = set()
     found = []
     for step in branches:
-        if step.address not in used and step.target is not None:
+        if step.address not in used and step.kind == "branch":
             nodes = _decision(code, step, numbers, used)
             if len(nodes) > 1:
                 used.update(nodes)
@@ -113,7 +113,7 @@ def _next_branch(code: CodeMap, address: int) -> int | None:
     """The first branch that is reached from an address."""
     for step in _path(code, address):
         if step.kind == "branch":
-            return step.address if step.target is not None else None
+            return step.address
     return None
 
 
@@ -127,13 +127,13 @@ def _exit(code: CodeMap, address: int) -> Exit:
 
 
 def _path(code: CodeMap, address: int) -> Iterator[Step]:
-    """What runs from an address on, up to a branch."""
+    """What runs from an address on, up to where it is not known."""
     for _ in range(_LONGEST):
         step = code.steps.get(address)
         if step is None:
             return
         yield step
-        if step.kind in ("branch", "leave"):
+        if step.kind in ("branch", "leave") or (step.conditional and step.kind == "jump"):
             return
         address = step.target if step.kind == "jump" and step.target is not None else step.end
 

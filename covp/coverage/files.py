@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class Branch:
-    """A conditional branch of the machine code.
+    """A conditional branch of the machine code, or conditional instructions.
 
     Attributes:
         line, column: of the source, 0 where unknown.
-        name: its mnemonic; "it": a jump or return in an IT block of Arm.
-        taken, untaken: how often it was taken, and not; None: not known.
+        name: its mnemonic; "it": an IT block of Arm.
+        taken, untaken: how often it was taken, and not; of an IT block how often its first
+            instruction was executed, and skipped. None: not known.
     """
 
     line: int

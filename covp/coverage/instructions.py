@@ -7,7 +7,7 @@ Sources: Armv7-M Architecture Reference Manual (DDI 0403E) A5.2, A5.3, A7.7; RIS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["plain", "branch", "jump", "call", "leave"]
@@ -23,8 +23,9 @@ class Step:
         kind: "branch" is conditional, "jump" is not; "call" comes back; "leave" goes where a
             register or the stack says, or traps.
         target: of a direct branch, jump or call; None: not in the instruction.
-        name: of a branch, its mnemonic, e.g. "bne"; else "".
+        name: of a branch, its mnemonic, e.g. "bne"; "it" of the first one of an IT block.
         conditional: executes only if a condition holds, in an IT block of Arm.
+        guards: it is the first one of an IT block.
     """
 
     address: int
@@ -34,6 +35,12 @@ class Step:
     target: int | None = None
     name: str = ""
     conditional: bool = False
+    guards: bool = False
+
+    @property
+    def is_site(self) -> bool:
+        """Whether a condition is decided here: a conditional branch, or an IT block."""
+        return self.kind == "branch" or self.guards
 
     @property
     def end(self) -> int:
@@ -134,7 +141,8 @@ _CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge",
 
 
 def _thumb_code(code: bytes, address: int) -> Iterator[Step]:
-    at, in_block = 0, 0  # instructions of an IT block that are still to come
+    at, first = 0, False
+    in_block = 0  # instructions of an IT block that are still to come
     while at + 2 <= len(code):
         bits = _half(code, at)
         size = 4 if bits >= 0xE800 else 2
@@ -143,17 +151,15 @@ def _thumb_code(code: bytes, address: int) -> Iterator[Step]:
         if size == 4:
             bits = bits << 16 | _half(code, at + 2)
         step = _short_thumb(address + at, bits) if size == 2 else _long_thumb(address + at, bits)
-        yield _conditional(step) if in_block else step
-        begins = size == 2 and bits & 0xFF00 == 0xBF00 and bits & 0xF
-        in_block = 4 - ((bits & -bits).bit_length() - 1) if begins else max(0, in_block - 1)
+        yield _conditional(step, first) if in_block else step
+        first = size == 2 and bits & 0xFF00 == 0xBF00 and bits & 0xF != 0
+        in_block = 4 - ((bits & -bits).bit_length() - 1) if first else max(0, in_block - 1)
         at += size
 
 
-def _conditional(step: Step) -> Step:
-    """The same in an IT block: what changes the pc is a branch then."""
-    if step.kind in ("jump", "leave"):
-        return Step(step.address, step.size, step.bits, "branch", step.target, "it", True)
-    return Step(step.address, step.size, step.bits, step.kind, step.target, "", True)
+def _conditional(step: Step, first: bool) -> Step:
+    """The same in an IT block."""
+    return replace(step, name="it" if first else "", conditional=True, guards=first)
 
 
 def _short_thumb(pc: int, bits: int) -> Step:

@@ -59,7 +59,7 @@ def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
 
 
 def _routine(code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step]) -> Routine:
-    sites = [step for step in steps if step.kind == "branch"]
+    sites = [step for step in steps if step.is_site]
     branches = tuple(_branch(code, counts, step) for step in sites)
     decisions = find_decisions(code, sites)
     pairs = zip(branches, sites, strict=True)
@@ -80,7 +80,7 @@ def _shown(conditions: Sequence[Condition], branches: Sequence[Branch]) -> tuple
 
 def _branch(code: CodeMap, counts: Counts, step: Step) -> Branch:
     _, line, column = code.places.get(step.address, _UNKNOWN)
-    return Branch(line, column, step.name, *counts.branches.get(step.address, (0, 0)))
+    return Branch(line, column, step.name, *counts.sites.get(step.address, (0, 0)))
 
 
 def _aim(code: CodeMap, step: Step) -> int:
@@ -97,7 +97,7 @@ def _entries(code: CodeMap, counts: Counts, instance: Instance) -> int:
             if step is None or step.target != instance.entry:
                 continue
             if step.kind == "branch":
-                runs -= counts.branches.get(at, (0, 0))[0] or 0
+                runs -= counts.sites.get(at, (0, 0))[0] or 0
             elif step.kind == "jump":
                 runs -= counts.executed.get(at, 0)
     return max(0, runs)

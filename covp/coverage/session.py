@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -49,6 +50,7 @@ class Coverage:
         self._runtime = runtime
         self._device = _tracing(session)
         self._before: Trace | None = None
+        self._conditional: dict[int, int] = {}
         self._data = CoverageData()
 
     def __enter__(self) -> Coverage:
@@ -71,7 +73,6 @@ class Coverage:
         session = self._session()
         if self._before is None and session is not None:
             session.sync()
-            self._device.trace_edges(True)
             self._begin(session, self._device.trace())
 
     def stop(self) -> None:
@@ -81,7 +82,7 @@ class Coverage:
             self._before = None
             session = self._session()
             if session is not None:
-                session.before_unload.remove(self._settle)
+                session.image_watchers.remove(self)
 
     @property
     def data(self) -> CoverageData:
@@ -124,23 +125,36 @@ class Coverage:
 
     # -- counting -----------------------------------------------------------------------------
 
+    def loaded(self, image: LoadedImage) -> None:
+        """See `ImageWatcher`."""
+        steps = read_code(image.elf.content).steps.values()
+        self._device.count_conditional(step.address for step in steps if step.conditional)
+
+    def leaving(self) -> None:
+        """See `ImageWatcher`."""
+        self._settle()
+
     def _begin(self, session: Resident, before: Trace) -> None:
-        self._before = before
-        session.before_unload.append(self._settle)
+        for image in session.images[1:]:
+            self.loaded(image)
+        self._before, self._conditional = before, dict(self._device.conditional_counts())
+        session.image_watchers.append(self)
 
     def _settle(self) -> None:
-        """Add what ran since the last time. Called before code leaves the memory."""
+        """Add what ran since the last time."""
         session = self._session()
         if self._before is None or session is None or not session.is_open:
             return
-        now = self._device.trace()
+        now, conditional = self._device.trace(), self._device.conditional_counts()
         ran, self._before = now.since(self._before), now
+        known, self._conditional = self._conditional, dict(conditional)
+        executed = {at: runs - known.get(at, 0) for at, runs in conditional.items()}
         for image in session.images[1:]:
-            self._data.add(self._of(image, ran))
+            self._data.add(self._of(image, ran, executed))
 
-    def _of(self, image: LoadedImage, ran: Trace) -> CoverageData:
+    def _of(self, image: LoadedImage, ran: Trace, executed: Mapping[int, int]) -> CoverageData:
         code = read_code(image.elf.content)
-        return _named(measure(code, count(ran, code.steps)), self._runtime)
+        return _named(measure(code, count(ran, code.steps, executed)), self._runtime)
 
 
 _NOTHING = Trace(())
@@ -150,7 +164,8 @@ _collected: weakref.WeakKeyDictionary[Resident, Coverage] = weakref.WeakKeyDicti
 def collect(session: Resident) -> CoverageData:
     """What ran in a session since the previous call for it; the first time all since its start.
 
-    Call it once early, too, if modules are unloaded: their counts are known from then on.
+    Call it once at the start, too: modules that are unloaded, and the conditions of Arm's IT blocks,
+    are counted from then on.
 
     Raises:
         UsageError: the device does not count blocks of code.

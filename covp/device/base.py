@@ -6,7 +6,7 @@ below or None. Callers look there and nowhere else, so that mypy sees every use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Protocol
@@ -251,8 +251,12 @@ class SavesState(Protocol):
 class TracesCode(Protocol):
     """Counts how often each block of code ran, and where it went on."""
 
-    def trace_edges(self, on: bool = True) -> None:
-        """Count from now on where returns and jumps to registers lead, or no more."""
+    def count_conditional(self, addresses: Iterable[int]) -> None:
+        """Count from now on how often the conditions of these instructions hold: in IT blocks."""
+        ...
+
+    def conditional_counts(self) -> Mapping[int, int]:
+        """How often each of them was executed since then, and not skipped."""
         ...
 
     def trace(self) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
@@ -40,6 +41,7 @@ class VirtualMachine:
         self._explains = True
         self._by_function = False
         self._function_names: tuple[str, ...] = ("",)
+        self._executions: dict[int, ctypes.c_uint64] = {}
 
     def close(self) -> None:
         """Free the emulator. A second call does nothing; any other call after it is an error."""
@@ -177,6 +179,17 @@ class VirtualMachine:
     def trace(self) -> Trace:
         """All that the core executed so far, to be timed by other models; see `Counter.trace`."""
         return self.core.counter.trace()
+
+    def count_conditional(self, addresses: Iterable[int]) -> None:
+        """See `TracesCode.count_conditional`."""
+        for address in addresses:
+            if address not in self._executions:
+                self._executions[address] = self.core.counter.count_executions(address)
+                self.core.forget_code(address, 2)
+
+    def conditional_counts(self) -> dict[int, int]:
+        """See `TracesCode.conditional_counts`."""
+        return {address: count.value for address, count in self._executions.items()}
 
     # -- debug information --------------------------------------------------------------------
 

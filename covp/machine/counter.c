@@ -212,6 +212,14 @@ EXPORT bool on_invalid_access(uc_engine *uc, int type, uint64_t address, int siz
     return false;
 }
 
+/* An instruction whose condition holds is executed. */
+EXPORT void on_executed(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
+    (void)uc;
+    (void)address;
+    (void)size;
+    ++*(uint64_t *)user;
+}
+
 EXPORT void on_exception(uc_engine *uc, uint32_t number, void *user) {
     Machine *m = user;
     m->interrupt = number + 1;

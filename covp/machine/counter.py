@@ -183,6 +183,22 @@ class Counter:
             raise DeviceError(f"Unicorn rejected the hook {function}: error {status}")
         return handle
 
+    def count_executions(self, address: int) -> ctypes.c_uint64:
+        """How often the instruction at an address is executed from now on: where it is conditional,
+        only when its condition holds.
+
+        Code that is translated already is to be forgotten.
+        """
+        count, handle = u64(), ctypes.c_size_t()
+        callback = ctypes.cast(self._library.on_executed, pointer)
+        status = self._uclib.uc_hook_add(
+            self._engine, ctypes.byref(handle), uc.UC_HOOK_CODE, callback,
+            pointer(ctypes.addressof(count)), u64(address), u64(address),
+        )  # fmt: skip
+        if status:
+            raise DeviceError(f"Unicorn rejected a hook at 0x{address:08x}: error {status}")
+        return count
+
     def look_at_accesses(self) -> None:
         """Count bytes by memory, and the wait states of slower memories, from now on.
 

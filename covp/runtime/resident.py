@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from covp.arguments import demand, demand_count, demand_seconds
 from covp.device.base import LowLevelDevice, Stop
@@ -70,6 +69,18 @@ class Snapshot:
     state: object
 
 
+class ImageWatcher(Protocol):
+    """Looks at what is loaded in a session; see `Resident.image_watchers`."""
+
+    def loaded(self, image: LoadedImage) -> None:
+        """An image is in the memory."""
+        ...
+
+    def leaving(self) -> None:
+        """An image is about to leave the memory, or the device to be let go."""
+        ...
+
+
 class Resident:
     """The ground of tensors and modules: memory, the task queue, and the runtime's own image.
 
@@ -83,7 +94,7 @@ class Resident:
         image_memory: which bytes of the target are in use.
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
-        before_unload: called before an image leaves the memory, and before the device is let go.
+        image_watchers: who looks at what is loaded.
         counted: the addresses that `run` counts between, while the device's phases are those.
         latest: the profile of the latest inference; None before the first.
         in_use: the context of a thread that uses the session; others get a UsageError.
@@ -110,7 +121,7 @@ class Resident:
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None
         self.counted: tuple[int, int] | None = None
-        self.before_unload: list[Callable[[], None]] = []
+        self.image_watchers: list[ImageWatcher] = []
         self._open = True
         self.in_use = Exclusive(f"the session on {self.platform.name}")
         self.device = open_device(device, self.platform)
@@ -145,8 +156,8 @@ class Resident:
                     f"the session on {self.platform.name} is in use: a call is running on its "
                     "device; wait for it, or set a timeout"
                 )
-            for work in tuple(self.before_unload):
-                work()
+            for watcher in tuple(self.image_watchers):
+                watcher.leaving()
             self._open = False
             self.queue.drop_all()
             if self.device.abilities.closing is not None:
@@ -213,11 +224,13 @@ class Resident:
         if self.device.abilities.names is not None:
             self.device.abilities.names.add_debug_info(image.elf.content)
         self.images.append(image)
+        for watcher in tuple(self.image_watchers):
+            watcher.loaded(image)
 
     def unload_image(self, image: LoadedImage) -> None:
         """Give an image's memory back."""
-        for work in tuple(self.before_unload):
-            work()
+        for watcher in tuple(self.image_watchers):
+            watcher.leaving()
         if self._open and self.device.abilities.names is not None:
             self.device.abilities.names.remove_debug_info(image.elf.content)
         self.image_memory.release(image)

@@ -12,6 +12,7 @@ from unicorn import unicorn_const as uc
 import covp
 from covp.coverage.code_map import read_code
 from covp.coverage.counts import count
+from covp.device.virtual import VirtualDevice
 from tests.coverage.programs import functions
 from tests.coverage.test_lines import PLATFORMS, toolchains
 
@@ -22,7 +23,9 @@ def hooked(session: covp.Session, text: str, flags: tuple[str, ...], calls: Call
     """Addresses of the instructions that ran, in order."""
     ran: list[int] = []
     f = session.load_c(text, flags=flags)["f"]
-    session.device.core.engine.hook_add(
+    device = session.device
+    assert isinstance(device, VirtualDevice)
+    device.core.engine.hook_add(
         uc.UC_HOOK_CODE, lambda engine, address, size, user: ran.append(address)
     )
     for call in calls:
@@ -44,15 +47,23 @@ def test_instructions(
     toolchain, flags = data.draw(st.sampled_from(toolchains(platform))), (level, "-w")
     with covp.Session(platform, toolchain=toolchain) as session:
         module = session.load_c(text, flags=flags)
-        steps, f = read_code(module.image.elf.content).steps, module["f"]
-        session.device.trace_edges()
-        before = session.device.trace()
+        steps, f, device = read_code(module.image.elf.content).steps, module["f"], session.device
+        assert isinstance(device, VirtualDevice)
+        device.count_conditional(at for at, step in steps.items() if step.conditional)
+        before = device.trace()
         for call in calls:
             f(*call).result()
-        found = count(session.device.trace().since(before), steps)
+        found = count(device.trace().since(before), steps, device.conditional_counts())
     with covp.Session(platform, toolchain=toolchain) as session:
         ran = hooked(session, text, flags, calls)
-    assert found.executed == Counter(at for at in ran if at in steps)
-    branches = {at for at in ran if at in steps and steps[at].kind == "branch"}
-    went = Counter((at, after != steps[at].end) for at, after in pairwise(ran) if at in branches)
-    assert found.branches == {at: (went[at, True], went[at, False]) for at in branches}
+    executed = Counter(at for at in ran if at in steps)
+    assert +Counter(found.executed) == executed
+    for at, outcomes in found.sites.items():
+        if steps[at].guards:  # the hook is not called before skipped instructions, but before IT
+            assert outcomes == (executed[at], executed[at - 2] - executed[at])
+        else:
+            went = Counter(b != steps[at].end for a, b in pairwise(ran) if a == at)
+            assert outcomes == (went[True], went[False])
+    reached = {at for at in executed if steps[at].kind == "branch"}
+    reached |= {at for at in steps if steps[at].guards and executed[at - 2]}
+    assert found.sites.keys() == reached
