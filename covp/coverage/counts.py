@@ -62,6 +62,7 @@ def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int
 
 
 def _of_block(reached: int, executed: int | None) -> Outcomes:
-    return (
-        (None, None) if executed is None else (min(executed, reached), max(0, reached - executed))
-    )
+    if executed is None:
+        return None, None
+    executed = min(executed, reached)
+    return executed, reached - executed

@@ -164,8 +164,8 @@ _collected: weakref.WeakKeyDictionary[Resident, Coverage] = weakref.WeakKeyDicti
 def collect(session: Resident) -> CoverageData:
     """What ran in a session since the previous call for it; the first time all since its start.
 
-    Call it once at the start, too: modules that are unloaded, and the conditions of Arm's IT blocks,
-    are counted from then on.
+    Call it once at the start, too: modules that are unloaded, and the conditions of Arm's IT
+    blocks, are counted from then on.
 
     Raises:
         UsageError: the device does not count blocks of code.

@@ -66,7 +66,7 @@ def expressions(draw: st.DrawFn, names: list[int]) -> Expression:
     return Expression(parts, draw(st.sampled_from(["&&", "||"])))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     count=st.integers(2, 5),
     data=st.data(),

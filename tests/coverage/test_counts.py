@@ -33,7 +33,7 @@ def hooked(session: covp.Session, text: str, flags: tuple[str, ...], calls: Call
     return ran
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=functions(),
     calls=st.lists(st.tuples(*[st.integers(-3, 4)] * 3), min_size=1, max_size=4),

@@ -28,7 +28,7 @@ def toolchains(platform: str) -> list[str]:
 
 
 @needs_gcov
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=functions(),
     calls=st.lists(st.tuples(*[st.integers(-3, 4)] * 3), min_size=1, max_size=4),
