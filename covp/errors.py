@@ -134,6 +134,14 @@ FaultKind = Literal[
     "emulator stop",
     "peripheral error",
     "undefined behaviour",
+    "out-of-bounds read",
+    "out-of-bounds write",
+    "use after free",
+    "use after return",
+    "write to const",
+    "store to code",
+    "uninitialised read",
+    "stack limit",
 ]
 """The short names of faults."""
 

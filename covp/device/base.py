@@ -6,16 +6,20 @@ below or None. Callers look there and nowhere else, so that mypy sees every use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from covp.device.phase_count import PhaseCount
 from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
+from covp.memory_states import Finding, Forbidden
 from covp.timing.trace import Trace
 
 
@@ -236,6 +240,51 @@ class MeasuresTime(Protocol):
         ...
 
 
+class MemoryStates(Protocol):
+    """What programs may do with each byte of a device's memory; at first they may not access it."""
+
+    def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Code in these ranges of addresses, each without its end, may do anything."""
+        ...
+
+    def set_stack(self, start: int, end: int, limit: int) -> None:
+        """The memory of the stack; a call may use ``limit`` bytes of it."""
+        ...
+
+    def set_heap(self, start: int, end: int, next_at: int) -> None:
+        """Memory that may be accessed up to the address that is stored at ``next_at``."""
+        ...
+
+    def set(self, address: int, size: int, state: Forbidden) -> None:
+        """Give ``size`` bytes from ``address`` a state."""
+        ...
+
+    def state(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The states of bytes, as numbers of `Forbidden`; shape (size,)."""
+        ...
+
+    def begin(self) -> None:
+        """A run begins, with an empty stack."""
+        ...
+
+    @property
+    def stack_bytes(self) -> int:
+        """Of the stack in use at most since `begin`, without those of trusted code."""
+        ...
+
+
+class ChecksMemory(Protocol):
+    """Sees every load and store, and can stop before those that are not allowed."""
+
+    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
+        """Check from now on; before anything was executed.
+
+        Args:
+            explain: the fault of an access that is not allowed.
+        """
+        ...
+
+
 class SavesState(Protocol):
     """Can be put back into an earlier state."""
 
@@ -286,6 +335,7 @@ class Abilities:
     traffic: CountsTraffic | None = None
     waves: RecordsWaves | None = None
     code: TracesCode | None = None
+    memory: ChecksMemory | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -62,6 +62,7 @@ class VirtualDevice(VirtualMachine):
             state=self,
             closing=self,
             causes=self,
+            memory=self,
             traffic=self,
             code=self,
         )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
+from covp.device.base import MemoryStates
 from covp.device.board import Board, BoardState
 from covp.device.counted_phases import CountedPhases
 from covp.device.phase_count import PhaseCount
-from covp.errors import DeviceError
+from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.machine.emulated_core import EmulatedCore
 from covp.machine.riscv_counters import RiscvCounters
+from covp.memory_states import Finding
 from covp.platform_file import Platform
 from covp.symbols import Symbols
 from covp.timing.trace import Trace
@@ -265,6 +267,13 @@ class VirtualMachine:
         """Custom instruction to how often it retired since it was added: exact."""
         self.board.check_open()
         return self.core.custom.uses(unit_name)
+
+    # -- checks of memory ---------------------------------------------------------------------
+
+    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
+        """See `ChecksMemory.check_memory`."""
+        self.board.check_open()
+        return self.core.check_memory(explain)
 
     # -- state --------------------------------------------------------------------------------
 

@@ -70,7 +70,12 @@ class Buffer:
         """Of its first byte. Raises UsageError: it has one during a call only."""
         if self._placed is None:
             raise UsageError("a buffer has an address during a call of a kernel only")
-        return self._placed.address + self.offset
+        return self._placed.address
+
+    @property
+    def pointer(self) -> int:
+        """The same as `address`, for the function's call."""
+        return self.address
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -80,9 +85,8 @@ class Buffer:
 
     def place(self, session: Resident, name: str) -> None:
         """Put it into a session's memory for a call; ``name`` where it has none of its own."""
-        what = f"{self.name or name} ({self.nbytes} bytes)"
-        alignment = max(self.alignment, 1)
-        self._placed = session.place(self.offset + max(1, self.nbytes), alignment, what)
+        what = self.name or name
+        self._placed = session.place(self.nbytes, self.alignment, what, self.offset)
         if self.nbytes:
             session.write(self.address, np.ascontiguousarray(self.array).tobytes())
 

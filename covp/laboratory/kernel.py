@@ -13,7 +13,8 @@ from covp.laboratory.buffers import Buffer
 from covp.runtime.module import Function
 from covp.runtime.profile import Cost
 from covp.runtime.resident import Resident
-from covp.runtime.signature import CType, Parameter, Signature
+from covp.runtime.sanitizer import points_to_const
+from covp.runtime.signature import Parameter, Signature
 
 Value = int | float | bool | None
 """What a C function returns: pointers as addresses, None for void."""
@@ -77,6 +78,17 @@ class Kernel:
             raise UsageError(f"{self.name} was not called yet: it has no cost")
         return self._latest
 
+    @property
+    def stack_bytes(self) -> int:
+        """The latest call had at most so many bytes of the stack in use.
+
+        Raises:
+            UsageError: the session was not opened with ``sanitize=True``.
+        """
+        if self.session.sanitizer is None:
+            raise UsageError("the use of the stack is known with Session(..., sanitize=True)")
+        return self.session.sanitizer.stack_bytes
+
     def __call__(self, *arguments: Any) -> Value:
         """Call it.
 
@@ -133,7 +145,7 @@ class Kernel:
         buffer = buffers.setdefault(argument.key, argument)
         if buffer is argument:
             buffer.place(self.session, parameter.name)
-        if not _is_const(parameter.type):
+        if not points_to_const(parameter.type):
             if not buffer.array.flags.writeable:
                 raise UsageError(
                     f"{self.name}: argument {parameter.name} is not const in C, and its array is "
@@ -154,7 +166,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"
-
-
-def _is_const(kind: CType) -> bool:
-    return kind.kind == "pointer" and kind.pointee is not None and kind.pointee.const

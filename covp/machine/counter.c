@@ -46,6 +46,7 @@ EXPORT Machine *machine_new(void) {
 
 EXPORT void machine_free(Machine *m) {
     forget_machine(m);
+    forget_shadow(m);
     for (uint64_t i = 0; i < m->all_count; i++) {
         free_version(m->all[i]->version);
         if (!in_chunk(m, m->all[i])) free(m->all[i]);
@@ -142,6 +143,10 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         stop_before(m, uc);
         return;
     }
+    if (m->shadow && !check_block(m, uc, b)) {
+        stop_before(m, uc);
+        return;
+    }
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
     count_edge(m, address);
@@ -158,6 +163,10 @@ static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint3
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
         if (LIKELY(!b->flags && b->size == size && room)) {
+            if (m->shadow && !check_block(m, uc, b)) {
+                stop_before(m, uc);
+                return;
+            }
             count_edge(m, address);
             count_attended(m, b, address);
             m->pending = b->after;
@@ -187,8 +196,14 @@ EXPORT void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 
 /* The same in engines whose calls are inlined: it says that a block is of such an engine. */
 EXPORT void on_inlining_block(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
-    if (LIKELY(!(size & IS_ACCESS))) enter_block(user, uc, address, size);
-    else look_at_access(user, (uint32_t)address, size & ~(IS_ACCESS | IS_STORE), size & IS_STORE);
+    if (LIKELY(!(size & IS_ACCESS))) {
+        enter_block(user, uc, address, size);
+        return;
+    }
+    Machine *m = user;
+    uint32_t bytes = size & ((1u << INDEX_SHIFT) - 1), index = size >> INDEX_SHIFT & INDEX_MASK;
+    if (!look_at_access(m, uc, (uint32_t)address, bytes, size & IS_STORE, index))
+        leave_before_access(m, (uintptr_t)__builtin_return_address(0));
 }
 
 /* -- the emulator's other hooks ------------------------------------------------------------------ */

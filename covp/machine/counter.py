@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
-from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_R0, UC_ARM_REG_XPSR
-from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_X0
+from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_R0, UC_ARM_REG_SP, UC_ARM_REG_XPSR
+from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_SP, UC_RISCV_REG_X0
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
@@ -31,6 +31,7 @@ from covp.machine.native_counter import (
     counter_library,
     pack_specials,
 )
+from covp.machine.shadow import Shadow
 from covp.machine.special_instructions import Special
 from covp.timing.native import MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
 from covp.timing.trace import (
@@ -204,12 +205,26 @@ class Counter:
 
         Code that is translated already is to be forgotten.
         """
+        self.state.counts_accesses = 1
+        self._see_accesses()
+
+    def _see_accesses(self) -> None:
+        """Let the native side see every load and store from now on."""
         if not self._looks_at_accesses:
             self._looks_at_accesses = True
             if self.inlines:
                 self.state.looks_at_accesses = True
             else:
                 self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
+
+    def add_shadow(self) -> Shadow:
+        """Check every access to memory from now on; before any code has run."""
+        stack_pointer = UC_ARM_REG_SP if self.state.is_thumb else UC_RISCV_REG_SP
+        pc = UC_ARM_REG_PC if self.state.is_thumb else UC_RISCV_REG_PC
+        shadow = Shadow(self._library, self._machine, stack_pointer, pc)
+        self._library.machine_decode_all(self._machine)
+        self._see_accesses()
+        return shadow
 
     def moved(self) -> NDArray[np.int64]:
         """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.

@@ -110,8 +110,8 @@ typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
 
 enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES = 8 };
-/* In place of a block's size: an access of the bytes in the lower bits. */
-enum { IS_ACCESS = (int)(1u << 31), IS_STORE = 1 << 30 };
+/* In place of a block's size: an access of the bytes in the lower bits, by the instruction above them. */
+enum { IS_ACCESS = (int)(1u << 31), IS_STORE = 1 << 30, INDEX_SHIFT = 8, INDEX_MASK = 0xffff };
 enum { REPLACE_LRU, REPLACE_FIFO, REPLACE_RANDOM };
 
 /* Memory behind a cache, and the cycles that a miss, and a store that is passed on, take. */
@@ -197,6 +197,8 @@ typedef struct Machine {
     uint32_t plain_end;   /* 1: it came to its stop, and nothing else has to be looked at */
     uint32_t explains;    /* 1: what cycles passed with is kept by bucket */
     uint32_t unused;
+    uint64_t counts_accesses;  /* 1: ... and their bytes and waits are counted */
+    struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
     /* Only the native side. */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcContext, uclib
 
 from covp.cores import Core
-from covp.errors import DeviceError, PlatformError
+from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.divided_clock import DividedClock
@@ -34,10 +34,12 @@ from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.run_control import RunControl
+from covp.machine.shadow import Shadow
 from covp.machine.sleep import Sleep
 from covp.machine.special_instructions import special_instructions
 from covp.machine.system_control import SCS_BASE, SystemControl
 from covp.machine.watchpoints import Watchpoints
+from covp.memory_states import Finding
 from covp.platform_file import Platform
 from covp.timing.model import core_timing
 from covp.timing.native import Pipeline
@@ -118,6 +120,7 @@ class EmulatedCore:
         self.csrs = RiscvCounters(
             lambda: self.cycles, lambda: self.instructions, lambda: _pending_bits(self.interrupts)
         )
+        self.shadow: Shadow | None = None
         self.control = RunControl()
         self.sleep = Sleep(clock, self.interrupts, self.control)
         own_clock = clock if divider == 1 else DividedClock(clock, divider)
@@ -197,9 +200,19 @@ class EmulatedCore:
         Only where there may be some: the emulator fetches from pages when it looks, and stores to
         pages that were fetched from are slow.
         """
+        if self.shadow is not None:
+            self.shadow.wrote(address, size)
         if size and self.counter.may_have_code(address, size):
             self.engine.ctl_remove_cache(address, address + size)
             self.mmio.forget_code()
+
+    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
+        """See `ChecksMemory.check_memory`."""
+        if self.shadow is None:
+            self.shadow = self.counter.add_shadow()
+            self.engine.ctl_flush_tb()
+        self.execution.check_memory(self.shadow, explain)
+        return self.shadow
 
     def reset(self) -> None:
         """Registers and the core's own peripherals to their reset state; sp to the stack's top."""

@@ -21,8 +21,10 @@ from covp.machine.instructions import is_wait_for_interrupt, may_unmask
 from covp.machine.mmio import MmioPort
 from covp.machine.nvic import Nvic
 from covp.machine.riscv_counters import RiscvCounters
+from covp.machine.shadow import Shadow
 from covp.machine.sleep import Sleep
 from covp.machine.watchpoints import Watchpoints
+from covp.memory_states import Finding
 
 # Instructions between two checks of the time limit and Ctrl-C: well under a tenth of a second.
 SLICE = 20_000_000
@@ -83,6 +85,8 @@ class Execution:
         self.at_breakpoint = False
         self.turn_end: int | None = None
         self.host_call: Callable[[int], int | None] | None = None
+        self._shadow: Shadow | None = None
+        self._explain: Callable[[Finding], DeviceFault]
         self._host_waits = False
         self._core, self._engine, self._counter = core, engine, counter
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
@@ -96,6 +100,9 @@ class Execution:
         self._wfi_bytes = 2 if self._is_arm else 4
         # The first step that knows why the run ended decides; each relies on those before it.
         self._steps: tuple[Callable[[RunEnd], int | None], ...] = (
+            # The core stopped before an access that is not allowed, or before a block with a use of
+            # what was never written. Nothing else has happened.
+            self._raise_finding,
             # A model's error comes first: the emulator's status after it is only how it stopped.
             self._raise_model_error,
             # The store is done although the pc is still at it. It must be passed before anything
@@ -216,6 +223,20 @@ class Execution:
         return status
 
     # -- the steps after it, in their order ---------------------------------------------------
+
+    def check_memory(self, shadow: Shadow, explain: Callable[[Finding], DeviceFault]) -> None:
+        """Accesses that the shadow does not allow are faults from now on."""
+        self._shadow, self._explain = shadow, explain
+
+    def _raise_finding(self, end: RunEnd) -> None:
+        finding = self._shadow.finding() if self._shadow is not None else None
+        if finding is None:
+            return
+        if not self._counter.state.stopped:
+            self._left_at(end.pc)
+        fault = self._explain(finding)
+        fault.pc, fault.address, fault.size = finding.pc, finding.address, finding.size
+        raise fault
 
     def _raise_model_error(self, end: RunEnd) -> None:
         error = self._mmio.take_pending()

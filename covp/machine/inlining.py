@@ -40,12 +40,12 @@ _COMMON = (
     "tcg_gen_extu_i32_i64",
     "tcg_temp_new_internal",
     "tcg_temp_free_internal",
+    "tcg_emit_op",
 )
 _ARM = (
     "helper_add_setq",
     "helper_sxtb16",
     "helper_uxtb16",
-    "tcg_emit_op",
     "tcg_gen_op2",
     "tcg_gen_op3",
     "tcg_gen_andi_i32",

@@ -111,6 +111,7 @@ class MachineState(ctypes.Structure):
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
         ("plain_end", u32), ("explains", u32), ("unused", u32),
+        ("counts_accesses", u64), ("shadow", pointer),
     )  # fmt: skip
 
 
@@ -165,6 +166,12 @@ def counter_library() -> ctypes.CDLL:
         ("machine_patch", u32, (u32, ctypes.c_int)),
         ("machine_decode_all", None, (machine,)),
         ("machine_may_have_code", ctypes.c_int, (machine, address, u32)),
+        ("shadow_shared_bytes", u64, ()),
+        ("machine_add_shadow", pointer, (machine,)),
+        ("machine_set_shadow", None, (machine, address, u32, u32)),
+        ("machine_get_shadow", None, (machine, address, u32, pointer)),
+        ("machine_wrote", None, (machine, address, u32)),
+        ("machine_begin_shadow", None, (machine,)),
         ("machine_count_hooks", None, (machine, pointer, pointer)),
         ("machine_inline_calls", ctypes.c_int, (machine, pointer, pointer)),
     ):

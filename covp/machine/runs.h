@@ -3,6 +3,7 @@
 #define COVP_RUNS_H
 
 #include "counter_state.h"
+#include "shadow.h"
 
 /* Prepare for a run, with the limits of `ceiling` and `cycle_limit` in Machine. */
 EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, uint32_t allowed) {
@@ -18,6 +19,7 @@ EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, ui
 /* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
 static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
     uint32_t attention = m->stopped | m->special | m->interrupt | m->pending | m->retranslate;
+    if (m->shadow) attention |= m->shadow->found;
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
 }
 

@@ -19,6 +19,7 @@
 #ifndef COVP_TRANSLATION_H
 #define COVP_TRANSLATION_H
 
+
 #include "accesses.h"
 #include "counter_state.h"
 #include "tlb.h"
@@ -51,9 +52,9 @@ typedef struct {
     void (*extend)(TcgContext *, Variable, Variable);
     Temp *(*new_temp)(TcgContext *, uint32_t type, bool is_local);
     void (*free_temp)(TcgContext *, Temp *);
+    void *(*emit)(TcgContext *, uint32_t op);
     uint32_t (*add_setq)(void *env, uint32_t, uint32_t);
     void *sxtb16, *uxtb16;
-    void *(*emit)(TcgContext *, uint32_t op);
     void (*op2)(TcgContext *, uint32_t op, Temp *, Temp *);
     void (*op3)(TcgContext *, uint32_t op, Temp *, Temp *, uintptr_t);
     void (*and_number)(TcgContext *, Variable, Variable, int32_t);
@@ -84,6 +85,7 @@ static _Thread_local struct {
     bool checks;        /* Unicorn puts its check, ... */
     bool is_put;        /* ... and has done so: not inside IT blocks */
     bool hooked;        /* the latest call may be that of a hook, which may ask to leave */
+    uint32_t count;     /* instructions of the block so far */
     bool deferred;      /* an access inside an IT block may have asked to leave */
     Temp *overflow;     /* negative: a sum overflowed, and Q is to be set; or NULL */
     Temp *env;
@@ -94,6 +96,7 @@ EXPORT void on_inlining_block(uc_engine *uc, uint64_t address64, uint32_t size, 
 /* -- operations: numbers of tcg-opc.h of Unicorn 2.1.4 -------------------------------------------- */
 
 enum { OP_MOVE = 5, OP_LOAD = 13, OP_STORE = 16, OP_ADD = 17, OP_AND = 26, OP_OR = 27, OP_XOR = 28 };
+enum { OP_INSTRUCTION = 129 }; /* one of the core's begins */
 
 /* Whether an operation computes from variables alone: nothing outside sees what is held back. Not the
  * accesses of env (9 to 16, 67 to 77), branches (38, 45, 103) and all from 130 on, where a block ends,
@@ -219,6 +222,7 @@ static void put_check(const Emulator *e, TcgContext *s) {
 /* Before any operation. */
 static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
     if (translating.overflow && s == translating.ours && !is_inner(op)) set_q(e, s);
+    translating.count += op == OP_INSTRUCTION;
     return e->f.emit(s, op);
 }
 
@@ -246,7 +250,8 @@ static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_
     if (!m || !m->looks_at_accesses) return;
     const Functions *f = &e->f;
     enum { LONG = 1 };
-    uint32_t what = IS_ACCESS | (writes ? IS_STORE : 0) | 1u << (kind & KIND_SIZE);
+    uint32_t index = (translating.count - 1) & INDEX_MASK;
+    uint32_t what = IS_ACCESS | (writes ? IS_STORE : 0) | index << INDEX_SHIFT | 1u << (kind & KIND_SIZE);
     Temp *at = f->new_temp(s, LONG, false);
     f->extend(s, variable(s, at), address);
     Temp *all[HOOK_ARGUMENTS] = {
@@ -270,6 +275,14 @@ static void leave(const Emulator *e, char *env, uintptr_t from) {
     if (!m) return;
     e->f.restore_state(processor, from, true);
     if (m->xpsr && clear_it_bits(m, m->engine)) return;
+    e->f.exit_if_requested(m->engine, 0);
+}
+
+/* The same before an access, called from translated code. */
+static void leave_before_access(Machine *m, uintptr_t from) {
+    const Emulator *e = m->is_thumb ? &arm_emulator : &riscv_emulator;
+    m->emu_stop(m->engine);
+    e->f.restore_state((char *)m->processor, from, true);
     e->f.exit_if_requested(m->engine, 0);
 }
 
@@ -342,12 +355,15 @@ static uint8_t *direct(const Emulator *e, char *env, uint32_t address, uint32_t 
     static void E##_call(TcgContext *s, void *function, Temp *result, int count, Temp **all) {    \
         put_call(&E##_emulator, s, function, result, count, all);                                 \
     }                                                                                             \
+    static void *E##_emit(TcgContext *s, uint32_t op) {                                           \
+        return put_operation(&E##_emulator, s, op);                                               \
+    }                                                                                             \
     static void E##_check(TcgContext *s) { put_check(&E##_emulator, s); }                         \
     static void E##_start(TcgContext *s) { start(&E##_emulator, s); }                             \
     static bool E##_redirect(const Functions *f) {                                                \
         Redirection all[] = {                                                                     \
             {IN_CALLS, f->call, E##_call, 0},         {IN_CALLS, f->check_exit, E##_check, 0},    \
-            {IN_CALLS, f->start, E##_start, 0},                                                   \
+            {IN_CALLS, f->start, E##_start, 0},       {IN_CALLS, f->emit, E##_emit, 0},           \
             {IN_CALLS, f->access[0], E##_access_0, 0}, {IN_CALLS, f->access[1], E##_access_1, 0}, \
             {IN_CALLS, f->access[2], E##_access_2, 0}, {IN_CALLS, f->access[3], E##_access_3, 0}, \
             {IN_TABLES, f->load[0], E##_load_0, 0},   {IN_TABLES, f->load[1], E##_load_1, 0},     \
@@ -358,9 +374,6 @@ static uint8_t *direct(const Emulator *e, char *env, uint32_t address, uint32_t 
         return redirect((void *)f->call, all, sizeof all / sizeof *all);                          \
     }
 REPLACEMENTS(arm)
-static void *arm_emit(TcgContext *s, uint32_t op) {
-    return put_operation(&arm_emulator, s, op);
-}
 REPLACEMENTS(riscv)
 
 /* -- switching it on --------------------------------------------------------------------------------- */
@@ -421,12 +434,7 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     if (!e->is_active) {
         memcpy(&e->f, functions, m->is_thumb ? sizeof e->f : offsetof(Functions, add_setq));
         if (!find_offsets(e) || (m->is_thumb && !find_q(e))) return 0;
-        if (m->is_thumb) {
-            Redirection emit = {IN_CALLS, e->f.emit, arm_emit, 0};
-            if (!redirect((void *)e->f.call, &emit, 1) || !arm_redirect(&e->f)) return 0;
-        } else if (!riscv_redirect(&e->f)) {
-            return 0;
-        }
+        if (!(m->is_thumb ? arm_redirect(&e->f) : riscv_redirect(&e->f))) return 0;
         e->is_active = true;
     }
     m->slow_accesses = calloc(1u << (32 - PAGE_BITS), 1);
@@ -474,6 +482,11 @@ EXPORT void machine_count_hooks(Machine *m, const uint32_t *loads, const uint32_
 }
 
 static void forget_machine(Machine *m) { (void)m; }
+
+static void leave_before_access(Machine *m, uintptr_t from) {
+    (void)m;
+    (void)from;
+}
 
 #endif
 #endif

@@ -36,14 +36,19 @@ class Addressed(Protocol):
     """Something in the target's memory that can be passed as a pointer."""
 
     @property
-    def address(self) -> int:
-        """Of its first byte."""
+    def pointer(self) -> int:
+        """The address of its first byte, to be passed to a function."""
         ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of its elements."""
         ...
+
+
+def words_of(task: bytes) -> tuple[int, ...]:
+    """The words in the integer argument registers and on the stack; those that are unused are 0."""
+    return tuple(_TASK.unpack(task)[4 : 4 + WORDS])
 
 
 class _Layout:
@@ -270,7 +275,7 @@ def _encode_pointer(kind: CType, argument: Any, where: str) -> int:
     if isinstance(argument, Addressed):
         _ADDRESSED.add(type(argument))
         _check_pointee(kind, argument, where)
-        return argument.address
+        return argument.pointer
     hint = "; make it session.tensor(...)" if isinstance(argument, np.ndarray) else ""
     raise UsageError(f"{where}: {kind.name} needs a tensor, not {_kind_of(argument)}{hint}")
 

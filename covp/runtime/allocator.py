@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from covp.errors import CapacityError
 from covp.platform_file import Region
 
+_RESTING = 64
+"""Freed blocks that wait at most before they are handed out again."""
+
 
 @dataclass(frozen=True, order=True)
 class Block:
@@ -49,12 +52,19 @@ class LinearAllocator:
     """Hands out the lowest fitting gap of the regions; freed blocks merge with their neighbours.
 
     Nothing is stored in the target memory itself, so its whole size is usable.
+
+    Args:
+        regions: in the order in which they are filled.
+        margin: bytes that stay free between two blocks, and around them. With one, blocks that are
+            freed are handed out again as late as possible.
     """
 
-    def __init__(self, regions: Sequence[Region]) -> None:
+    def __init__(self, regions: Sequence[Region], margin: int = 0) -> None:
         self.regions = tuple(regions)
+        self.margin = margin
         self._used: list[Block] = []
         self._gaps: list[Block] | None = None
+        self._resting: list[Block] = []
 
     def allocate(self, size: int, alignment: int, what: str) -> Block:
         """A block of ``size`` bytes (0 gives an address that others may share).
@@ -62,14 +72,15 @@ class LinearAllocator:
         Raises:
             CapacityError: no gap is large enough; ``what`` names the demand in the message.
         """
-        for gap in self.gaps():
-            address = -(-gap.address // alignment) * alignment
-            if address + size <= gap.end:
-                block = Block(address, size)
-                if size:
-                    insort(self._used, block)
-                    self._gaps = None
-                return block
+        block = self._found(size, alignment)
+        if block is None and self._resting:
+            self._wake()
+            block = self._found(size, alignment)
+        if block is not None:
+            if size:
+                insort(self._used, block)
+                self._gaps = None
+            return block
         largest = max((gap.size for gap in self.gaps()), default=0)
         names = ", ".join(f"{region.name} ({region.bytes} bytes)" for region in self.regions)
         total = sum(gap.size for gap in self.gaps())
@@ -82,11 +93,34 @@ class LinearAllocator:
             kind=self.regions[0].kind,
         )
 
+    def _found(self, size: int, alignment: int) -> Block | None:
+        """The lowest place for a block."""
+        for gap in self.gaps():
+            address = -(-gap.address // alignment) * alignment
+            if address + size <= gap.end:
+                return Block(address, size)
+        return None
+
     def free(self, block: Block) -> None:
         """Give a block back. Raises ValueError for one that is not in use."""
-        if block.size:
+        if not block.size:
+            return
+        if self.margin:
+            if block not in self._used or block in self._resting:
+                raise ValueError(f"{block} is not in use")
+            self._resting.append(block)
+            if len(self._resting) > _RESTING:
+                self._wake()
+        else:
             self._used.remove(block)
             self._gaps = None
+
+    def _wake(self) -> None:
+        """Let freed blocks be handed out again."""
+        for block in self._resting:
+            self._used.remove(block)
+        self._resting.clear()
+        self._gaps = None
 
     def gaps(self) -> list[Block]:
         """The free pieces, by region in the platform's order, by address within.
@@ -103,9 +137,9 @@ class LinearAllocator:
             start = region.start
             for block in self._used:
                 if region.start <= block.address < region.end:
-                    if block.address > start:
-                        found.append(Block(start, block.address - start))
-                    start = block.end
+                    if block.address - self.margin > start:
+                        found.append(Block(start, block.address - self.margin - start))
+                    start = block.end + self.margin
             if start < region.end:
                 found.append(Block(start, region.end - start))
         return found
@@ -117,7 +151,7 @@ class LinearAllocator:
                 region.name,
                 region.kind,
                 region.bytes,
-                sum(block.size for block in self._used if region.holds(block.address)),
+                sum(block.size for block in self._in_use() if region.holds(block.address)),
             )
             for region in self.regions
         )
@@ -125,4 +159,7 @@ class LinearAllocator:
     @property
     def used_bytes(self) -> int:
         """Sum of the blocks in use."""
-        return sum(block.size for block in self._used)
+        return sum(block.size for block in self._in_use())
+
+    def _in_use(self) -> list[Block]:
+        return [block for block in self._used if block not in self._resting]

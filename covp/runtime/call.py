@@ -16,7 +16,7 @@ class Call:
     Args:
         signature: of the function.
         task: function and arguments as the calling convention wants them: `struct covp_task`.
-        arguments: kept alive until the call has run.
+        arguments: kept alive until the call has run, as `arguments`.
         sync: runs the queue that the call is in.
     """
 
@@ -29,7 +29,7 @@ class Call:
     ) -> None:
         self.signature = signature
         self.task = task
-        self._arguments: tuple[Any, ...] = tuple(arguments)
+        self.arguments: tuple[Any, ...] = tuple(arguments)
         self._sync = sync
         self._words: tuple[int, int] | None = None
         self._dropped = False
@@ -50,12 +50,12 @@ class Call:
     def finish(self, low: int, high: int) -> None:
         """Take the words of the result registers, ``low`` and ``high``, when the call has run."""
         self._words = (low, high)
-        self._arguments = ()
+        self.arguments = ()
 
     def drop(self) -> None:
         """Mark a call that will not run any more; no effect on one that has run."""
         self._dropped = self._words is None
-        self._arguments = ()
+        self.arguments = ()
 
     def __repr__(self) -> str:
         state = "done" if self._words else "dropped" if self._dropped else "queued"

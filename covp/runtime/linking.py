@@ -72,11 +72,16 @@ class LoadedImage:
 
 
 class ImageMemory:
-    """The target memory that images and tensors are placed in."""
+    """The target memory that images and tensors are placed in.
 
-    def __init__(self, platform: Platform) -> None:
+    Args:
+        platform: whose memory it is.
+        margin: bytes of RAM that stay free around everything in it.
+    """
+
+    def __init__(self, platform: Platform, margin: int = 0) -> None:
         self.flash = LinearAllocator([r for r in platform.own_memory if r.kind == "flash"])
-        self.ram = LinearAllocator([r for r in platform.own_memory if r.kind == "ram"])
+        self.ram = LinearAllocator([r for r in platform.own_memory if r.kind == "ram"], margin)
         self.stack = self.ram.allocate(platform.stack_bytes, ALIGNMENT, "the stack")
 
     def of(self, section: str) -> LinearAllocator:

@@ -13,12 +13,14 @@ from covp.device.base import LowLevelDevice, Stop
 from covp.errors import UsageError
 from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import untyped_task
+from covp.runtime.allocator import Block
 from covp.runtime.call import Call
 from covp.runtime.devices import open_device
 from covp.runtime.exclusive import Exclusive
 from covp.runtime.image import place_runtime, runtime_exports
 from covp.runtime.linking import ALIGNMENT, ImageMemory, LoadedImage, write_image
 from covp.runtime.profile import Cost, Profile
+from covp.runtime.sanitizer import MARGIN, Sanitizer
 from covp.runtime.signature import CType, Signature
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.transfers import MeteredDevice
@@ -38,10 +40,20 @@ class Placed:
         nbytes: how many.
     """
 
-    def __init__(self, memory: ImageMemory, nbytes: int, alignment: int, what: str) -> None:
-        block = memory.ram.allocate(nbytes, alignment, what)
-        self.address, self.nbytes = block.address, nbytes
-        self._release = weakref.finalize(self, memory.ram.free, block)
+    def __init__(
+        self,
+        memory: ImageMemory,
+        nbytes: int,
+        alignment: int,
+        what: str,
+        offset: int = 0,
+        sanitizer: Sanitizer | None = None,
+    ) -> None:
+        block = memory.ram.allocate(offset + nbytes, alignment, what)
+        self.address, self.nbytes = block.address + offset, nbytes
+        if sanitizer is not None:
+            sanitizer.placed(self.address, nbytes, what)
+        self._release = weakref.finalize(self, _release, memory, block, self.address, sanitizer)
         self._release.atexit = False
 
     @property
@@ -52,6 +64,12 @@ class Placed:
     def free(self) -> None:
         """Give the bytes back. A second call does nothing."""
         self._release()
+
+
+def _release(memory: ImageMemory, block: Block, address: int, sanitizer: Sanitizer | None) -> None:
+    if sanitizer is not None:
+        sanitizer.freed(address)
+    memory.ram.free(block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +103,15 @@ class Resident:
     """The ground of tensors and modules: memory, the task queue, and the runtime's own image.
 
     Args:
-        platform, device, toolchain, strict, timeout, ubsan: as for `covp.Session`, which is one.
+        platform, device, toolchain, strict, timeout, sanitize, ubsan: as for `covp.Session`,
+            which is one.
 
     Attributes:
         ubsan: whether its C is compiled with undefined-behaviour checks.
         device: what the platform runs on.
         io: the device, with its transfers counted.
         image_memory: which bytes of the target are in use.
+        sanitizer: checks the memory accesses of calls; None without ``sanitize``.
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
         image_watchers: who looks at what is loaded.
@@ -107,6 +127,7 @@ class Resident:
         toolchain: str = "zig",
         strict: bool = False,
         timeout: float | None = None,
+        sanitize: bool = False,
         ubsan: bool = False,
     ) -> None:
         self.platform = load_platform(platform)
@@ -115,7 +136,7 @@ class Resident:
             demand_seconds("timeout", timeout)
         self.strict = strict
         self.ubsan = ubsan
-        self.image_memory = ImageMemory(self.platform)
+        self.image_memory = ImageMemory(self.platform, MARGIN if sanitize else 0)
         runtime = place_runtime(self.toolchain, self.platform, self.image_memory, ubsan)
         self.images: list[LoadedImage] = []
         self.exports = runtime_exports(runtime)
@@ -126,8 +147,24 @@ class Resident:
         self.in_use = Exclusive(f"the session on {self.platform.name}")
         self.device = open_device(device, self.platform)
         self.io = MeteredDevice(self.device)
-        self.queue = TaskQueue(self.platform, self.io, self.image_memory, runtime, timeout)
-        self.load_image(runtime)
+        self.sanitizer = self._sanitizer(runtime) if sanitize else None
+        self.queue = TaskQueue(
+            self.platform, self.io, self.image_memory, runtime, timeout, self.sanitizer
+        )
+        self.load_image(runtime, "the runtime")
+
+    def _sanitizer(self, runtime: LoadedImage) -> Sanitizer:
+        try:
+            sanitizer = Sanitizer(self.platform, self.device, self.image_memory.stack)
+        except BaseException:
+            self._close_device()
+            raise
+        sanitizer.trust(runtime)
+        return sanitizer
+
+    def _close_device(self) -> None:
+        if self.device.abilities.closing is not None:
+            self.device.abilities.closing.close()
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -160,8 +197,7 @@ class Resident:
                 watcher.leaving()
             self._open = False
             self.queue.drop_all()
-            if self.device.abilities.closing is not None:
-                self.device.abilities.closing.close()
+            self._close_device()
 
     @property
     def is_open(self) -> bool:
@@ -175,20 +211,23 @@ class Resident:
 
     # -- memory -------------------------------------------------------------------------------
 
-    def place(self, data: bytes | int, alignment: int = ALIGNMENT, what: str = "data") -> Placed:
+    def place(
+        self, data: bytes | int, alignment: int = ALIGNMENT, what: str = "data", offset: int = 0
+    ) -> Placed:
         """Bytes of RAM for the host's use.
 
         Args:
             data: the content, or the number of bytes, whose content is then undefined.
             alignment: of the address, a power of two.
             what: names them where they do not fit.
+            offset: the address modulo ``alignment``.
 
         Raises:
             CapacityError: they do not fit the RAM.
         """
         self.check_open()
         nbytes = data if isinstance(data, int) else len(data)
-        placed = Placed(self.image_memory, nbytes, alignment, what)
+        placed = Placed(self.image_memory, nbytes, alignment, what, offset, self.sanitizer)
         if not isinstance(data, int):
             self.write(placed.address, data)
         return placed
@@ -218,11 +257,18 @@ class Resident:
             if data:
                 self.io.write(address, data)
 
-    def load_image(self, image: LoadedImage) -> None:
-        """Write a linked image to its place; faults name its code from then on."""
+    def share(self, placed: Placed) -> None:
+        """A user learns the address: with `sanitize`, any call may access these bytes now."""
+        if self.sanitizer is not None:
+            self.sanitizer.share(placed.address)
+
+    def load_image(self, image: LoadedImage, name: str) -> None:
+        """Write a linked image to its place; faults name its code, and it, from then on."""
         write_image(self.io, image.elf)
         if self.device.abilities.names is not None:
             self.device.abilities.names.add_debug_info(image.elf.content)
+        if self.sanitizer is not None:
+            self.sanitizer.add_image(image, name, is_own=not self.images)
         self.images.append(image)
         for watcher in tuple(self.image_watchers):
             watcher.loaded(image)
@@ -233,6 +279,8 @@ class Resident:
             watcher.leaving()
         if self._open and self.device.abilities.names is not None:
             self.device.abilities.names.remove_debug_info(image.elf.content)
+        if self.sanitizer is not None:
+            self.sanitizer.remove_image(image)
         self.image_memory.release(image)
         self.images.remove(image)
 

@@ -43,6 +43,10 @@ class Session(Resident):
         strict: run every call when it is made.
         timeout: seconds of host time that what is run together may take; None is the device's
             default. A program that takes longer faults.
+        sanitize: check every load and store (`covp.runtime.sanitizer`): accesses outside the
+            arrays that a call was given, its stack and its module's variables are faults, and so
+            are uses of memory that was never written. On the virtual device only; code runs several
+            times as slowly, with the same counts.
         ubsan: compile all C with the compiler's checks for undefined behaviour: signed overflow,
             shifts, alignment, bounds of arrays, division, null pointers, conversions of floats. The
             first that fails ends the run as a DeviceFault of the kind "undefined behaviour", with
@@ -59,9 +63,10 @@ class Session(Resident):
         toolchain: str = "zig",
         strict: bool = False,
         timeout: float | None = None,
+        sanitize: bool = False,
         ubsan: bool = False,
     ) -> None:
-        super().__init__(platform, device, toolchain, strict, timeout, ubsan)
+        super().__init__(platform, device, toolchain, strict, timeout, sanitize, ubsan)
         self._checks = self.toolchain.undefined_behaviour_checks if ubsan else ()
         self._programs: list[Program] = []
         self._accelerators: dict[int, AcceleratorInstance] = {}
@@ -251,7 +256,7 @@ class Session(Resident):
     def _add(self, module: _M) -> _M:
         try:
             self.sync()
-            self.load_image(module.image)
+            self.load_image(module.image, module.name)
         except BaseException:
             self.image_memory.release(module.image)
             raise

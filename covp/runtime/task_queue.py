@@ -13,6 +13,7 @@ from covp.runtime.allocator import Block
 from covp.runtime.call import Call
 from covp.runtime.image import DONE, ENTRY, QUEUE, RETURN
 from covp.runtime.linking import ImageMemory, LoadedImage
+from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.transfers import MeteredDevice
 from covp.runtime.traps import TRAP_WORDS, fault_of
 from covp.runtime.undefined_behaviour import as_finding
@@ -42,8 +43,10 @@ class TaskQueue:
         memory: ImageMemory,
         runtime: LoadedImage,
         timeout: float | None,
+        sanitizer: Sanitizer | None = None,
     ) -> None:
         self.timeout = timeout
+        self._sanitizer = sanitizer
         self._platform = platform
         self._device = device
         self._ram = memory.ram
@@ -96,7 +99,7 @@ class TaskQueue:
                 block = self._ram.allocate(size, 16, f"the queue of {len(batch)} calls")
             self._store(batch, block)
             try:
-                stop = self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
+                stop = self._execute()
             except BaseException as error:
                 if isinstance(error, DeviceFault):
                     as_finding(error, self._device.device)
@@ -118,6 +121,13 @@ class TaskQueue:
             if block is not None:
                 self._ram.free(block)
 
+    def _execute(self) -> Stop:
+        try:
+            return self._device.execute(self._address[ENTRY], self._address[DONE], self.timeout)
+        finally:
+            if self._sanitizer is not None:
+                self._sanitizer.end()
+
     def _store(self, batch: Sequence[Call], block: Block | None) -> None:
         queue, tasks = self._address[QUEUE], b"".join([call.task for call in batch])
         workspace = self._workspace()
@@ -130,6 +140,8 @@ class TaskQueue:
         else:
             self._device.write(block.address, tasks)
             self._device.write(queue, header)
+        if self._sanitizer is not None:
+            self._sanitizer.begin(batch, workspace)
 
     def _workspace(self) -> Block:
         """The largest piece of free RAM."""

@@ -18,6 +18,7 @@ class DeviceTensor:
 
     Attributes:
         shape, dtype: as of the numpy array it came from; dtype is little-endian.
+        name, written: as of other arguments: it has none, and its bytes have values.
         session: where it lives.
     """
 
@@ -26,6 +27,7 @@ class DeviceTensor:
         if values.dtype.kind not in "iufb" or values.dtype.itemsize > 8:
             raise UsageError(f"a tensor of {values.dtype} cannot be put on the device")
         self.session = session
+        self.name, self.written = "", True
         self.shape: tuple[int, ...] = values.shape
         self.dtype: np.dtype[Any] = values.dtype.newbyteorder("<")
         what = f"tensor {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}"
@@ -35,6 +37,12 @@ class DeviceTensor:
     @property
     def address(self) -> int:
         """Of the first element, a multiple of 16."""
+        self.session.share(self._placed)
+        return self._placed.address
+
+    @property
+    def pointer(self) -> int:
+        """The same, for a call that is given the tensor."""
         return self._placed.address
 
     @property
@@ -45,7 +53,7 @@ class DeviceTensor:
     def numpy(self) -> NDArray[Any]:
         """A copy of its present content; queued calls run first."""
         self._check_alive()
-        raw = self.session.read(self.address, self.nbytes)
+        raw = self.session.read(self.pointer, self.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
         return np.array(values)
 
@@ -65,7 +73,7 @@ class DeviceTensor:
                 f"a tensor of shape {self.shape} {self.dtype.name} cannot take an array of shape "
                 f"{values.shape} {values.dtype.name}"
             )
-        self.session.write(self.address, np.ascontiguousarray(values, self.dtype).tobytes())
+        self.session.write(self.pointer, np.ascontiguousarray(values, self.dtype).tobytes())
 
     def free(self) -> None:
         """Give the memory back; queued calls run first. A second call does nothing."""
@@ -88,4 +96,4 @@ class DeviceTensor:
             )
 
     def __repr__(self) -> str:
-        return f"<DeviceTensor {self.shape} {self.dtype.name} at 0x{self.address:08x}>"
+        return f"<DeviceTensor {self.shape} {self.dtype.name} at 0x{self.pointer:08x}>"

@@ -1,0 +1,145 @@
+/* Registers that hold bytes of memory which was never written: such bytes may be copied, not used.
+ *
+ * A bit for each byte of a register. What code does with them is followed through its decoded
+ * instructions, only while there are some: moves, shifts and logic carry them on, stores put them into
+ * memory, everything else is a use. Values that depend on a condition (Arm's IT blocks) are not judged.
+ */
+#ifndef COVP_UNDEFINED_H
+#define COVP_UNDEFINED_H
+
+#include "dataflow.h"
+
+enum { REGISTERS = 64, NO_INDEX = 0xffffffff };
+
+typedef struct {
+    uint32_t count;            /* registers with such bytes */
+    uint32_t at;               /* instruction of the block that runs, up to which is known */
+    uint8_t bytes[REGISTERS];
+    uint32_t origin[REGISTERS]; /* the memory's address */
+} Undefined;
+
+static void set_undefined(Undefined *u, uint32_t number, uint8_t bytes, uint32_t origin) {
+    u->count += (bytes != 0) - (u->bytes[number] != 0);
+    u->bytes[number] = bytes;
+    u->origin[number] = origin;
+}
+
+static void define(Undefined *u, uint64_t registers) {
+    for (uint64_t rest = registers; rest && u->count; rest &= rest - 1)
+        set_undefined(u, (uint32_t)__builtin_ctzll(rest), 0, 0);
+}
+
+/* One of the registers that has undefined bytes; NO_INDEX: none has. */
+static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
+    for (uint64_t rest = registers; rest; rest &= rest - 1)
+        if (u->bytes[__builtin_ctzll(rest)]) return (uint32_t)__builtin_ctzll(rest);
+    return NO_INDEX;
+}
+
+static void move_bits(Undefined *u, const Flow *f) {
+    uint32_t bits = 0, origin = u->origin[f->from];
+    uint8_t bytes = 0;
+    for (int n = 0; n < 4; n++)
+        if (u->bytes[f->from] >> n & 1) bits |= 0xffu << 8 * n;
+    bits <<= f->left;
+    bits = f->is_signed ? (uint32_t)((int32_t)bits >> f->right) : bits >> f->right;
+    bits &= f->mask;
+    for (int n = 0; n < 4; n++) bytes |= (uint8_t)(!!(bits >> 8 * n & 0xff) << n);
+    uint32_t other = undefined_of(u, f->also);
+    if (other != NO_INDEX) {
+        bytes |= u->bytes[other];
+        origin = u->origin[other];
+    }
+    set_undefined(u, f->to, bytes, origin);
+}
+
+/* How many instructions an IT instruction makes conditional; 0: it is none. */
+static uint32_t conditional_after(const Machine *m, Instruction i) {
+    if (!m->is_thumb || i.bytes != 2 || (i.bits & 0xff00) != 0xbf00 || !(i.bits & 15)) return 0;
+    return 4 - (uint32_t)__builtin_ctz(i.bits & 15);
+}
+
+/* Follow instructions [u->at, end) of a block; false: *index uses undefined bytes, of *origin. Memory
+ * that is loaded counts as written here: the access itself says otherwise.
+ */
+static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t end,
+                             bool loads_define, uint32_t *index, uint32_t *origin) {
+    uint32_t conditional = 0;
+    for (uint32_t n = 0; n < end && n < b->instructions; n++) {
+        Instruction i = b->version->code[n];
+        bool judged = !conditional;
+        conditional = conditional ? conditional - 1 : conditional_after(m, i);
+        if (n < u->at || !u->count) continue;
+        Flow f = flow_of(m, i);
+        uint32_t used = judged && f.kind != FLOW_UNKNOWN ? undefined_of(u, f.uses) : NO_INDEX;
+        if (used != NO_INDEX) {
+            *index = n;
+            *origin = u->origin[used];
+            return false;
+        }
+        if (f.kind == FLOW_BITS) move_bits(u, &f);
+        else if (f.kind == FLOW_UNKNOWN) define(u, ~0ull);
+        else define(u, f.writes);
+        if (f.kind == FLOW_LOAD && loads_define) define(u, f.data | (f.second ? R(f.second) : 0));
+    }
+    if (u->at < end) u->at = end;
+    return true;
+}
+
+/* The register of an access; NO_INDEX: not known. */
+static uint32_t accessed_register(const Machine *m, const Block *b, uint32_t index, uint32_t position,
+                                  Flow *f) {
+    if (index >= b->instructions) return NO_INDEX;
+    *f = flow_of(m, b->version->code[index]);
+    if (f->kind != FLOW_LOAD && f->kind != FLOW_STORE) return NO_INDEX;
+    if (f->second && position) return f->second;
+    uint64_t rest = f->data;
+    while (position-- && rest) rest &= rest - 1;
+    return rest ? (uint32_t)__builtin_ctzll(rest) : NO_INDEX;
+}
+
+/* The bytes of a register, the next one's on top, that an access stores. */
+static uint32_t stored_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
+                                 uint32_t ordinal, uint32_t size) {
+    if (!u->count) return 0;
+    uint32_t used, origin;
+    Flow f;
+    follow_undefined(m, u, b, index, false, &used, &origin);
+    uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
+    if (number == NO_INDEX || f.kind != FLOW_STORE) return 0;
+    uint32_t high = size == 8 && number + 1 < REGISTERS ? u->bytes[number + 1] : 0;
+    return u->bytes[number] | high << 4;
+}
+
+/* An access loads bytes of which some were never written; false: they are used. */
+static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
+                             uint32_t ordinal, uint32_t size, uint32_t unwritten, uint32_t address) {
+    uint32_t used, origin;
+    Flow f;
+    if (u->count) follow_undefined(m, u, b, index, false, &used, &origin);
+    else u->at = index;
+    uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
+    if (number == NO_INDEX || f.kind != FLOW_LOAD || number == 15) return true;
+    if (!m->is_thumb && number == 0) return true;
+    uint32_t low = unwritten & 15;
+    if (f.is_signed && size < 4 && low >> (size - 1) & 1) low |= 15u << size & 15;
+    set_undefined(u, number, (uint8_t)low, address);
+    if (size == 8 && number + 1 < REGISTERS)
+        set_undefined(u, number + 1, (uint8_t)(unwritten >> 4), address + 4);
+    if (!u->count) return true;
+    Undefined after = *u;
+    after.at = index + 1;
+    return follow_undefined(m, &after, b, b->instructions, true, &used, &origin);
+}
+
+/* A block is about to run after m->last; false: it uses such bytes, at *index, of *origin. */
+static bool carry_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t *index,
+                            uint32_t *origin) {
+    uint32_t used, from;
+    follow_undefined(m, u, m->last, m->last->instructions, false, &used, &from);
+    u->at = 0;
+    Undefined after = *u;
+    return !u->count || follow_undefined(m, &after, b, b->instructions, true, index, origin);
+}
+
+#endif

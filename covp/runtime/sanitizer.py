@@ -1,0 +1,283 @@
+"""`Sanitizer`: memory safety of calls: what each may access, and what an access that it may not is.
+
+Of RAM a call may access the arrays that it was given, to the byte, the variables of loaded code,
+the stack, and what covp_workspace_alloc handed out; arrays behind pointers to const may only be
+read. Between all of them lie bytes that nobody may access.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from covp.device.base import LowLevelDevice, MemoryStates
+from covp.errors import DeviceFault, FaultKind, UsageError
+from covp.memory_states import Finding, Forbidden
+from covp.platform_file import Platform
+from covp.runtime.abi import words_of
+from covp.runtime.allocator import Block
+from covp.runtime.call import Call
+from covp.runtime.linking import FLASH_SECTIONS, LoadedImage
+from covp.runtime.signature import CType
+
+MARGIN = 32
+"""Bytes of RAM between two pieces of memory; between that and its double with their alignment."""
+_FREED = 64
+"""Freed arrays that are remembered, by name, until their memory is used again."""
+_TRUSTED = ("covp_enter", "covp_trap", "covp_call", "covp_run_tasks")
+_WORKSPACE = ("covp_workspace_reset", "covp_workspace_alloc", "covp_workspace_free")
+_NEXT = "next"  # of workspace.c
+
+
+@runtime_checkable
+class _Array(Protocol):
+    """An argument in the target's memory: a tensor, or a buffer of a kernel."""
+
+    @property
+    def pointer(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def written(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A piece of memory with a name.
+
+    Attributes:
+        address, size: bytes.
+        name: for messages.
+        state: what may be done with it.
+    """
+
+    address: int
+    size: int
+    name: str
+    state: Forbidden = Forbidden.NOTHING
+
+    @property
+    def end(self) -> int:
+        """First address past its end."""
+        return self.address + self.size
+
+    def offset_of(self, address: int) -> str:
+        """An address in words."""
+        return f"offset {address - self.address} of {self.name}, which has {self.size} bytes"
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in it."""
+        return self.address <= address < self.end
+
+    def distance(self, address: int) -> int:
+        """Bytes from the extent to an address outside it; 0 inside."""
+        return max(self.address - address, address - self.end + 1, 0)
+
+
+class Sanitizer:
+    """Checks every load and store of a session's calls.
+
+    Args:
+        platform: of the device.
+        device: that runs them.
+        stack: its place.
+
+    Attributes:
+        stack_bytes: the latest execution had at most so many bytes of the stack in use.
+        stack_limit: bytes of it that a call may use; more is a finding.
+    """
+
+    def __init__(self, platform: Platform, device: LowLevelDevice, stack: Block) -> None:
+        ability = device.abilities.memory
+        if ability is None:
+            raise UsageError(
+                f"{platform.name}: this device cannot check memory; sanitize needs the virtual one"
+            )
+        self.stack_bytes = 0
+        self.stack_limit = stack.size
+        self._platform, self._stack = platform, stack
+        self._memory: MemoryStates = ability.check_memory(self._explain)
+        self._given: list[Extent] = []
+        self._images: dict[int, list[Extent]] = {}
+        self._live: dict[int, Extent] = {}
+        self._freed: deque[Extent] = deque(maxlen=_FREED)
+        self._shared: set[int] = set()
+        self._heap: tuple[int, int] = (0, 0)
+        self._next = 0
+        self._shares = True
+
+    # -- what there is ------------------------------------------------------------------------
+
+    def trust(self, runtime: LoadedImage) -> None:
+        """Let covp's own task runner do what it has to."""
+        symbols = runtime.elf.symbols
+        own = [symbols[name] for name in (*_TRUSTED, *_WORKSPACE) if name in symbols]
+        self._memory.trust([(one.address, one.address + max(one.size, 2)) for one in own])
+        self._next = symbols[_NEXT].address
+
+    def add_image(self, image: LoadedImage, name: str, is_own: bool = False) -> None:
+        """Code and its variables may be used from now on, code and constants not be changed.
+
+        ``is_own``: variables of covp's own code are its alone.
+        """
+        extents = [one for one in _extents(image, name) if not (is_own and not one.state)]
+        for extent in extents:
+            self._memory.set(extent.address, extent.size, extent.state)
+        self._images[id(image)] = extents
+
+    def remove_image(self, image: LoadedImage) -> None:
+        """The opposite of `add_image`."""
+        for extent in self._images.pop(id(image), ()):
+            self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
+            self._freed.append(extent)
+
+    def placed(self, address: int, size: int, name: str) -> None:
+        """Memory was taken for an array; calls that are given it may access it."""
+        self._live[address] = Extent(address, size, name)
+
+    def freed(self, address: int) -> None:
+        """Memory was given back."""
+        extent = self._live.pop(address, None)
+        if extent is not None:
+            self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
+            self._shared.discard(address)
+            self._freed.append(extent)
+
+    def share(self, address: int) -> None:
+        """The user was told where an array lies: every call may access it from now on."""
+        if self._shares and address in self._live:
+            self._shared.add(address)
+            extent = self._live[address]
+            self._memory.set(extent.address, extent.size, Forbidden.NOTHING)
+
+    # -- executions ---------------------------------------------------------------------------
+
+    def begin(self, calls: Sequence[Call], workspace: Block) -> None:
+        """Calls are about to run, in one execution.
+
+        Args:
+            calls: with their arguments.
+            workspace: of covp_workspace_alloc.
+        """
+        self._given = [extent for call in calls for extent in self._extents_of(call)]
+        # those for loads only come first: the same array may be passed twice
+        self._given.sort(key=lambda extent: not extent.state & Forbidden.STORE)
+        self._heap = workspace.address, workspace.size
+        self._memory.set_heap(workspace.address, workspace.end, self._next)
+        for extent in self._given:
+            self._memory.set(extent.address, extent.size, extent.state)
+        self._memory.set_stack(self._stack.address, self._stack.end, self.stack_limit)
+        self._memory.begin()
+
+    def end(self) -> None:
+        """They have run, or faulted."""
+        self.stack_bytes = self._memory.stack_bytes
+        for extent in self._given:
+            if extent.address not in self._shared:
+                self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
+
+    def unwritten(self, address: int, size: int) -> int:
+        """How many of ``size`` bytes from ``address`` count as never written; before `end`."""
+        return int((self._memory.state(address, size) & Forbidden.UNWRITTEN != 0).sum())
+
+    def _extents_of(self, call: Call) -> Iterator[Extent]:
+        for parameter, argument in zip(call.signature.parameters, call.arguments, strict=False):
+            if isinstance(argument, _Array):
+                name = argument.name or parameter.name
+                state = Forbidden.STORE if points_to_const(parameter.type) else Forbidden.NOTHING
+                if not argument.written:
+                    state |= Forbidden.UNWRITTEN
+                yield Extent(argument.pointer, argument.nbytes, name, state)
+        words = words_of(call.task)
+        passed = {one.pointer for one in call.arguments if isinstance(one, _Array)}
+        for extent in self._live.values():
+            if extent.address not in passed and any(map(extent.holds, words)):
+                yield extent
+
+    # -- findings -----------------------------------------------------------------------------
+
+    def _explain(self, finding: Finding) -> DeviceFault:
+        kind, detail = self._judge(finding)
+        return DeviceFault(kind, detail=detail)
+
+    def _judge(self, finding: Finding) -> tuple[FaultKind, str]:
+        address = finding.address
+        in_stack = self._stack.address <= address < self._stack.end
+        if finding.is_unwritten:
+            if in_stack and address < finding.sp:
+                below = finding.sp - address
+                return "use after return", f"{below} bytes below the stack pointer"
+            return "uninitialised read", self._never_written(address, in_stack)
+        if in_stack:
+            used = self._memory.stack_bytes
+            return "stack limit", f"{used} bytes of stack are in use, {self.stack_limit} may be"
+        verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
+        for extent in self._given:
+            if extent.holds(address):
+                return "write to const", extent.offset_of(address)
+        for extent in self._sections():
+            if extent.holds(address):
+                return _of_section(extent, address, verb)
+        for extent in self._live.values():
+            if extent.holds(address):
+                return verb, f"{extent.offset_of(address)}: the call was not given it"
+        nearest = self._nearest(address)
+        for extent in reversed(self._freed):
+            if extent.holds(address) and nearest.distance(address) > MARGIN:
+                return "use after free", extent.offset_of(address)
+        return verb, nearest.offset_of(address)
+
+    def _never_written(self, address: int, in_stack: bool) -> str:
+        if in_stack:
+            return f"a local variable, {self._stack.end - address} bytes below the stack's top"
+        for extent in (*self._given, *self._live.values()):
+            if extent.holds(address):
+                return extent.offset_of(address)
+        start, size = self._heap
+        if start <= address < start + size:
+            return f"offset {address - start} of the workspace"
+        return f"address 0x{address:08x}"
+
+    def _nearest(self, address: int) -> Extent:
+        """What the access probably was meant for: rather an array of the call than another one."""
+        stack = Extent(self._stack.address, self._stack.size, "the stack")
+        near = [*self._given, *self._live.values(), *self._sections(), stack]
+        return min(near, key=lambda one: one.distance(address))
+
+    def _sections(self) -> Iterable[Extent]:
+        return (extent for extents in self._images.values() for extent in extents)
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Addresses that are read in this context go to a call: the user does not see them."""
+        self._shares, before = False, self._shares
+        try:
+            yield
+        finally:
+            self._shares = before
+
+
+def points_to_const(kind: CType) -> bool:
+    """Whether what a C pointer points to may not be changed through it."""
+    return kind.kind == "pointer" and kind.pointee is not None and kind.pointee.const
+
+
+def _of_section(extent: Extent, address: int, verb: FaultKind) -> tuple[FaultKind, str]:
+    """An access that a section does not allow: a store to code or constants."""
+    kind: FaultKind = "store to code" if extent.name.endswith(".text") else "write to const"
+    return (kind if extent.state & Forbidden.STORE else verb), extent.offset_of(address)
+
+
+def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
+    for section, block in image.blocks.items():
+        state = Forbidden.STORE if section in FLASH_SECTIONS else Forbidden.NOTHING
+        if block.size:
+            yield Extent(block.address, block.size, f"{name} {section}", state)

@@ -1,0 +1,208 @@
+"""Memory safety of calls: each kind of access that is found, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import covp
+from covp.errors import DeviceFault, UsageError
+from covp.testing import Buffer, Kernel
+
+SOURCE = """
+#include <stdint.h>
+#include <string.h>
+#include <covp_runtime.h>
+int32_t sum(const int8_t *a, int32_t from, int32_t to)
+{
+    int32_t all = 0;
+    for (int32_t i = from; i < to; i++)
+        all += a[i];                          /* sum */
+    return all;
+}
+void set(int16_t *a, int32_t i) { a[i] = 1; }                       /* set */
+void cast(const int8_t *a) { *(int8_t *)a = 1; }                    /* cast */
+int32_t add(const int32_t *a) { return a[0] + a[1]; }               /* add */
+void copy(const uint8_t *from, uint8_t *to, int32_t n) { memcpy(to, from, (uint32_t)n); }
+int32_t branch(const uint8_t *a, int32_t i) { return a[i] > 3; }    /* branch */
+int32_t partly(int32_t n)
+{
+    volatile int32_t x[8];
+    int32_t all = 0;
+    for (int32_t i = 0; i < n; i++)
+        x[i] = i;
+    for (int32_t i = 0; i < 8; i++)
+        all += x[i];                          /* partly */
+    return all;
+}
+static __attribute__((noinline)) volatile int32_t *local(void)
+{
+    volatile int32_t x = 5, *volatile p = &x;
+    return p;
+}
+int32_t returned(void) { return *local(); }                         /* returned */
+int32_t deep(int32_t n)
+{                                              /* deep */
+    volatile int32_t x[16];
+    x[n & 15] = n;
+    int32_t below = n ? deep(n - 1) : 1;
+    return below ^ (x[n & 15] * below);
+}
+int32_t indirect(int8_t *const *where, int32_t i) { return where[0][i]; }   /* indirect */
+int32_t temporary(int32_t bytes, int32_t i)
+{
+    volatile uint8_t *memory = covp_workspace_alloc((uint32_t)bytes);
+    memory[0] = 1;
+    memory[i] = 2;                            /* temporary */
+    int32_t value = memory[0];
+    covp_workspace_free((void *)memory);
+    return value;
+}
+void code(void) { *(volatile uint8_t *)(uintptr_t)&sum = 0; }       /* code */
+struct pair { uint8_t tag; uint32_t value; };
+void move(const struct pair *from, struct pair *to) { *to = *from; }
+"""
+LINES = {
+    name: number
+    for number, line in enumerate(SOURCE.splitlines(), 1)
+    for name in [line.rpartition("/* ")[2].removesuffix(" */")]
+    if line.endswith("*/")
+}
+
+
+@pytest.fixture(scope="module", params=["stm32l4r5", "cortex-m0plus", "riscv32", "stm32f746"])
+def module(request):
+    with covp.Session(request.param, sanitize=True) as session:
+        yield session.load_c(SOURCE)
+
+
+def fault(module, name, *arguments):
+    with pytest.raises(DeviceFault) as caught:
+        Kernel(module[name])(*arguments)
+    assert caught.value.source == f"module.c:{LINES[name]}"
+    assert caught.value.call_stack[0].startswith(name)
+    return caught.value
+
+
+def unwritten(values):
+    return Buffer(np.array(values), written=False)
+
+
+@pytest.mark.parametrize("place", [{}, {"alignment": 4, "offset": 3}])
+@pytest.mark.parametrize("start, end, offset", [(0, 8, 7), (-1, 3, -1)])
+def test_reads_outside(module, place, start, end, offset):
+    a = np.arange(7, dtype=np.int8)
+    assert Kernel(module["sum"])(Buffer(a, **place), 0, 7) == 21
+    found = fault(module, "sum", Buffer(a, **place), start, end)
+    assert found.kind == "out-of-bounds read" and found.size == 1
+    assert f"offset {offset} of a, which has 7 bytes" in str(found)
+
+
+@pytest.mark.parametrize("index", [-1, 5, 6, 40, 400])
+def test_writes_outside(module, index):
+    a = np.zeros(5, np.int16)
+    found = fault(module, "set", a, index)
+    assert found.kind == "out-of-bounds write" and not a.any()
+    assert f"offset {2 * index} of a" in str(found)
+
+
+def test_writes_through_pointers_to_const(module):
+    found = fault(module, "cast", np.zeros(3, np.int8))
+    assert found.kind == "write to const" and "offset 0 of a, which has 3" in str(found)
+
+
+def test_code_is_not_changed(module):
+    assert fault(module, "code").kind in ("store to code", "write to read-only memory")
+
+
+def test_uses_of_what_was_never_written(module):
+    assert Kernel(module["add"])(np.array([1, 2], np.int32)) == 3
+    found = fault(module, "add", unwritten(np.zeros(2, np.int32)))
+    assert found.kind == "uninitialised read" and "offset 0 of a" in str(found)
+
+
+def test_copies_of_what_was_never_written(module):
+    session, to = module.session, np.zeros(9, np.uint8)
+    Kernel(module["copy"])(unwritten(np.ones(9, np.uint8)), to, 9)
+    assert to.all() and session.sanitizer is not None
+    pair = np.zeros(8, np.uint8)
+    Kernel(module["move"])(unwritten(pair), Buffer(pair.copy(), alignment=4))
+
+
+def test_branches_on_what_was_never_written(module):
+    found = fault(module, "branch", unwritten(np.zeros(9, np.uint8)), 4)
+    assert found.kind == "uninitialised read" and "offset 4 of a" in str(found)
+
+
+def test_local_variables(module):
+    assert Kernel(module["partly"])(8) == 28
+    assert fault(module, "partly", 7).kind == "uninitialised read"
+    assert Kernel(module["partly"])(8) == 28
+    assert fault(module, "partly", 7).kind == "uninitialised read"
+
+
+def test_frames_that_are_gone(module):
+    assert fault(module, "returned").kind == "use after return"
+
+
+def test_the_stack_has_a_limit(module):
+    deep, sanitizer = Kernel(module["deep"]), module.session.sanitizer
+    deep(3)
+    used = deep.stack_bytes
+    assert 4 * 64 <= used < 4 * 128
+    deep(0)
+    assert 64 <= deep.stack_bytes < used
+    sanitizer.stack_limit = used
+    try:
+        deep(3)
+        found = fault(module, "deep", 4)
+        assert found.kind == "stack limit" and f"{used} may be" in str(found)
+    finally:
+        sanitizer.stack_limit = 1 << 31
+
+
+def test_tensors_that_were_freed(module):
+    session = module.session
+    tensor = session.tensor(np.array([7, 8], np.int8))
+    where = np.array([tensor.address], np.uint32)
+    assert Kernel(module["indirect"])(where, 1) == 8
+    found = fault(module, "indirect", where, 2)
+    assert found.kind == "out-of-bounds read" and "offset 2 of tensor 2 int8" in str(found)
+    tensor.free()
+    found = fault(module, "indirect", where, 1)
+    assert found.kind == "use after free" and "offset 1 of tensor 2 int8" in str(found)
+
+
+def test_tensors_that_the_call_was_not_given(module):
+    session = module.session
+    tensor, other = session.tensor(np.zeros(4, np.int16)), session.tensor(np.zeros(64, np.int16))
+    index = (other.pointer - tensor.pointer) // 2 + 3
+    Kernel(module["set"])(tensor, 3)
+    found = fault(module, "set", tensor, index)
+    assert "offset 6 of tensor 64 int16" in str(found) and "was not given it" in str(found)
+    assert not other.numpy().any()
+    tensor.free()
+    other.free()
+
+
+def test_the_workspace(module):
+    temporary = Kernel(module["temporary"])
+    assert temporary(100, 99) == 1
+    assert fault(module, "temporary", 100, 112).kind == "out-of-bounds write"
+
+
+def test_counts_are_those_without_checks(module):
+    a = np.arange(100, dtype=np.int8)
+    with covp.Session(module.session.platform) as plain:
+        other = Kernel(plain.load_c(SOURCE)["sum"])
+        kernel = Kernel(module["sum"])
+        assert kernel(a, 0, 100) == other(a, 0, 100)
+        assert kernel.latest.instructions == other.latest.instructions
+        assert kernel.latest.cycles == other.latest.cycles
+        with pytest.raises(UsageError, match="sanitize=True"):
+            _ = other.stack_bytes
+
+
+def test_other_devices_say_that_they_cannot():
+    with pytest.raises(UsageError, match="cannot check memory"):
+        covp.Session("host", device="host", sanitize=True)
