@@ -2,7 +2,7 @@
 
 Of RAM a call may access the arrays that it was given, to the byte, the variables of loaded code,
 the stack, and what covp_workspace_alloc handed out; arrays behind pointers to const may only be
-read. Between all of them lie bytes that nobody may access.
+read. Between all of them lie bytes that may not be accessed.
 """
 
 from __future__ import annotations
