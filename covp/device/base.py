@@ -244,23 +244,26 @@ class MemoryStates(Protocol):
     """What programs may do with each byte of a device's memory; at first they may not access it."""
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Code in these ranges of addresses, each without its end, may do anything."""
+        """Code in these ``ranges`` of addresses, each without its end, may do anything."""
         ...
 
     def set_stack(self, start: int, end: int, limit: int) -> None:
-        """The memory of the stack; a call may use ``limit`` bytes of it."""
+        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it."""
         ...
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """Memory that may be accessed up to the address that is stored at ``next_at``."""
+        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+
+        None lies at or after ``end``.
+        """
         ...
 
     def set(self, address: int, size: int, state: Forbidden) -> None:
-        """Give ``size`` bytes from ``address`` a state."""
+        """Give ``size`` bytes from ``address`` a ``state``."""
         ...
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The states of bytes, as numbers of `Forbidden`; shape (size,)."""
+        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
         ...
 
     def begin(self) -> None:

@@ -64,12 +64,15 @@ class Shadow:
         self._state.trusted_count = len(ranges)
 
     def set_stack(self, start: int, end: int, limit: int) -> None:
-        """The memory of the stack; a call may use ``limit`` bytes of it."""
+        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it."""
         self._state.stack_start, self._state.stack_end = start, end
         self._state.stack_limit = limit
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """Memory that may be accessed up to the address that stands at ``next_at``."""
+        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+
+        None lies at or after ``end``.
+        """
         self._state.heap_start, self._state.heap_end = start, end
         self._state.heap_next = next_at
         self.set(start, end - start, Forbidden.ACCESS)
@@ -80,7 +83,7 @@ class Shadow:
             self._library.machine_set_shadow(self._machine, address, size, int(state))
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The states of bytes, as numbers of `Forbidden`; shape (size,)."""
+        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
         states = np.zeros(size, np.uint8)
         self._library.machine_get_shadow(
             self._machine, address, size, states.ctypes.data_as(pointer)
