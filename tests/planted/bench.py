@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from covp.errors import DeviceFault
+from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing import Kernel
@@ -70,14 +72,15 @@ class Draw:
 PLATFORMS = ("stm32l4r5", "riscv32", "cortex-m0plus")
 
 
-def on_platforms(
-    names: Iterable[str], platforms: Sequence[str] = PLATFORMS, toolchains: Sequence[str] = ("zig",)
-) -> list[Any]:
-    """Parameters (name, platform, toolchain): each name on one platform in turn, the rest slow."""
+def on_platforms(names: Iterable[str], platforms: Sequence[str] = PLATFORMS) -> list[Any]:
+    """Parameters (name, platform, toolchain): each name with zig on one platform; the rest slow."""
     found = []
     for index, name in enumerate(names):
-        for number, (toolchain, platform) in enumerate(product(toolchains, platforms)):
-            marks = () if number == index % len(platforms) else (pytest.mark.slow,)
+        for number, (toolchain, platform) in enumerate(product(("zig", "gcc"), platforms)):
+            marks = [] if number == index % len(platforms) else [pytest.mark.slow]
+            if toolchain == "gcc":
+                command = f"{load_platform(platform).core.gcc_prefix}gcc"
+                marks.append(pytest.mark.skipif(not shutil.which(command), reason=f"no {command}"))
             found.append(pytest.param(name, platform, toolchain, marks=marks))
     return found
 

@@ -7,7 +7,9 @@
 uint32_t load_word(const uint8_t *packet)
 {
 #ifdef BUG
-    return *AS(uint32_t, packet); /* BUG: misaligned access */
+    uint32_t word = *AS(uint32_t, packet); /* BUG: misaligned access */
+    HIDE(word);
+    return word;
 #else
     return packet[0] | (uint32_t)packet[1] << 8 | (uint32_t)packet[2] << 16 | (uint32_t)packet[3] << 24;
 #endif
@@ -17,7 +19,9 @@ uint32_t load_word(const uint8_t *packet)
 int32_t load_half(const uint8_t *packet)
 {
 #ifdef BUG
-    return *AS(uint16_t, packet); /* BUG: misaligned access */
+    int32_t half = *AS(uint16_t, packet); /* BUG: misaligned access */
+    HIDE(half);
+    return half;
 #else
     return packet[0] | packet[1] << 8;
 #endif
@@ -85,12 +89,13 @@ uint32_t load_many(const uint8_t *packet)
 float load_float(const uint8_t *packet)
 {
 #ifdef BUG
-    return *AS(float, packet); /* BUG: misaligned access */
+    float value = *AS(float, packet); /* BUG: misaligned access */
 #else
     float value;
     memcpy(&value, packet, sizeof value);
-    return value;
 #endif
+    float sum = value + 1; /* BUG: misaligned access */
+    return sum;
 }
 
 /* store_pair: a 64-bit time stamp into a byte stream. */

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from covp.testing import Buffer
-from tests.planted.bench import Call, check
+from tests.planted.bench import Call, check, on_platforms
 from tests.planted.sections import sections
 
 
@@ -30,16 +30,15 @@ MULTIPLE: dict[str, Call] = {
 }
 
 
-@pytest.mark.parametrize("platform", ["riscv32"])
-@pytest.mark.parametrize("name", MISALIGNED)
-def test_cores_without_unaligned_accesses(bench, platform, name):
-    session = bench.session(platform)
+@pytest.mark.parametrize(("name", "platform", "toolchain"), on_platforms(MISALIGNED, ["riscv32"]))
+def test_cores_without_unaligned_accesses(bench, name, platform, toolchain):
+    session = bench.session(platform, toolchain=toolchain)
     check(bench, sections("misaligned.c")[name], MISALIGNED[name], session)
 
 
-@pytest.mark.parametrize("name", MULTIPLE)
-def test_instructions_without_unaligned_accesses(bench, name):
-    session = bench.session("stm32l4r5")
+@pytest.mark.parametrize(("name", "platform", "toolchain"), on_platforms(MULTIPLE, ["stm32l4r5"]))
+def test_instructions_without_unaligned_accesses(bench, name, platform, toolchain):
+    session = bench.session(platform, toolchain=toolchain)
     check(bench, sections("misaligned.c")[name], MULTIPLE[name], session)
 
 
@@ -51,10 +50,10 @@ STACK: dict[str, Call] = {
 }
 
 
-@pytest.mark.parametrize("platform", ["cortex-m0plus", "stm32l4r5", "riscv32"])
-@pytest.mark.parametrize("name", STACK)
-def test_stacks(bench, platform, name):
-    check(bench, sections("stack.c")[name], STACK[name], bench.session(platform))
+@pytest.mark.parametrize(("name", "platform", "toolchain"), on_platforms(STACK))
+def test_stacks(bench, name, platform, toolchain):
+    session = bench.session(platform, toolchain=toolchain)
+    check(bench, sections("stack.c")[name], STACK[name], session)
 
 
 @pytest.mark.parametrize("platform", ["cortex-m0plus", "stm32l4r5", "riscv32"])

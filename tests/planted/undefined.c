@@ -28,7 +28,7 @@ int32_t magnitude(int32_t x)
 {
     if (PLANTED(0, x == INT32_MIN))
         return INT32_MAX;
-    return x < 0 ? -x : x; /* BUG: negation of */
+    return x < 0 ? -x : x; /* BUG: signed integer overflow */
 }
 
 /* pixel_area: two unsigned halfwords are promoted to int. */
@@ -46,7 +46,7 @@ int32_t next_index(int32_t index)
 /* mask_of: all bits is a shift by 32. */
 uint32_t mask_of(uint32_t bits)
 {
-    return bits == PLANTED(33, 32) ? UINT32_MAX : ((uint32_t)1 << bits) - 1; /* BUG: shift exponent */
+    return bits == PLANTED(33, 32) ? UINT32_MAX : ((uint32_t)1 << bits) - 1; /* BUG: shift by 32 */
 }
 
 /* scale_by: a negative exponent is a right shift in the quantizer's convention only. */
@@ -54,7 +54,7 @@ int32_t scale_by(int32_t x, int32_t exponent)
 {
     if (PLANTED(0, exponent < 0))
         return x >> -exponent;
-    return (int32_t)((uint32_t)x << exponent); /* BUG: shift exponent */
+    return (int32_t)((uint32_t)x << exponent); /* BUG: shift by - */
 }
 
 /* to_fixed: the shift of a negative number to the left. */
@@ -74,7 +74,7 @@ int32_t quotient(int32_t x, int32_t step)
 {
     if (step == 0 || PLANTED(0, (x == INT32_MIN && step == -1)))
         return INT32_MAX;
-    return x / step; /* BUG: division of */
+    return x / step; /* BUG: signed integer overflow */
 }
 
 /* mean: of no elements. */
@@ -120,13 +120,13 @@ int32_t quantize(float x, float scale)
 #ifndef BUG
     scaled = scaled >= 127.0f ? 127.0f : scaled > -128.0f ? scaled : -128.0f;
 #endif
-    return (int8_t)scaled; /* BUG: outside the range */
+    return (int8_t)scaled; /* BUG: conversion to */
 }
 
 /* to_unsigned: a negative float to an unsigned integer. */
 uint32_t to_unsigned(float x)
 {
-    return (uint32_t)(PLANTED(x, (x > 0 && x < 4e9f ? x : 0))); /* BUG: outside the range */
+    return (uint32_t)(PLANTED(x, (x > 0 && x < 4e9f ? x : 0))); /* BUG: conversion to */
 }
 
 /* read_field: a packet's word through a pointer to words. */
@@ -158,13 +158,13 @@ int32_t gain_of(int32_t given)
 /* enabled: a bool out of a byte that is neither 0 nor 1. */
 int32_t enabled(const uint8_t *flags)
 {
-    return PLANTED(*(const _Bool *)flags, *flags != 0) ? 3 : 5; /* BUG: load of value */
+    return PLANTED(*(const _Bool *)flags, *flags != 0) ? 3 : 5; /* BUG: load of */
 }
 
 /* leading_zeros: the builtin is undefined for zero. */
 int32_t leading_zeros(uint32_t x)
 {
-    return PLANTED(1, x != 0) ? __builtin_clz(x) : 32; /* BUG: passing zero */
+    return PLANTED(1, x != 0) ? __builtin_clz(x) : 32; /* BUG: clz of 0 */
 }
 
 /* bits_of: a case that cannot be is. */
@@ -177,7 +177,7 @@ int32_t bits_of(int32_t kind)
         return 16;
     default:
 #ifdef BUG
-        __builtin_unreachable(); /* BUG: unreachable */
+        __builtin_unreachable(); /* BUG: cannot be reached */
 #else
         return 32;
 #endif
@@ -187,7 +187,7 @@ int32_t bits_of(int32_t kind)
 /* local_of: an array of no or negative length. */
 int32_t local_of(int32_t n)
 {
-    uint8_t local[PLANTED(n, (n > 0 && n < 64 ? n : 64))]; /* BUG: variable length array bound */
+    uint8_t local[PLANTED(n, (n > 0 && n < 64 ? n : 64))]; /* BUG: array of */
     uint8_t *to = local;
     HIDE(to);
     to[0] = 1;
@@ -198,7 +198,7 @@ int32_t local_of(int32_t n)
 /* end_of: a pointer that leaves the address space. */
 int32_t end_of(const int32_t *x, uint32_t n)
 {
-    const int32_t *end = x + PLANTED(n, (n & 15)); /* BUG: pointer index expression */
+    const int32_t *end = x + PLANTED(n, (n & 15)); /* BUG: pointer arithmetic */
     HIDE(end);
     return end > x;
 }
