@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from covp.coverage import Coverage
 from covp.errors import CapacityError
 from covp.laboratory.target import Target
 from covp.runtime.linking import RAM_SECTIONS, LoadedImage, write_image
@@ -55,14 +56,19 @@ class Bench:
 
     Args:
         target: where it runs.
-        sanitize, ubsan: as for `covp.Session`.
+        covered: count which code runs.
+        checks: further arguments of `covp.Session`: ``sanitize``, ``ubsan``.
+
+    Raises:
+        CovpError: the device cannot be opened, or cannot do what was requested.
     """
 
-    def __init__(self, target: Target, sanitize: bool = False, ubsan: bool = False) -> None:
+    def __init__(self, target: Target, covered: bool = False, **checks: bool) -> None:
         self.target = target
-        checks: dict[str, Any] = {"sanitize": sanitize, "ubsan": ubsan}
-        checks = {name: on for name, on in checks.items() if on}
-        self.session = TestSession(target.platform, device=target.device, **checks)
+        on: dict[str, Any] = {name: True for name, value in checks.items() if value}
+        self.session = TestSession(target.platform, device=target.device, **on)
+        self.coverage = Coverage(self.session) if covered else None
+        self._count()
         self._kernels: dict[SourceKey, Module] = {}
         self._idle: set[SourceKey] = set()
         self._marks: dict[object, _Mark] = {}
@@ -126,6 +132,8 @@ class Bench:
         if mark.use == self._use():
             return
         self.session.queue.drop_all()
+        if self.coverage is not None:
+            self.coverage.stop()  # going back takes counts back, too
         self._drop_modules(mark)
         ability = self.session.device.abilities.state
         if ability is None:
@@ -134,6 +142,7 @@ class Bench:
             ability.load_state(mark.state)
             self.session.counted = None
             self._keep_kernels(mark)
+        self._count()
         mark.use = self._use()
 
     def _marked(self) -> _Mark:
@@ -141,6 +150,10 @@ class Bench:
         ability = self.session.device.abilities.state
         state = None if ability is None else ability.save_state()
         return _Mark(tuple(self.session.images), self._peripherals(), state, self._use())
+
+    def _count(self) -> None:
+        if self.coverage is not None:
+            self.coverage.start()
 
     def _use(self) -> object:
         """Another value after each use of the device."""

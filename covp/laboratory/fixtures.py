@@ -40,7 +40,10 @@ class Benches:
         from covp.laboratory.bench import Bench
 
         if target not in self._open:
-            self._open[target] = Bench(target, self.options.sanitize, self.options.ubsan)
+            chosen = self.options
+            covered = chosen.coverage is not None
+            checks = {"sanitize": chosen.sanitize, "ubsan": chosen.ubsan}
+            self._open[target] = Bench(target, covered, **checks)
         return self._open[target]
 
     def enter(self, node: pytest.Item | pytest.Collector) -> None:
@@ -72,6 +75,16 @@ class Benches:
         """See `Bench.forget`."""
         for bench in self._open.values():
             bench.forget(level)
+
+    def covered(self) -> str:
+        """The coverage of all sessions as JSON, for `CoverageData.from_json`; "": not counted."""
+        counted = [bench.coverage for bench in self._open.values() if bench.coverage is not None]
+        if not counted:
+            return ""
+        total = counted[0].data
+        for other in counted[1:]:
+            total.add(other.data)
+        return total.to_json()
 
     def close(self) -> None:
         """Close all sessions."""

@@ -159,6 +159,11 @@ def _demand_sense(options: Options) -> None:
         raise UsageError(
             "--covp-baseline: the checks of --covp-ubsan are instructions too; use one of the two"
         )
+    uncounted = [target for target in options.targets if target.device != VIRTUAL]
+    if options.coverage is not None and uncounted:
+        raise UsageError(
+            f"--covp-coverage: blocks of code are counted on virtual devices, not on {uncounted[0]}"
+        )
     if options.coverage is not None and options.coverage.suffix not in (".info", ".xml"):
         raise UsageError(
             f"--covp-coverage {options.coverage.name}: must end in .info (lcov) or .xml (Cobertura)"

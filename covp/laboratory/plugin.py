@@ -23,7 +23,7 @@ from covp.laboratory.fixtures import (
     one_line,
 )
 from covp.laboratory.options import add_options, device_name, missing_features, read_options
-from covp.laboratory.review import Review
+from covp.laboratory.review import COVERAGE, Review
 from covp.laboratory.target import Target
 
 __all__ = ["covp_device", "covp_session", "kernel"]
@@ -48,6 +48,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Benches(options), NAME)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Review(options), "covp-review")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist sends the coverage of its sessions; so does the only process."""
+    config = session.config
+    covered = benches(config).covered()
+    review = config.pluginmanager.get_plugin("covp-review")
+    if isinstance(review, Review):
+        review.add_coverage(covered)
+    else:
+        config.workeroutput[COVERAGE] = covered  # type: ignore[attr-defined]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

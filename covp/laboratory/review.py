@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from covp.laboratory.baseline import Baseline, baseline_text, read_baseline, reg
 from covp.laboratory.figures import Results
 from covp.laboratory.options import Options
 from covp.laboratory.summary import NOTE, markdown, plain, table
+
+COVERAGE = "covp_coverage"
+"""Of coverage among what a worker of pytest-xdist sends at its end."""
 
 
 class Review:
@@ -24,6 +28,7 @@ class Review:
         self.options = options
         self.results = Results()
         self.before = self._stored()
+        self._covered: list[str] = []
         self._worse: list[str] = []
         self._notes: list[str] = []
 
@@ -42,6 +47,16 @@ class Review:
         if sent is not None:
             self.results.add(report.nodeid, sent)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of pytest-xdist has ended; one that crashed sends nothing."""
+        self.add_coverage(getattr(node, "workeroutput", {}).get(COVERAGE, ""))
+
+    def add_coverage(self, covered: str) -> None:
+        """Take the coverage of a process, as JSON; "" is none."""
+        if covered:
+            self._covered.append(covered)
+
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Compare, write the files, and fail the run where a kernel became worse."""
         finished = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -56,6 +71,8 @@ class Review:
         if self.options.summary is not None:
             text = markdown(table(self.results, self.before), self._worse)
             failed |= not self._write(self.options.summary, text)
+        if self.options.coverage is not None:
+            failed |= not self._write_coverage(self.options.coverage)
         if failed and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -86,6 +103,20 @@ class Review:
         except OSError as error:
             self._notes.append(f"{path}: cannot be written: {error.strerror}")
             return False
+        return True
+
+    def _write_coverage(self, path: Path) -> bool:
+        from covp.coverage import CoverageData
+
+        data = CoverageData()
+        for covered in self._covered:
+            data.add(CoverageData.from_json(covered))
+        try:
+            data.write(path)
+        except UsageError as error:
+            self._notes.append(str(error))
+            return False
+        self._notes.append(f"coverage written: {path} ({len(data.files)} files)")
         return True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,0 +1,69 @@
+"""Coverage, checks for undefined behaviour and other devices in the pytest plugin."""
+
+import shutil
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from .project import DOT, Project
+
+TESTS = """
+@pytest.mark.parametrize("n", [0, 3, 50])
+def test_dot(kernel, n):
+    a = np.arange(n, dtype=np.int8)
+    assert kernel("dot.c", "dot")(a, a, n) == (a.astype(int) ** 2).sum()
+@settings(max_examples=5, derandomize=True)
+@given(st.integers(0, 60))
+def test_count(kernel, n):
+    assert kernel("dot.c", "count")() == 1
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    found = Project(tmp_path)
+    found.test(TESTS)
+    return found
+
+
+def test_coverage_is_that_of_all_examples_platforms_and_processes(project):
+    platforms = ("--covp-platform", "riscv32", "--covp-platform", "stm32l4r5")
+    for name, options in {"one.info": (), "two.info": ("-n", "2"), "c.xml": ()}.items():
+        run = project.run(*platforms, "--covp-coverage", name, *options)
+        assert run.status == 0 and "coverage written" in run, run.out
+    one, two = ((project.folder / name).read_text() for name in ("one.info", "two.info"))
+    assert one == two
+    calls = dict(reversed(line[5:].split(",")) for line in one.splitlines() if line[:5] == "FNDA:")
+    assert calls == {"dot": "6", "count": "10", "ramp": "0"}
+    lines = ET.parse(project.folder / "c.xml").iter("line")
+    hits = {int(line.get("number") or 0): line.get("hits") for line in lines}
+    assert hits[DOT.splitlines().index("int32_t count(void) { return ++calls; }") + 1] == "10"
+
+
+def test_undefined_behaviour_is_found(project):
+    project.test(
+        """
+def test_sum(kernel):
+    add = kernel("int add(int a, int b) { return a + b; }", "add")
+    assert add(2, 3) == 5
+    add(2**31 - 1, 1)
+"""
+    )
+    assert project.run().status == 0
+    run = project.run("--covp-ubsan", "--covp-platform", "stm32l4r5")
+    assert run.status == 1
+    assert "undefined behaviour" in run and "signed integer overflow: 2147483647 + 1" in run
+
+
+def test_the_core_as_rtl_and_qemu(project):
+    devices = ["qemu-riscv32:gdb:qemu"] if shutil.which("qemu-system-riscv32") else []
+    devices += ["picorv32:rtl"] if shutil.which("verilator") else []
+    if not devices:
+        pytest.skip("neither QEMU nor Verilator is installed")
+    run = project.run(*(word for name in devices for word in ("--covp-platform", name)))
+    assert run.status == 0, run.out
+    assert set(run.outcomes) == {
+        f"{test}[{name}{rest}]"
+        for name in devices
+        for test, rest in [("test_count", ""), *(("test_dot", f"-{n}") for n in (0, 3, 50))]
+    }
