@@ -11,6 +11,7 @@ A drawn layer is a few numbers: Hypothesis shrinks it, and its repr is Python te
 again, values and scales included. `covp.verify` draws from here.
 
 - `arrays`: arrays of numpy with extremes; `near_overflow`: sums at the ends of int32;
+- `problems`: strategies of what kernels compute, as arrays and numbers with the expected result;
 - `case`, `convolution_case`, `cases`: the layers as dataclasses, `ConvCase` and the others;
 - `layers`: strategies of them, for each kind of operator;
 - `quantizations`: strategies of scales, zero points, `covp.graph.graph.Quantization`, fixed-point
@@ -23,7 +24,7 @@ again, values and scales included. `covp.verify` draws from here.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from covp.testing import arrays, layers, quantizations, tensors
+from covp.testing import arrays, layers, problems, quantizations, tensors
 from covp.testing.case import Case, Layer
 from covp.testing.cases import (
     ConcatenationCase,
@@ -34,7 +35,14 @@ from covp.testing.cases import (
     SoftmaxCase,
 )
 from covp.testing.convolution_case import ConvCase
+from covp.testing.convolution_problems import (
+    ConvolutionProblem,
+    DepthwiseProblem,
+    FullyConnectedProblem,
+)
+from covp.testing.elementwise_problems import AddProblem, MulProblem, PoolProblem
 from covp.testing.overflow import Sum, near_overflow
+from covp.testing.recurrent_problems import GruProblem, LstmProblem, SvdfProblem
 from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
@@ -46,21 +54,30 @@ if TYPE_CHECKING:
     from covp.laboratory.scripted import ScriptedPeripheral
 
 __all__ = [
+    "AddProblem",
     "Buffer",
     "Case",
     "ConcatenationCase",
     "ConvCase",
+    "ConvolutionProblem",
+    "DepthwiseProblem",
     "Difference",
     "ElementwiseCase",
+    "FullyConnectedProblem",
+    "GruProblem",
     "Kernel",
     "Layer",
+    "LstmProblem",
     "MatMulCase",
+    "MulProblem",
     "OperatorCase",
     "PoolCase",
+    "PoolProblem",
     "Requantization",
     "ScriptedPeripheral",
     "SoftmaxCase",
     "Sum",
+    "SvdfProblem",
     "Variants",
     "answering",
     "arrays",
@@ -70,6 +87,7 @@ __all__ = [
     "interrupted",
     "layers",
     "near_overflow",
+    "problems",
     "quantizations",
     "tensors",
 ]

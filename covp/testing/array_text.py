@@ -21,7 +21,7 @@ def array_text(array: NDArray[Any]) -> str:
     if array.size == 0 or (array.size > 4 and _uniform(array)):
         shape: Any = array.shape if array.ndim != 1 else array.size
         value = _number(array.flat[0]) if array.size else "0"
-        if value == "0":
+        if value in ("0", "0.0"):
             return f"np.zeros({shape}, {dtype})"
         return f"np.full({shape}, {value}, {dtype})"
     runs = _runs(array.ravel())
@@ -48,9 +48,10 @@ def _runs(flat: NDArray[Any]) -> str | None:
 
 def _uniform(array: NDArray[Any]) -> bool:
     first = array.flat[0]
-    if array.dtype.kind == "f" and (first == 0 or first != first):
-        return False  # the sign of zeros and the NaNs show
-    return bool((array == first).all())
+    same = array == first
+    if array.dtype.kind == "f":  # the two zeros are equal
+        same &= np.signbit(array) == np.signbit(first)
+    return bool(same.all())
 
 
 def _nested(array: NDArray[Any]) -> str:
@@ -60,8 +61,6 @@ def _nested(array: NDArray[Any]) -> str:
 
 
 def _number(value: Any) -> str:
-    if not isinstance(value, np.floating):
-        return str(value)
     text = str(value)
     if text in ("nan", "inf", "-inf"):
         return text.replace("nan", "np.nan").replace("inf", "np.inf")
@@ -74,6 +73,8 @@ def text(value: Any) -> str:
         return array_text(value)
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}({_number(value)})"
+    if isinstance(value, float):
+        return _number(value)
     if type(value) is list:
         return "[" + ", ".join(map(text, value)) + "]"
     if type(value) is tuple:
@@ -83,12 +84,39 @@ def text(value: Any) -> str:
     return repr(value)
 
 
-def dataclass_text(instance: Any) -> str:
-    """A dataclass as the call that makes it again, without what is at its default."""
-    parts = []
-    for field in dataclasses.fields(instance):
-        value = getattr(instance, field.name)
-        default = field.default
-        if isinstance(value, np.ndarray) or default is dataclasses.MISSING or value != default:
-            parts.append(f"{field.name}={text(value)}")
-    return f"{type(instance).__name__}({', '.join(parts)})"
+class Printed:
+    """The base of dataclasses of arrays: their repr is the call that makes them again.
+
+    The text needs ``import numpy as np`` and the names of `covp.testing`; what is at its default is
+    left out. Two are equal if their texts are.
+    """
+
+    def _parts(self) -> list[str]:
+        parts = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value, default = getattr(self, field.name), field.default
+            if isinstance(value, np.ndarray) or default is dataclasses.MISSING or value != default:
+                parts.append(f"{field.name}={text(value)}")
+        return parts
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._parts())})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """As Hypothesis prints it, instead of field by field."""
+        parts = self._parts()
+        if len(repr(self)) < 72:
+            printer.text(repr(self))
+            return
+        with printer.group(indent=4, open=f"{type(self).__name__}(", close=""):
+            for part in parts:
+                printer.break_()
+                printer.text(f"{part},")
+        printer.break_()
+        printer.text(")")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))

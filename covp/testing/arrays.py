@@ -93,7 +93,7 @@ def arrays(
         drawn = data.draw(shape) if isinstance(shape, st.SearchStrategy) else shape
         extents = (drawn,) if isinstance(drawn, int) else tuple(drawn)
         seed = draw_seed(data)
-        return draw_array(data, seed, kind, extents, *ends, nan=nan, infinity=infinity)
+        return draw_array(data, seed, kind, extents, *ends, nan=nan, infinity=infinity, exact=True)
 
     return Drawn(draw, f"arrays({kind.name!r}, {shape})")
 
@@ -129,8 +129,12 @@ def draw_array(
     *,
     nan: bool = False,
     infinity: bool = False,
+    exact: bool = False,
 ) -> Array:
-    """See `arrays`; of a seed from `draw_seed`, with an extent for each axis."""
+    """See `arrays`; of a seed from `draw_seed`, with an extent for each axis.
+
+    Without ``exact``, wide integers shrink byte by byte: fewer choices, but not to the least.
+    """
     count, flat = math.prod(shape), None
     if seed >= _PLACES:
         content = _CONTENTS[seed // _PLACES - 1]
@@ -138,7 +142,7 @@ def draw_array(
         flat = make(count, dtype, low, high, content, seed % _PLACES)
         if (nan or infinity) and count:
             _add_special(flat, seed % _PLACES, nan, infinity)
-    if dtype.itemsize > 1 and count <= _ELEMENTS:
+    if (exact or dtype.kind == "f") and dtype.itemsize > 1 and count <= _ELEMENTS:
         flat = _draw_elements(data, flat, dtype, low, high, nan, infinity, count)
     elif dtype.kind == "f" or count * dtype.itemsize > _BYTES:
         flat = _draw_window(data, flat, np.full(count, min(max(0, low), high), dtype))

@@ -92,7 +92,7 @@ def draw_requantization(
 ) -> Requantization:
     """See `requantizations`; for sums of so many bits, with shifts up to a most one."""
     wide = data.draw_integer(0, 7) == 7
-    zero_point, low, high = _draw_clamp(data, dtype)
+    zero_point, low, high = draw_clamp(data, dtype)
     seeds = draw_seed(data), draw_seed(data)
     usual = dtype.itemsize * 8 - bits
     limit = MOST_SHIFT if any_shift else min(max(31 - most_bits, 0), most_shift)
@@ -103,8 +103,8 @@ def draw_requantization(
     return Requantization(multiplier, shift.astype(np.int32), zero_point, low, high)
 
 
-def _draw_clamp(data: ConjectureData, dtype: np.dtype[Any]) -> tuple[int, int, int]:
-    """A zero point and the clamp of none, RELU, RELU6 or any activation."""
+def draw_clamp(data: ConjectureData, dtype: np.dtype[Any]) -> tuple[int, int, int]:
+    """See `requantizations`: a zero point and the clamp of none, RELU, RELU6 or any activation."""
     info = np.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     zero = 0 if dtype == np.int16 else draw_zero_point(data, dtype)
@@ -122,7 +122,6 @@ def _draw_clamp(data: ConjectureData, dtype: np.dtype[Any]) -> tuple[int, int, i
 def draw_zero_point(data: ConjectureData, dtype: np.dtype[Any]) -> int:
     """See `requantizations`: a zero point, each end of the range as often as an eighth of all."""
     info = np.iinfo(dtype)
-    end = data.draw_integer(0, 7)
-    if end >= 6:
-        return int(info.min if end == 6 else info.max)
-    return data.draw_integer(int(info.min), int(info.max))
+    low, high = int(info.min), int(info.max)
+    more = (high - low) // 8
+    return min(max(data.draw_integer(low - more, high + more), low), high)

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from covp.errors import UsageError
 from covp.graph.quantization import INT32_MAX, INT32_MIN
-from covp.testing.array_text import dataclass_text
+from covp.testing.array_text import Printed
 from covp.testing.arrays import Drawn, draw_array, draw_seed
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sum:
+class Sum(Printed):
     """bias + a[0] * b[0] + a[1] * b[1] + ...
 
     Attributes:
@@ -35,9 +35,6 @@ class Sum:
     def total(self) -> int:
         """The exact sum."""
         return self.bias + int(self.a.astype(np.int64) @ self.b.astype(np.int64))
-
-    def __repr__(self) -> str:
-        return dataclass_text(self)
 
 
 def near_overflow(
@@ -92,7 +89,7 @@ def near_overflow(
 
 def _draw(data: ConjectureData, seed: int, dtype: np.dtype[Any], count: int) -> Array:
     info = np.iinfo(dtype)
-    return draw_array(data, seed, dtype, (count,), int(info.min), int(info.max))
+    return draw_array(data, seed, dtype, (count,), int(info.min), int(info.max), exact=True)
 
 
 def _towards(end: int, a: Array, b: Array) -> Array:

@@ -12,13 +12,13 @@ from covp.graph.quantization import (
     multiply_by_quantized_multiplier,
     multiply_by_reduced_multiplier,
 )
-from covp.testing.array_text import dataclass_text
+from covp.testing.array_text import Printed
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Requantization:
+class Requantization(Printed):
     """A fixed-point factor, a zero point and a clamp.
 
     Source: MultiplyByQuantizedMultiplier of tensorflow/lite/kernels/internal/common.h; the clamp is
@@ -48,6 +48,3 @@ class Requantization:
         else:
             scaled = multiply_by_quantized_multiplier(sums, self.multiplier, self.shift)
         return np.clip(scaled + self.zero_point, self.low, self.high).astype(dtype)
-
-    def __repr__(self) -> str:
-        return dataclass_text(self)
