@@ -124,6 +124,7 @@ class Driver:
 _CHECKS = (
     "-fsanitize=undefined,float-cast-overflow",
     "-fno-sanitize-recover=all",
+    "-fno-optimize-sibling-calls",  # for whole call stacks
 )
 
 

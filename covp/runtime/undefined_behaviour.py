@@ -66,7 +66,9 @@ class _Call:
         """The type whose descriptor's address is a word of the data."""
         address = self.word(position)
         kind, info = struct.unpack("<HH", self._read(address, 4))
-        return _Type(self._text(address + 4).strip("'").replace(" [", "["), kind, info)
+        # "'int [4]'", "'int32_t' (aka 'int')"
+        name = self._text(address + 4).removeprefix("'").partition("'")[0]
+        return _Type(name.replace(" [", "["), kind, info)
 
     def value(self, type_: _Type, word: int) -> int | float | None:
         """An operand: ``word`` itself, or what it points to where it does not fit a word."""

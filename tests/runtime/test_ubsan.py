@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from covp.errors import CapacityError, DeviceFault
 from covp.platform_file import load_platform
@@ -140,15 +141,15 @@ def call(module: Module, name: str, arguments: tuple[object, ...]) -> object:
     return module[name](*given).result()
 
 
-def check(module: Module, name: str) -> None:
+def check(module: Module, name: str, module_text: str = "") -> None:
     """The case is found as what it is, where it is; before and after its twin runs well."""
-    case = CASES[name]
+    case, module_text = CASES[name], module_text or SOURCE
     assert call(module, name, case.good) == case.result, name
     with pytest.raises(DeviceFault) as caught:
         call(module, name, case.bad)
     fault = caught.value
     place = "__builtin_unreachable" if name == "unreachable" else f" {name}("
-    line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if place in text)
+    line = next(n for n, text in enumerate(module_text.splitlines(), 1) if place in text)
     assert fault.kind == "undefined behaviour", name
     assert fault.source == f"module.c:{line}", name
     assert case.detail in fault.detail, name
@@ -221,9 +222,19 @@ def test_other_devices(platform: str, device: str, tool: str) -> None:
 
 
 def test_a_program_that_grows_out_of_the_memory_says_so() -> None:
-    small = load_platform("cortex-m0plus")
-    many = "".join(f"int32_t f{n}(int32_t a, int32_t b) {{ return a * b + a / b + {n}; }}\n"
-                   for n in range(3000))  # fmt: skip
-    with Session(small, ubsan=True) as session, pytest.raises(CapacityError) as caught:
-        session.load_c(f"#include <stdint.h>\n{many}")
-    assert caught.value.needed > caught.value.available
+    """The checks take flash, and RAM for what they tell: the usual error where it is not there."""
+    platform = load_platform("cortex-m0plus")
+    memory = tuple(
+        replace(region, size=8192) if region == platform.flash else region
+        for region in platform.memory
+    )
+    small = replace(platform, memory=memory)
+    many = "".join(f"int f{n}(int a, int b) {{ return a * b + a / b + {n}; }}\n" for n in range(80))
+    with Session(small) as session:
+        session.load_c(many)
+    with Session(small, ubsan=True) as session:
+        with pytest.raises(CapacityError) as caught:
+            session.load_c(many)
+        assert caught.value.kind == "flash" and caught.value.needed > caught.value.available
+        text = f"#include <stdint.h>\n{CASES['add'].code}\n"
+        check(session.load_c(text), "add", text)
