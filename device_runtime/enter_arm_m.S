@@ -24,8 +24,6 @@ covp_enter:
     isb
 #endif
     bl covp_run_tasks
-    b covp_done
-    nop /* emulators translate the code directly before a stop anew each time: none is run there */
     .global covp_done
     .type covp_done, %function
 covp_done:

@@ -15,8 +15,6 @@ covp_enter:
     csrs mstatus, t0
 #endif
     call covp_run_tasks
-    j covp_done
-    nop /* emulators translate the code directly before a stop anew each time: none is run there */
     .global covp_done
     .type covp_done, @function
 covp_done:

@@ -82,8 +82,6 @@ class CountedPhases:
             ledger: of bus masters; None: traffic is not counted.
         """
         totals = counter.buckets()
-        if not counter.explains:
-            return cls(totals)
         traffic = None
         if ledger is not None:
             traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.moved))

@@ -51,7 +51,7 @@ class VirtualDevice(VirtualMachine):
 
     # -- LowLevelDevice -----------------------------------------------------------------------
 
-    @property
+    @functools.cached_property
     def abilities(self) -> Abilities:
         """All that there are."""
         return Abilities(
@@ -92,9 +92,9 @@ class VirtualDevice(VirtualMachine):
         entry, stop = entry & ~1, stop & ~1
         seconds = self.timeout if timeout is None else timeout
         core = self.core
+        self._start(stop, seconds)
         before = core.totals
         phases = self.counted_phases() if core.counter.has_phases else None
-        self._start(stop, seconds)
         last = before.instructions + max_instructions if max_instructions is not None else None
         pc = self._advance(entry, stop, last) if entry != stop else stop
         while pc != stop or core.sleep.is_asleep:
@@ -113,6 +113,7 @@ class VirtualDevice(VirtualMachine):
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
             self.core.forget_code(stop, 4)
+            self.core.counter.set_stop(stop)
             self._last_stop = stop
         self.core.counter.start()
         self.core.sleep.wake()

@@ -164,6 +164,8 @@ class VirtualMachine:
 
     def counted_phases(self) -> CountedPhases:
         """The same as `phase_counts`, to be compared with a later one."""
+        if not self.core.counter.explains:
+            return CountedPhases(self.core.counter.buckets())
         ledger = self.board.ledger if self.board.ledger.is_on else None
         memories = [memory.region.name for memory in self.core.memories]
         return CountedPhases.of(self.core.counter, self._function_names, memories, ledger)

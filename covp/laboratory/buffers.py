@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from covp.arguments import demand, demand_count
 from covp.errors import UsageError
-from covp.runtime.resident import Placed, Resident
+from covp.runtime.resident import Resident
 
 ALIGNMENT = 16
 
@@ -40,8 +40,7 @@ class Buffer:
         demand("array", array, np.ndarray, "a numpy array")
         demand_count("alignment", alignment)
         demand_count("offset", offset)
-        if array.dtype.kind not in "iufbV" or (array.dtype.kind != "V" and array.itemsize > 8):
-            raise UsageError(f"an array of {array.dtype} cannot be passed to a kernel")
+        _check_dtype(array.dtype)
         if alignment < 1 or alignment & (alignment - 1) or offset >= alignment:
             raise UsageError(
                 f"alignment {alignment} with offset {offset}: the alignment must be a power of "
@@ -49,7 +48,17 @@ class Buffer:
             )
         self.array, self.name = array, name
         self.alignment, self.offset, self.written = alignment, offset, written
-        self._placed: Placed | None = None
+        self._address: int | None = None
+
+    @classmethod
+    def of(cls, array: NDArray[Any], name: str) -> Buffer:
+        """``Buffer(array, name)``, sooner. Raises UsageError: not an array of numbers."""
+        if array.dtype not in _PASSED:
+            _check_dtype(array.dtype)
+        buffer = cls.__new__(cls)
+        buffer.array, buffer.name, buffer.alignment, buffer.offset = array, name, ALIGNMENT, 0
+        buffer.written, buffer._address = True, None
+        return buffer
 
     def with_array(self, array: NDArray[Any]) -> Buffer:
         """The same placement for another array."""
@@ -68,9 +77,14 @@ class Buffer:
     @property
     def address(self) -> int:
         """Of its first byte. Raises UsageError: it has one during a call only."""
-        if self._placed is None:
+        if self._address is None:
             raise UsageError("a buffer has an address during a call of a kernel only")
-        return self._placed.address
+        return self._address
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has an address."""
+        return self._address is not None
 
     @property
     def pointer(self) -> int:
@@ -83,24 +97,26 @@ class Buffer:
         address = self.array.__array_interface__["data"][0]
         return address, self.nbytes, self.alignment, self.offset
 
-    def place(self, session: Resident, name: str) -> None:
-        """Put it into a session's memory for a call; ``name`` where it has none of its own."""
-        what = self.name or name
-        self._placed = session.place(self.nbytes, self.alignment, what, self.offset)
-        if self.nbytes:
-            session.write(self.address, np.ascontiguousarray(self.array).tobytes())
+    def place(self, address: int | None) -> None:
+        """It lies at an address from now on; None: nowhere."""
+        self._address = address
 
     def fetch(self, session: Resident) -> None:
         """Copy the bytes on the device back into the array."""
         if self.nbytes:
-            raw = session.read(self.address, self.nbytes)
-            self.array[...] = np.frombuffer(raw, self.array.dtype).reshape(self.array.shape)
-
-    def free(self) -> None:
-        """Give its memory on the device back."""
-        if self._placed is not None:
-            self._placed.free()
-            self._placed = None
+            raw = session.io.read(self.address, self.nbytes)
+            np.copyto(self.array, np.frombuffer(raw, self.array.dtype).reshape(self.array.shape))
 
     def __repr__(self) -> str:
         return f"<Buffer {self.name or '?'} {self.array.shape} {self.dtype}>"
+
+
+_PASSED: set[np.dtype[Any]] = set()
+
+
+def _check_dtype(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "iufbV" or (dtype.kind != "V" and dtype.itemsize > 8):
+        raise UsageError(f"an array of {dtype} cannot be passed to a kernel")
+    if not dtype.isnative:
+        raise UsageError(f"an array of {dtype} has its bytes in the other order; pass a copy")
+    _PASSED.add(dtype)

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from covp.arguments import demand
+from covp.device.base import Stop
 from covp.errors import UsageError
 from covp.laboratory.buffers import Buffer
+from covp.laboratory.call_memory import CallMemory
+from covp.runtime.allocator import Block
 from covp.runtime.module import Function
 from covp.runtime.profile import Cost
 from covp.runtime.resident import Resident
 from covp.runtime.sanitizer import points_to_const
-from covp.runtime.signature import Parameter, Signature
+from covp.runtime.signature import Signature
 
 Value = int | float | bool | None
 """What a C function returns: pointers as addresses, None for void."""
@@ -39,8 +42,14 @@ class Kernel:
     def __init__(self, function: Function) -> None:
         demand("function", function, Function, 'a function of a module: load_c(...)["name"]')
         self.function = function
-        self._latest: Cost | None = None
+        self._latest: Stop | None = None
         self.calls = 0
+        self._memory = CallMemory(self.session)
+        self._pointers = [
+            (place, (parameter.name, points_to_const(parameter.type)))
+            for place, parameter in enumerate(self.signature.parameters)
+            if parameter.type.kind == "pointer"
+        ]
 
     @property
     def session(self) -> Resident:
@@ -76,7 +85,11 @@ class Kernel:
         """
         if self._latest is None:
             raise UsageError(f"{self.name} was not called yet: it has no cost")
-        return self._latest
+        cost = Cost.of([self._latest])
+        if not self._latest.phases:
+            return cost
+        inside = self._latest.phases[1]
+        return Cost(inside.instructions, inside.cycles, cost.seconds, cost.sources)
 
     @property
     def stack_bytes(self) -> int:
@@ -106,63 +119,60 @@ class Kernel:
             CapacityError: they do not fit the RAM.
             DeviceFault: the function faulted; arrays are as before the call.
         """
-        buffers: dict[tuple[int, int, int, int], Buffer] = {}
-        changed: dict[int, Buffer] = {}
-        try:
-            passed = [
-                self._passed(parameter, argument, buffers, changed)
-                for parameter, argument in zip(self._parameters(arguments), arguments, strict=True)
-            ]
-            result = self._run(passed)
-            for buffer in changed.values():
-                buffer.fetch(self.session)
-        finally:
-            for buffer in buffers.values():
-                buffer.free()
+        session = self.function.module.session
+        with session.in_use:
+            session.check_open()
+            passed, buffers, changed = self._sorted(arguments)
+            if not buffers:
+                return self._run(passed, None)
+            try:
+                result = self._run(passed, self._memory.place(buffers))
+                for buffer in changed:
+                    buffer.fetch(session)
+            finally:
+                self._memory.release(buffers)
         return result
 
-    def _parameters(self, arguments: Sequence[Any]) -> Sequence[Parameter]:
+    def _sorted(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Buffer], list[Buffer]]:
+        """The arguments as the function takes them, its buffers, and those that it may change."""
         expected = self.signature.parameters
         if len(arguments) != len(expected):
             plural = "s" if len(expected) != 1 else ""
             raise UsageError(
                 f"{self.signature} takes {len(expected)} argument{plural}, not {len(arguments)}"
             )
-        return expected
+        passed, changed = list(arguments), list[Buffer]()
+        buffers: dict[object, Buffer] = {}
+        # arrays that own their memory are told apart by themselves
+        plain = all(type(one) is not Buffer and _owns_memory(one) for one in arguments)
+        for place, (name, is_const) in self._pointers:
+            argument = passed[place]
+            if isinstance(argument, np.ndarray):
+                argument = Buffer.of(argument, name)
+            elif not isinstance(argument, Buffer):
+                continue
+            key = id(argument.array) if plain else argument.key
+            passed[place] = buffer = buffers.setdefault(key, argument)
+            if not is_const and buffer not in changed:
+                self._check_writable(buffer, name)
+                changed.append(buffer)
+        return passed, list(buffers.values()), changed
 
-    def _passed(
-        self,
-        parameter: Parameter,
-        argument: Any,
-        buffers: dict[tuple[int, int, int, int], Buffer],
-        changed: dict[int, Buffer],
-    ) -> Any:
-        """The argument as the function's call takes it; new buffers are placed."""
-        if isinstance(argument, np.ndarray) and parameter.type.kind == "pointer":
-            argument = Buffer(argument)
-        if not isinstance(argument, Buffer):
-            return argument
-        buffer = buffers.setdefault(argument.key, argument)
-        if buffer is argument:
-            buffer.place(self.session, parameter.name)
-        if not points_to_const(parameter.type):
-            if not buffer.array.flags.writeable:
-                raise UsageError(
-                    f"{self.name}: argument {parameter.name} is not const in C, and its array is "
-                    "read-only: pass a copy"
-                )
-            changed[id(buffer)] = buffer
-        return buffer
+    def _check_writable(self, buffer: Buffer, name: str) -> None:
+        if not buffer.array.flags.writeable:
+            raise UsageError(
+                f"{self.name}: argument {name} is not const in C, and its array is read-only: "
+                "pass a copy"
+            )
 
-    def _run(self, arguments: Sequence[Any]) -> Value:
-        call, stop = self.function.run(*arguments)
-        cost = Cost.of([stop])
-        if stop.phases:
-            inside = stop.phases[1]
-            cost = Cost(inside.instructions, inside.cycles, cost.seconds, cost.sources)
-        self._latest = cost
+    def _run(self, arguments: Sequence[Any], workspace: Block | None) -> Value:
+        call, self._latest = self.function.run(*arguments, workspace=workspace)
         self.calls += 1
         return call.result()
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"
+
+
+def _owns_memory(argument: Any) -> bool:
+    return not isinstance(argument, np.ndarray) or argument.base is None

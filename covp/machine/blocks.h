@@ -148,7 +148,16 @@ static void remember(Machine *m, Block *b) {
     m->all[m->all_count++] = b;
 }
 
+/* Whether b's code reaches the stop: also where b falls into it, as the emulator leaves an illegal instruction
+ * out of the size of the block that it is in.
+ */
+static void mark_stop(const Machine *m, Block *b) {
+    bool reaches = lies_in(b, m->stop_at) || b->next == m->stop_at;
+    b->flags = (uint8_t)(reaches ? b->flags | BLOCK_STOP : b->flags & ~BLOCK_STOP);
+}
+
 static void set_flags(Machine *m, Block *b) {
+    mark_stop(m, b);
     if (m->register_count && runs_of(b) < CHECKED_RUNS) b->flags |= BLOCK_CHECKED;
     b->key = common_key(m, b);
 }

@@ -40,6 +40,7 @@ EXPORT Machine *machine_new(void) {
     }
     m->nowhere.version = &m->outside;
     m->function_count = 1;
+    m->stop_at = UINT32_MAX;
     forget_last(m, NOWHERE);
     return m;
 }
@@ -101,6 +102,12 @@ static void stop_before(Machine *m, uc_engine *uc) {
     m->emu_stop(uc);
 }
 
+/* The run is over, as it was to be. */
+static void end_at_stop(Machine *m, uc_engine *uc) {
+    m->limit = 0;
+    m->emu_stop(uc);
+}
+
 /* The first instruction of a block to stop before. */
 static uint32_t special_address(const Machine *m, const Block *b) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
@@ -128,6 +135,12 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     Block *b = find(m, address, size, true);
     m->entering = NULL;
     if (fresh) decode_again(m, b);
+    if ((b->flags & BLOCK_STOP) && m->honours_stop) {
+        m->special = address != m->stop_at; /* the block has to end before it */
+        m->special_pc = m->stop_at;
+        end_at_stop(m, uc);
+        return;
+    }
     if ((b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) && address != m->allowed) {
         uint32_t at;
         m->special = 1;
@@ -157,7 +170,10 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
 /* A block whose predecessor has to be followed by something, or that has to be itself. */
 static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
     if (m->pending) execute_pending(m, uc, address);
-    if (!size) return; /* its first instruction faults when it is translated: nothing runs */
+    if (!size) { /* its first instruction faults when it is translated: nothing runs */
+        if (m->honours_stop && address == m->stop_at) end_at_stop(m, uc);
+        return;
+    }
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     if (chunk) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);

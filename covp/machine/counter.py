@@ -266,17 +266,22 @@ class Counter:
         limit = _NO_LIMIT if cycle_limit is None else cycle_limit
         self._begin(self._machine, min(ceiling, _NO_LIMIT), limit, allowed)
 
-    def run(self, pc: int, stop: int) -> int:
+    def run(self, pc: int, stop: int, exactly: bool = False) -> int:
         """Let the emulator run, after `begin`.
 
         Args:
             pc: with the Thumb bit.
             stop: the address before which the run ends.
+            exactly: no block of code reaches over it; see `set_stop`.
 
         Returns:
             Unicorn's error number; 0 for none. `state` has the pc, and whether that is all.
         """
-        return int(self._run(self._machine, self._engine, pc, stop))
+        return int(self._run(self._machine, self._engine, pc, stop, exactly))
+
+    def set_stop(self, stop: int) -> None:
+        """Runs with this stop come next: they are faster."""
+        self._library.machine_set_stop(self._machine, stop)
 
     def request_stop(self) -> None:
         """Stop before the next block. For callbacks, where uc_emu_stop would harm."""
@@ -364,6 +369,7 @@ class Counter:
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
         self._bucket_count, self._markers = buckets, tuple(markers)
+        self._counts = (u64 * (2 * buckets))()
 
     def set_breakpoints(self, addresses: Iterable[int]) -> None:
         """Stop before these instructions; replaces the ones set before."""
@@ -396,11 +402,12 @@ class Counter:
 
     def buckets(self) -> list[Totals]:
         """The counts of each bucket."""
-        if not self._bucket_count:
+        counts = self._counts
+        if not counts:
             return []
-        counts = (CountPair * self._bucket_count)()
-        used = self._library.machine_buckets(self._machine, counts)
-        return [Totals(count.instructions, count.cycles) for count in counts[:used]]
+        self._library.machine_buckets(self._machine, counts)
+        words = counts[:]
+        return list(map(Totals, words[::2], words[1::2]))
 
     def set_functions(self, marks: Sequence[tuple[int, int]], functions: int) -> None:
         """Count by function in `spending`; clears it.
@@ -431,6 +438,7 @@ class Counter:
         return int(bucket), ctypes.c_int64(origin.value).value
 
     _bucket_count = 0
+    _counts: ctypes.Array[ctypes.c_uint64] = (u64 * 0)()
     _functions: tuple[tuple[tuple[int, int], ...], int] = ((), 1)
     _markers: tuple[tuple[int, int], ...] = ()
 

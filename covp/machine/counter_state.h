@@ -42,6 +42,7 @@ enum {
     BLOCK_SPECIAL = 2,
     BLOCK_CHECKED = 4,
     BLOCK_BREAK = 8,
+    BLOCK_STOP = 16,
 };
 
 typedef struct Version Version;
@@ -196,7 +197,7 @@ typedef struct Machine {
     uint32_t pc;          /* where the latest run ended, even */
     uint32_t plain_end;   /* 1: it came to its stop, and nothing else has to be looked at */
     uint32_t explains;    /* 1: what cycles passed with is kept by bucket */
-    uint32_t unused;
+    uint32_t honours_stop; /* 1: the run ends before `stop_at` */
     uint64_t counts_accesses;  /* 1: ... and their bytes and waits are counted */
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
     /* Only the native side. */
@@ -220,6 +221,7 @@ typedef struct Machine {
     uint64_t all_count, all_room;
     Marker *markers;
     uint64_t marker_count;
+    uint32_t stop_at;      /* see machine_set_stop */
     uint32_t *breakpoints; /* sorted */
     uint64_t breakpoint_count;
     Count *buckets;

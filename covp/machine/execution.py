@@ -149,7 +149,13 @@ class Execution:
     # -- one run ------------------------------------------------------------------------------
 
     def run(
-        self, pc: int, stop: int, last: int | None, masked: bool = False, allowed: int = NOWHERE
+        self,
+        pc: int,
+        stop: int,
+        last: int | None,
+        masked: bool = False,
+        allowed: int = NOWHERE,
+        exactly: bool = False,
     ) -> int:
         """Run until ``stop``, for a slice of time, or until something needs attention.
 
@@ -158,6 +164,7 @@ class Execution:
             last: do not pass this total of instructions; None: no limit.
             masked: no interrupt comes first, and no event ends the run.
             allowed: a special instruction there is left to the emulator.
+            exactly: see `Counter.run`.
 
         Returns:
             the pc to go on from; after a WFI `Sleep.wfi` is set.
@@ -176,7 +183,7 @@ class Execution:
         self._counter.begin(ceiling if last is None else min(ceiling, last), limit, allowed)
         if self._clock.has_posted and not masked:
             return pc  # posted before the limit was set, which has undone the notice
-        status = self._start(pc, stop)
+        status = self._start(pc, stop, exactly)
         pc = state.pc
         if state.plain_end and not self._mmio.has_stopped and self._watchpoints.hit is None:
             return pc
@@ -210,12 +217,12 @@ class Execution:
         cycles = [cycle for cycle in (due, end) if cycle is not None]
         return self._own_cycle(min(cycles)) if cycles else None
 
-    def _start(self, pc: int, stop: int) -> int:
+    def _start(self, pc: int, stop: int, exactly: bool) -> int:
         engine = self._engine
         engine._hook_exception = None
         self.running = True
         try:
-            status = self._counter.run(pc | self._thumb, stop)
+            status = self._counter.run(pc | self._thumb, stop, exactly)
         finally:
             self.running = False
         if not status and engine._hook_exception is not None:
@@ -327,8 +334,9 @@ class Execution:
         if not state.special:
             return None
         if state.special_pc != pc:
-            self.forget_code(state.special_pc, 2)  # code translated from now on ends before it
-            return self.run(pc, state.special_pc, end.last, end.masked)
+            # code translated from now on ends before it
+            self.forget_code(pc, state.special_pc + 2 - pc)
+            return self.run(pc, state.special_pc, end.last, end.masked, exactly=True)
         if state.misaligned:
             raise self._faults.misaligned(pc)
         if state.breakpoint:

@@ -110,7 +110,7 @@ class MachineState(ctypes.Structure):
         ("cache_count", u64), ("looks_at_accesses", u64),
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
-        ("plain_end", u32), ("explains", u32), ("unused", u32),
+        ("plain_end", u32), ("explains", u32), ("honours_stop", u32),
         ("counts_accesses", u64), ("shadow", pointer),
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_new", pointer, ()),
         ("machine_free", None, (machine,)),
         ("machine_begin", None, (machine, u64, u64, u32)),
-        ("machine_run", ctypes.c_int, (machine, pointer, u64, u64)),
+        ("machine_run", ctypes.c_int, (machine, pointer, u64, u64, ctypes.c_int)),
         ("machine_left_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
@@ -147,6 +147,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_spending", None, (machine, pointer)),
         ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
+        ("machine_set_stop", None, (machine, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_clear_caches", None, (machine,)),
         ("machine_start", None, (machine,)),

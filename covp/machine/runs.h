@@ -2,6 +2,7 @@
 #ifndef COVP_RUNS_H
 #define COVP_RUNS_H
 
+#include "blocks.h"
 #include "counter_state.h"
 #include "shadow.h"
 
@@ -16,6 +17,18 @@ EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, ui
     m->interrupt = m->access_type = m->pending = m->retranslate = 0;
 }
 
+/* End runs that are given this stop before it, so that the emulator does not: it translates the code around
+ * its own stop anew in each run.
+ */
+EXPORT void machine_set_stop(Machine *m, uint32_t stop) {
+    m->stop_at = stop;
+    for (uint64_t i = 0; i < m->all_count; i++) {
+        Block *b = m->all[i];
+        mark_stop(m, b);
+        b->key = common_key(m, b);
+    }
+}
+
 /* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
 static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
     uint32_t attention = m->stopped | m->special | m->interrupt | m->pending | m->retranslate;
@@ -23,10 +36,15 @@ static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
 }
 
-/* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none. */
-EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop) {
+/* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none.
+ *
+ * exactly: blocks of code end at the stop, too.
+ */
+EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, int exactly) {
+    const uint64_t no_address = 1ull << 32;
     uint64_t value = 0;
-    int status = m->emu_start(uc, pc, stop, 0, 0);
+    m->honours_stop = !exactly && stop == m->stop_at;
+    int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
     m->plain_end = ended_plainly(m, status, stop);

@@ -219,7 +219,7 @@ def _encoder(kind: CType, where: str) -> Callable[[Any], int | float]:
                 if argument.dtype not in fitting:
                     _check_pointee(kind, argument, where)
                     fitting.add(argument.dtype)
-                return int(argument.address)
+                return int(argument.pointer)
             return encode(kind, argument, where)
 
         return encode_pointer

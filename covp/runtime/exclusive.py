@@ -17,15 +17,20 @@ class Exclusive:
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = threading.RLock()
-        self._user = ""
+        self._user = 0
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise UsageError(
-                f"{self._what} is in use by thread {self._user}; open a session for each thread, "
+                f"{self._what} is in use by thread {self._name()}; open a session for each thread, "
                 "or let one thread make all calls"
             )
-        self._user = threading.current_thread().name
+        self._user = threading.get_ident()
 
     def __exit__(self, *error: object) -> None:
         self._lock.release()
+
+    def _name(self) -> str:
+        """Of the thread that is in."""
+        names = [one.name for one in threading.enumerate() if one.ident == self._user]
+        return names[0] if names else "?"

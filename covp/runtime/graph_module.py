@@ -111,7 +111,7 @@ class GraphModule(Module):
 
     def _measured(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
-        self.session.counted = None
+        self.session.counted.clear()
         measurement = Measurement(self.program, self.session.device.abilities, self._markers)
         try:
             return measurement.profile(self._infer())

@@ -13,6 +13,7 @@ from covp.cache import content_key
 from covp.device.base import Stop
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import CallFormat
+from covp.runtime.allocator import Block
 from covp.runtime.call import Call
 from covp.runtime.linking import LoadedImage
 from covp.runtime.resident import Resident
@@ -45,8 +46,12 @@ class Function:
         self.module.session.enqueue(call)
         return call
 
-    def run(self, *arguments: Any) -> tuple[Call, Stop]:
+    def run(self, *arguments: Any, workspace: Block | None = None) -> tuple[Call, Stop]:
         """Run a call now, after the queued ones and in an execution of its own.
+
+        Args:
+            arguments: as of a call.
+            workspace: see `TaskQueue.run`.
 
         Returns:
             the call, which is done, and the `Stop` of the execution: on devices that count by phase
@@ -58,7 +63,7 @@ class Function:
         """
         call = self._call(arguments)
         session = self.module.session
-        return call, session.run(call, (self.address, session.queue.call_return))
+        return call, session.run(call, self._value, workspace)
 
     def _call(self, arguments: Sequence[Any]) -> Call:
         session = self.module.session

@@ -115,7 +115,7 @@ class Resident:
         queue: the calls that wait.
         images: everything that is loaded, the runtime first.
         image_watchers: who looks at what is loaded.
-        counted: the addresses that `run` counts between, while the device's phases are those.
+        counted: the functions that `run` counts, while the device's phases are those.
         latest: the profile of the latest inference; None before the first.
         in_use: the context of a thread that uses the session; others get a UsageError.
     """
@@ -141,7 +141,7 @@ class Resident:
         self.images: list[LoadedImage] = []
         self.exports = runtime_exports(runtime)
         self.latest: Profile | None = None
-        self.counted: tuple[int, int] | None = None
+        self.counted: set[int] = set()
         self.image_watchers: list[ImageWatcher] = []
         self._open = True
         self.in_use = Exclusive(f"the session on {self.platform.name}")
@@ -279,6 +279,7 @@ class Resident:
             watcher.leaving()
         if self._open and self.device.abilities.names is not None:
             self.device.abilities.names.remove_debug_info(image.elf.content)
+        self.counted.clear()
         if self.sanitizer is not None:
             self.sanitizer.remove_image(image)
         self.image_memory.release(image)
@@ -318,24 +319,35 @@ class Resident:
             if self.strict:
                 self.sync()
 
-    def run(self, call: Call, inside: tuple[int, int]) -> Stop:
+    def run(self, call: Call, function: int, workspace: Block | None = None) -> Stop:
         """Run a call now, after the queued ones and in an execution of its own.
 
         Args:
             call: not queued.
-            inside: addresses between which phase 1 is counted, where the device counts by phase:
-                the function, and where it returns to.
+            function: its address, in which phase 1 is counted, where the device counts by phase.
+            workspace: see `TaskQueue.run`.
 
         Raises:
             DeviceFault: it faulted.
         """
         with self.in_use:
-            self.sync()
-            phases = self.device.abilities.phases
-            if phases is not None and self.counted != inside:
-                phases.set_phases([(inside[0], 1), (inside[1], 0)])
-                self.counted = inside
-            return self.queue.run([call])
+            if self.queue:
+                self.sync()
+            if function not in self.counted:
+                self._count_inside(function)
+            return self.queue.run([call], workspace)
+
+    def _count_inside(self, function: int) -> None:
+        """Let phase 1 be the functions that `run` calls: this one, too."""
+        self.counted.add(function)
+        abilities = self.device.abilities
+        if abilities.phases is not None:
+            if abilities.causes is not None:
+                abilities.causes.explain_cycles(False)
+            inside = [(address, 1) for address in self.counted]
+            abilities.phases.set_phases([*inside, (self.queue.call_return, 0)])
+            if abilities.causes is not None:
+                abilities.causes.explain_cycles(True)
 
     def sync(self) -> Cost:
         """Run the queued calls; their cost together, as far as the device can tell.
@@ -393,4 +405,4 @@ class Resident:
         with self.in_use:
             self.queue.drop_all()
             ability.load_state(snapshot.state)
-            self.counted = None  # the device's phases are those of the snapshot
+            self.counted.clear()  # the device's phases are those of the snapshot

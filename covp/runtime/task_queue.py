@@ -85,8 +85,12 @@ class TaskQueue:
             call.drop()
         self._waiting.clear()
 
-    def run(self, batch: Sequence[Call]) -> Stop:
+    def run(self, batch: Sequence[Call], workspace: Block | None = None) -> Stop:
         """Run these calls now, in one execution, without those that wait.
+
+        Args:
+            batch: the calls.
+            workspace: the memory for covp_workspace_alloc; by default the largest free piece.
 
         Raises:
             DeviceFault: one of them faulted; it and those after it are dropped.
@@ -97,7 +101,7 @@ class TaskQueue:
             if len(batch) > 1:
                 size = len(batch) * TASK_BYTES
                 block = self._ram.allocate(size, 16, f"the queue of {len(batch)} calls")
-            self._store(batch, block)
+            self._store(batch, block, workspace or self.workspace())
             try:
                 stop = self._execute()
             except BaseException as error:
@@ -128,9 +132,8 @@ class TaskQueue:
             if self._sanitizer is not None:
                 self._sanitizer.end()
 
-    def _store(self, batch: Sequence[Call], block: Block | None) -> None:
+    def _store(self, batch: Sequence[Call], block: Block | None, workspace: Block) -> None:
         queue, tasks = self._address[QUEUE], b"".join([call.task for call in batch])
-        workspace = self._workspace()
         place = queue + _QUEUE.size if block is None else block.address
         header = _QUEUE.pack(
             place, len(batch), 0, workspace.address, workspace.size, *[0] * TRAP_WORDS
@@ -143,7 +146,7 @@ class TaskQueue:
         if self._sanitizer is not None:
             self._sanitizer.begin(batch, workspace)
 
-    def _workspace(self) -> Block:
+    def workspace(self) -> Block:
         """The largest piece of free RAM."""
         gaps = self._ram.gaps()
         return max(gaps, key=lambda gap: gap.size) if gaps else Block(self._address[QUEUE], 0)
