@@ -17,6 +17,7 @@ from covp.temporary import sweep
 
 COMMANDS = (
     "accelerators",
+    "bisect",
     "board",
     "cache",
     "calibrate",

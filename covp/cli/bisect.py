@@ -1,0 +1,144 @@
+"""``covp bisect``: a model's first wrong layer, function and line, and a test that shows it."""
+
+from __future__ import annotations
+
+import click
+
+from covp.bisect import Against, Verdict
+from covp.bisect import bisect as search
+from covp.bisect.against import KINDS
+from covp.cli import options
+from covp.cli.groups import GroupedCommand
+from covp.cli.input_file import read_input
+from covp.cli.output import print_json
+from covp.evaluation import recorded_schedules
+from covp.platform_file import load_platform
+from covp.tune.records import Objective
+
+
+class _TwoWords(GroupedCommand):
+    """Joins the two words of ``--against toolchain gcc``."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """As click does."""
+        joined: list[str] = []
+        words = iter(args)
+        for word in words:
+            joined.append(word)
+            if word == "--against":
+                kind = next(words, "")
+                pair = kind in KINDS and kind != "reference"
+                joined += [f"{kind} {next(words, '')}" if pair else kind] if kind else []
+        return super().parse_args(context, joined)
+
+
+def _against(context: click.Context, option: click.Parameter, text: str) -> Against:
+    return Against.parse(text)
+
+
+@click.command(cls=_TwoWords)
+@click.argument("model")
+@options.platform
+@options.accelerators
+@options.allow_slower
+@options.device
+@options.toolchain
+@options.operators
+@options.shapes
+@options.states
+@options.streaming
+@click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
+@options.seed
+@click.option(
+    "--against",
+    default="reference",
+    show_default=True,
+    metavar="WHAT",
+    callback=_against,
+    help="What layers are compared with: reference, toolchain gcc, device rtl, platform NAME, or "
+    "build FILE.py, whose function build(program) returns another program.",
+)
+@click.option(
+    "--ulps",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Floats of two builds may be so many representable numbers apart.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    help="Where the test is written; bisect_MODEL by default.",
+)
+@options.optimize
+@options.max_scratch
+@options.flash_trade
+@options.tuned
+@options.as_json
+def bisect(
+    model: str,
+    platform: str,
+    accelerators: tuple[str, ...],
+    allow_slower: bool,
+    device: str,
+    toolchain: str,
+    shapes: dict[str, tuple[int, ...]],
+    states: dict[str, str],
+    streaming: int,
+    inputs: tuple[str, ...],
+    seed: int,
+    against: Against,
+    ulps: int,
+    output: str | None,
+    optimize: Objective,
+    max_scratch: int | None,
+    flash_trade: int,
+    tuned: bool,
+    as_json: bool,
+) -> int:
+    """Find MODEL's first wrong layer, then the function and line, and write a small test of it.
+
+    Each layer runs alone, from the reference's tensors. Exit status 1: a layer differs.
+    """
+    values = [read_input(path) for path in inputs]
+    board = load_platform(platform)
+    schedules = recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
+    verdict = search(
+        model,
+        platform,
+        accelerators,
+        against=against,
+        device=device,
+        toolchain=toolchain,
+        inputs=values,
+        seed=seed,
+        ulps=ulps,
+        folder=output,
+        report=lambda what: click.echo(what, err=True) if not as_json else None,
+        allow_slower=allow_slower,
+        schedules=schedules if tuned else None,
+        shapes=shapes,
+        states=states,
+        streaming=streaming,
+    )
+    if as_json:
+        print_json(verdict.record())
+    else:
+        _print(verdict)
+    return 0 if verdict.finding is None else 1
+
+
+def _print(verdict: Verdict) -> None:
+    finding = verdict.finding
+    if finding is None:
+        click.echo(
+            f"nothing differs from {verdict.against}: {verdict.layers} layers x "
+            f"{verdict.inputs} inputs, in {verdict.seconds:.2f} s"
+        )
+        return
+    for line in finding.lines:
+        click.echo(line)
+    if finding.test is not None:
+        used = f"{finding.test.used:,} of {finding.test.elements:,} input elements are not zero"
+        click.echo(f"a test that shows it: {finding.test.path} ({used})")
