@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,15 +32,20 @@ class Against:
 
     @staticmethod
     def parse(text: str) -> Against:
-        """From "reference", "toolchain gcc" or "toolchain:gcc" and the like. Raises UsageError."""
-        words = text.strip().replace(":", " ", 1).split(maxsplit=1)
-        kind = words[0] if words else ""
+        """The comparison that a user's text names.
+
+        Args:
+            text: "reference", "toolchain gcc", "toolchain:gcc" and the like.
+
+        Raises:
+            UsageError: it names none.
+        """
+        kind, value = [*re.split(r"[:\s]\s*", text.strip(), maxsplit=1), ""][:2]
         if kind not in KINDS:
             raise UsageError(f"unknown comparison {text!r}: {near_misses(kind, KINDS)}")
-        value = words[1] if len(words) > 1 else ""
         if bool(value) != (kind != "reference"):
             raise UsageError(
-                f"comparison {text!r}: write reference, toolchain gcc, device rtl, "
+                f"comparison {text.strip()!r}: write reference, toolchain gcc, device rtl, "
                 "platform NAME or build FILE.py"
             )
         return Against(kind, value)
@@ -50,6 +56,10 @@ class Against:
 
 def built_by_file(path: str, program: Program) -> Program:
     """The program that ``build(program)`` of a Python file makes of another one.
+
+    Args:
+        path: of the file.
+        program: that the function is given.
 
     Raises:
         UsageError: there is no such file or function, or it returns something else.

@@ -59,7 +59,7 @@ def bisect(
         inputs: one array for each input; by default random ones of ``seed`` and `probing_inputs`.
         seed: of random inputs.
         ulps: floats of two builds may be so many representable numbers apart; 0: no bit differs.
-        folder: where the test is written; None: ``bisect_MODEL`` in the present folder, "": nowhere.
+        folder: where the test is written; None: in ``bisect_MODEL``; empty: nowhere.
         seconds: of host time at most for making the test's inputs small.
         report: called with what is under way.
         how: as for `covp.evaluation.build`: schedules, shapes, states, streaming ...
@@ -139,7 +139,7 @@ def _other(
 ) -> Bench | None:
     """The other side; None: the reference."""
     if isinstance(against, Program):
-        return Bench(against, bench.device, bench.toolchain)
+        return _named(Bench(against, bench.device, bench.toolchain), "the other program")
     program, value = bench.program, against.value
     if against.kind == "reference":
         return None
@@ -148,12 +148,20 @@ def _other(
     if against.kind == "device":
         return Bench(program, value, bench.toolchain)
     if against.kind == "build":
-        return Bench(built_by_file(value, program), bench.device, bench.toolchain)
+        made = Bench(built_by_file(value, program), bench.device, bench.toolchain)
+        return _named(made, str(against))
     model, accelerators, how = built
     if isinstance(model, Program):
         model, accelerators = program.graph, [a.backend for a in program.accelerators]
-    elsewhere = build(model, value, accelerators, toolchain=bench.toolchain, **how).program
+    schedules = None if how.get("schedules", "") is None else "recorded"
+    how = {**how, "schedules": schedules, "toolchain": bench.toolchain}
+    elsewhere = build(model, value, accelerators, **how).program
     return Bench(elsewhere, bench.device, bench.toolchain)
+
+
+def _named(bench: Bench, what: str) -> Bench:
+    bench.name += f" ({what})"
+    return bench
 
 
 def _finding(trial: Trial, number: int, sample: Sample) -> Finding:

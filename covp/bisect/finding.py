@@ -56,8 +56,8 @@ class Finding:
         record = asdict(self)
         for name in ("got", "wanted"):
             value = record[name]
-            if value is not None and not math.isfinite(value):
-                record[name] = str(value)
+            if value is not None:
+                record[name] = value + 0 if math.isfinite(value) else str(value)
         test = self.test
         record["test"] = test and {
             "file": str(test.path),

@@ -38,7 +38,12 @@ class Spot:
 
     @staticmethod
     def of(place: str, program: Program) -> Spot:
-        """The spot of "function (file.c:12)", its text out of the program's sources."""
+        """A spot with its text.
+
+        Args:
+            place: "function (file.c:12)".
+            program: in whose sources the text is.
+        """
         match = _PLACE.match(place)
         if match is None:
             return Spot(place)
@@ -114,7 +119,11 @@ class Event:
 
 
 def events(bench: Bench, position: int, image: bytes) -> list[Event]:
-    """The stores to the arena while a layer runs."""
+    """The stores to the arena while a layer runs.
+
+    Args:
+        bench, position, image: as of `Bench.run`.
+    """
     found: list[Event] = []
 
     def told(store: Store | MasterStore) -> None:
@@ -129,7 +138,12 @@ def events(bench: Bench, position: int, image: bytes) -> list[Event]:
 
 
 def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
-    """Offsets in the arena of the bytes of elements that are not as wanted."""
+    """Offsets in the arena of the bytes of elements that are not as wanted.
+
+    Args:
+        trial: what is wanted.
+        got: the content of its tensor.
+    """
     assert trial.wanted is not None
     place = trial.bench.tensors.places[trial.tensor]
     size = place.dtype.itemsize
@@ -143,8 +157,12 @@ def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
 
 
 def last_stores(found: Iterable[Event], offsets: Iterable[int]) -> list[Event]:
-    """Of each byte the store that was the last one, in their order; bytes without one are left
-    out."""
+    """Of each byte the store that was the last one, in their order.
+
+    Args:
+        found: all stores.
+        offsets: of the bytes; those without a store are left out.
+    """
     wanted = set(offsets)
     last: dict[int, Event] = {}
     for event in found:

@@ -95,10 +95,10 @@ def _without(trial: Trial, part: list[tuple[str, int]], zeros: Mapping[str, Any]
 def _still_wrong(trial: Trial) -> Trial | None:
     """The trial with what is expected now; None where it is right, or nothing can be expected."""
     try:
-        wanted = _wanted(trial)
         if trial.kind == "fault":
             trial.bench.run(trial.position, trial.image)
             return None
+        wanted = _wanted(trial)
         if wanted is None or not trial.law(trial.got(), wanted).size:
             return None
     except (DeviceFault, AcceleratorError) as error:

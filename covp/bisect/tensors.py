@@ -133,8 +133,7 @@ class Tensors:
     def _value(self, tensor: Tensor, known: Mapping[str, Array]) -> Array:
         if tensor.data is not None:
             return tensor.data
-        name = tensor.name if tensor.name in known else self.root(tensor)
-        return known[name].reshape(tensor.shape)
+        return known[self.root(tensor)].reshape(tensor.shape)
 
 
 def content(arena: bytes, place: ProgramTensor) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pprint
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,12 +112,14 @@ def _text(small: Shrunk, files: list[str], platform: str, units: list[str]) -> s
         ]
     imported = "\n".join(imports)
     attach = "".join(
-        f"        attach_accelerator(session.device.abilities.hardware, {unit})\n" for unit in units
+        f"        unit = {unit}\n"
+        "        attach_accelerator(session.device.abilities.hardware, unit)\n"
+        for unit in units
     )
     startup = ""
     if program.startup_function:
         startup = f'        session.call(symbols["{program.startup_function}"].value)\n'
-    listed = pprint.pformat(tuple(files), width=96)
+    listed = "".join(f'    "{file}",\n' for file in files)
     return f'''"""{_summary(small)}
 
 Written by `covp bisect`: the layer as it was compiled, in memory that holds its inputs
@@ -130,7 +131,8 @@ from pathlib import Path
 {imported}
 
 HERE = Path(__file__).parent
-FILES = {listed}
+FILES = (
+{listed})
 FLAGS = {flags!r}
 ARGUMENTS = {layer.arguments!r}  # bytes from the start of the memory
 

@@ -14,7 +14,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
-PUBLIC = ("covp", "covp.accelerator", "covp.evaluation", "covp.testing", "covp.verify")
+PUBLIC = (
+    "covp",
+    "covp.accelerator",
+    "covp.bisect",
+    "covp.evaluation",
+    "covp.testing",
+    "covp.verify",
+)
 """Packages whose ``__all__`` is the public interface."""
 
 
