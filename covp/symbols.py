@@ -81,7 +81,7 @@ class _ElfFile:
     def functions(self) -> list[tuple[int, int, str]]:
         """(start, end, name), by address; a symbol without a size reaches to the next one."""
         if self._functions is None:
-            self._functions = _read_functions(self._open())
+            self._functions = read_functions(self._open())
         return self._functions
 
     def symbol(self, address: int) -> str | None:
@@ -116,7 +116,8 @@ class _ElfFile:
         return self._calls[address]
 
 
-def _read_functions(elf: Any) -> list[tuple[int, int, str]]:
+def read_functions(elf: Any) -> list[tuple[int, int, str]]:
+    """(start, end, name) of an ELF file's functions, by address; see `Symbols.functions`."""
     table = elf.get_section_by_name(".symtab")
     thumb = 1 if elf["e_machine"] == "EM_ARM" else 0
     found: dict[int, tuple[int, str]] = {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import io
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from covp.coverage.debug_lines import NO_FILE, Instance, Row, read_instances, read_rows
 from covp.coverage.instructions import Step, decode
+from covp.symbols import read_functions
 
 _EXECUTABLE = 0x4
 Place = tuple[str, int, int]
@@ -59,7 +60,8 @@ def read_code(elf: bytes) -> CodeMap:
     dwarf = file.get_dwarf_info() if file.has_dwarf_info() else None
     rows = [row for row in read_rows(dwarf) if row.start in steps] if dwarf is not None else []
     found = read_instances(dwarf) if dwarf is not None else []
-    instances = _with_symbols(file, [one for one in found if one.ranges[0][0] in steps], rows)
+    known = [one for one in found if one.ranges[0][0] in steps]
+    instances = tuple(_placed([*known, *_symbols(file, known, steps)], rows))
     return CodeMap(
         steps, _places(rows, steps), _without_code(rows), instances, _owners(instances, steps)
     )
@@ -120,24 +122,20 @@ def _without_code(rows: Sequence[Row]) -> tuple[tuple[int, str, int], ...]:
     return tuple(sorted(found))
 
 
-def _with_symbols(file: Any, known: list[Instance], rows: Sequence[Row]) -> tuple[Instance, ...]:
-    """The functions that have debug information, and those that only have a symbol."""
+def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> Iterator[Instance]:
+    """The functions of the symbol table that have no debug information."""
     covered = {one.entry for one in known if not one.inlined}
+    for start, end, name in read_functions(file):
+        if start not in covered and start in steps:
+            yield Instance(name, NO_FILE, 0, start, ((start, end),))
+
+
+def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Instance]:
+    """The same, where those without a declaration, of assembly, are declared where they begin."""
     lines = {row.start: row for row in reversed(rows) if row.line}
-    table = file.get_section_by_name(".symtab")
-    thumb = ~1 if file["e_machine"] == "EM_ARM" else ~0
-    found = list(known)
-    for symbol in table.iter_symbols() if table is not None else ():
-        if symbol["st_info"]["type"] != "STT_FUNC" or symbol["st_shndx"] == "SHN_UNDEF":
-            continue
-        start, size = symbol["st_value"] & thumb, symbol["st_size"]
-        if symbol["st_shndx"] == "SHN_ABS" or not size or start in covered:
-            continue
-        covered.add(start)
-        row = lines.get(start)
-        file_name, line = (row.file, row.line) if row is not None else (NO_FILE, 0)
-        found.append(Instance(symbol.name, file_name, line, start, ((start, start + size),)))
-    return tuple(found)
+    for one in instances:
+        row = lines.get(one.entry) if one.file == NO_FILE else None
+        yield one if row is None else replace(one, file=row.file, line=row.line)
 
 
 def _owners(instances: Sequence[Instance], steps: Mapping[int, Step]) -> dict[int, int]:

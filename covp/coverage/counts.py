@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from covp.coverage.files import added
 from covp.coverage.instructions import Step
 from covp.timing.trace import Trace
 
@@ -25,6 +26,16 @@ class Counts:
 
     executed: Mapping[int, int]
     sites: Mapping[int, Outcomes]
+
+    def __add__(self, other: Counts) -> Counts:
+        sites = dict(self.sites)
+        for at, (taken, untaken) in other.sites.items():
+            known = sites.get(at, (0, 0))
+            sites[at] = added(known[0], taken), added(known[1], untaken)
+        return Counts(Counter(self.executed) + Counter(other.executed), sites)
+
+
+NO_COUNTS = Counts({}, {})
 
 
 def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int]) -> Counts:
@@ -47,10 +58,9 @@ def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int
             last, address = address, address + item.bytes
         step = steps.get(last)
         if step is not None and step.kind == "branch":
-            taken, untaken = sites.get(last, (0, 0))
-            ended = sum(runs.ended for runs in block.runs)
-            left = block.count - block.taken - ended
-            sites[last] = (taken or 0) + block.taken, (untaken or 0) + left
+            known = sites.get(last, (0, 0))
+            gone = sum(runs.taken + runs.away for runs in block.runs)
+            sites[last] = added(known[0], gone), added(known[1], block.count - gone)
     for at in [at for at in executed if at not in steps]:
         del executed[at]
     for at, reached in executed.items():

@@ -34,11 +34,12 @@ class Branch:
         return bool(self.taken) + bool(self.untaken)
 
     def __add__(self, other: Branch) -> Branch:
-        taken, untaken = _added(self.taken, other.taken), _added(self.untaken, other.untaken)
+        taken, untaken = added(self.taken, other.taken), added(self.untaken, other.untaken)
         return replace(self, taken=taken, untaken=untaken)
 
 
-def _added(one: int | None, other: int | None) -> int | None:
+def added(one: int | None, other: int | None) -> int | None:
+    """The sum of counts, as far as they are known."""
     return one if other is None else other if one is None else one + other
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
 from covp.arguments import demand
 from covp.cache import cache_dir, content_key
-from covp.coverage.code_map import read_code
+from covp.coverage.code_map import CodeMap, read_code
 from covp.coverage.conditions import ConditionCoverage
-from covp.coverage.counts import count
+from covp.coverage.counts import NO_COUNTS, Counts, count
 from covp.coverage.data import CoverageData
 from covp.coverage.files import Branch, FileCoverage
+from covp.coverage.listing import listing
 from covp.coverage.measure import measure
 from covp.device.base import TracesCode
-from covp.errors import UsageError
+from covp.errors import UsageError, near_misses
 from covp.runtime.linking import LoadedImage
 from covp.runtime.resident import Resident
 from covp.timing.trace import Trace
@@ -52,6 +52,7 @@ class Coverage:
         self._before: Trace | None = None
         self._conditional: dict[int, int] = {}
         self._data = CoverageData()
+        self._counted: dict[Path, tuple[CodeMap, Counts]] = {}
 
     def __enter__(self) -> Coverage:
         self.start()
@@ -116,6 +117,23 @@ class Coverage:
         """See `CoverageData.report`."""
         return self.data.report()
 
+    def listing(self, function: str) -> str:
+        """The instructions of a function that is loaded, each with how often it ran.
+
+        For assembly, and for functions without source.
+
+        Raises:
+            UsageError: nothing that is loaded and was counted has such a function.
+        """
+        self._settle()
+        names: list[str] = []
+        for code, counts in reversed(self._counted.values()):
+            for one in code.instances:
+                names.append(one.name)
+                if one.name == function and not one.inlined:
+                    return listing(code, counts, one)
+        raise UsageError(f"no function {function!r} was counted: {near_misses(function, names)}")
+
     def write(self, path: str | Path) -> None:
         """See `CoverageData.write`."""
         self.data.write(path)
@@ -150,11 +168,11 @@ class Coverage:
         known, self._conditional = self._conditional, dict(conditional)
         executed = {at: runs - known.get(at, 0) for at, runs in conditional.items()}
         for image in session.images[1:]:
-            self._data.add(self._of(image, ran, executed))
-
-    def _of(self, image: LoadedImage, ran: Trace, executed: Mapping[int, int]) -> CoverageData:
-        code = read_code(image.elf.content)
-        return _named(measure(code, count(ran, code.steps, executed)), self._runtime)
+            code = read_code(image.elf.content)
+            counts = count(ran, code.steps, executed)
+            self._data.add(_named(measure(code, counts), self._runtime))
+            known_counts = self._counted.get(image.path, (code, NO_COUNTS))[1]
+            self._counted[image.path] = code, known_counts + counts
 
 
 _NOTHING = Trace(())

@@ -268,7 +268,16 @@ EXPORT bool on_invalid_instruction(uc_engine *uc, void *user) {
 /* Another program starts: bucket 0, and no branch leads from what ran before. */
 EXPORT void machine_start(Machine *m) {
     switch_bucket(m, 0);
-    end_last(m, NOWHERE);
+    end_last(m, m->pc, NOWHERE);
+}
+
+/* An exception is entered before the instruction at pc, where the last block led. */
+EXPORT void machine_interrupted_at(Machine *m, uint32_t pc) {
+    bool jumped = m->fall_through != pc;
+    count_edge(m, pc);
+    m->cycles += m->branch_cycles[!jumped];
+    m->last->jumped[m->entry] += jumped;
+    forget_last(m, NOWHERE);
 }
 
 /* The part of a block before pc, as a block. */
@@ -328,9 +337,9 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 /* Count one instruction that the host executed. */
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);
-    end_last(m, m->fall_through);
+    end_last(m, address, m->fall_through);
     count_attended(m, b, address);
-    end_last(m, address + size);
+    end_last(m, address + size, address + size);
 }
 
 /* -- markers and breakpoints --------------------------------------------------------------------- */

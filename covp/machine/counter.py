@@ -173,6 +173,10 @@ class Counter:
         self._library.machine_spend(self._machine, _EXCEPTIONS, cycles)
         self._exceptions += cycles
 
+    def interrupted_at(self, pc: int) -> None:
+        """An exception is entered before the instruction at ``pc``, where the latest block led."""
+        self._library.machine_interrupted_at(self._machine, pc)
+
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()
         callback = ctypes.cast(getattr(self._library, function), pointer)
@@ -481,7 +485,7 @@ class Counter:
                 count.address,
                 count.size,
                 self._code(position, count.instructions),
-                tuple(map(Runs, count.runs, count.jumped, count.ended)),
+                tuple(map(Runs, count.runs, count.jumped, count.ended, count.away)),
                 tuple(place - 1 if place else None for place in count.before),
                 count.first,
                 count.ends,

@@ -83,6 +83,7 @@ struct Version {
     Instruction *code;
     uint64_t index;      /* in `all` */
     uint64_t ended[ENTRIES]; /* how often nothing followed it */
+    uint64_t away[ENTRIES];  /* ... and the core was elsewhere than past its end */
     BlockTime time;
     uint64_t settled_runs;     /* see causes.h */
     RunCount settled[ENTRIES]; /* how much of its counts is in `spending` */
@@ -261,9 +262,10 @@ static inline void forget_last(Machine *m, uint32_t next) {
     m->follows = FALLEN;
 }
 
-/* Nothing follows the block that ran last; the code goes on at `next`. */
-static inline void end_last(Machine *m, uint32_t next) {
+/* Nothing follows the block that ran last, which led to `at`; the code goes on at `next`. */
+static inline void end_last(Machine *m, uint32_t at, uint32_t next) {
     m->last->version->ended[m->entry]++;
+    m->last->version->away[m->entry] += m->fall_through != at;
     forget_last(m, next);
 }
 

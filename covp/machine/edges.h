@@ -60,7 +60,7 @@ static inline void count_edge(Machine *m, uint32_t to) {
 }
 
 typedef struct {
-    uint64_t runs[ENTRIES], jumped[ENTRIES], ended[ENTRIES];
+    uint64_t runs[ENTRIES], jumped[ENTRIES], ended[ENTRIES], away[ENTRIES];
     uint64_t before[BEFORE]; /* their places among all, plus 1; 0: not known */
     BlockTime time;
     uint32_t address, size, instructions;
@@ -81,7 +81,9 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             out[n].runs[entry] = b->runs[entry];
             out[n].jumped[entry] = b->jumped[entry];
-            out[n].ended[entry] = v->ended[entry] + (b == m->last && entry == m->entry);
+            bool is_last = b == m->last && entry == m->entry;
+            out[n].ended[entry] = v->ended[entry] + is_last;
+            out[n].away[entry] = v->away[entry] + (is_last && m->fall_through != m->pc);
         }
     }
     return m->all_count;

@@ -199,7 +199,10 @@ class Execution:
     def _dispatch(self, pc: int) -> int:
         """Fire due events, and enter the pending interrupt, if any."""
         self._clock.run_due()
-        return self._timed(self._interrupts.take, pc)
+        entry = self._timed(self._interrupts.take, pc)
+        if entry != pc:
+            self._counter.interrupted_at(pc)
+        return entry
 
     def _timed(self, work: Callable[[int], int], pc: int) -> int:
         """Exception entry or return: its cycles pass, no instruction retires."""

@@ -57,6 +57,7 @@ class BlockCount(ctypes.Structure):
 
     _fields_ = (
         ("runs", u64 * ENTRIES), ("jumped", u64 * ENTRIES), ("ended", u64 * ENTRIES),
+        ("away", u64 * ENTRIES),
         ("before", u64 * (ENTRIES - 1)), ("time", BlockTime), ("address", u32), ("size", u32),
         ("instructions", u32), ("first", u32), ("target", u32), ("ends", u32),
     )  # fmt: skip
@@ -137,6 +138,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_begin", None, (machine, u64, u64, u32)),
         ("machine_run", ctypes.c_int, (machine, pointer, u64, u64, ctypes.c_int)),
         ("machine_left_at", None, (machine, address)),
+        ("machine_interrupted_at", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
         ("machine_ran_last", ctypes.c_int, (machine, address)),

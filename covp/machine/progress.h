@@ -24,7 +24,7 @@ EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spe
 /* The markers and functions must be those of the snapshot. */
 EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
                          const Spending *spending) {
-    end_last(m, from->fall_through);
+    end_last(m, m->pc, from->fall_through);
     if (m->bucket_count && m->explains) {
         settle(m);
         memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);

@@ -85,15 +85,22 @@ class Runs:
     Attributes:
         count: to its end.
         taken: ... and the core then went to another address than the one past its end.
-        ended: ... and nothing followed.
+        ended: ... and nothing followed: the run ended, or its host did the next instruction.
+        away: ... and the core was then at another address than the one past its end.
     """
 
     count: int
     taken: int = 0
     ended: int = 0
+    away: int = 0
 
     def __sub__(self, other: Runs) -> Runs:
-        return Runs(self.count - other.count, self.taken - other.taken, self.ended - other.ended)
+        return Runs(
+            self.count - other.count,
+            self.taken - other.taken,
+            self.ended - other.ended,
+            self.away - other.away,
+        )
 
     def spent(self, cycles: RunCycles) -> Cycles:
         """The cycles of all runs by cause, where one takes so many."""
@@ -186,8 +193,6 @@ class BlockRuns:
 @dataclass(frozen=True)
 class Edge:
     """How often the core went from the end of a block to an address.
-
-    An interrupt that is taken after a direct branch counts as the branch being taken.
 
     Attributes:
         source: position of the block in `Trace.blocks`.
