@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import covp
 from covp.coverage import Coverage, CoverageData, collect
+from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, UsageError
+from covp.laboratory.handlers import Handler
+from covp.laboratory.inside import Span, inside
 from covp.testing import Kernel, interrupted
 from tests.coverage.test_lines import PLATFORMS, toolchains
 
@@ -79,6 +83,33 @@ def test_interrupts_change_no_branch(platform: str) -> None:
     assert [(b.taken, b.untaken) for b in often] == [
         ((b.taken or 0) * runs, (b.untaken or 0) * runs) for b in once
     ]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_interrupts_while_it_runs(platform: str) -> None:
+    """At any cycle, without a stop before it."""
+    with covp.Session(platform) as session:
+        module = session.load_c(LOOP, flags=("-O0",))
+        kernel, device = Kernel(module["count"]), session.device
+        assert isinstance(device, VirtualDevice)
+        handler = Handler(device, module, "tick")
+
+        def body(span: Span, delay: int) -> None:
+            handler.install()
+            device.clock.at(device.clock.now + delay, handler.request)
+            span.finish(span.start, 10_000)
+
+        start = session.snapshot()
+        with Coverage(session) as c:
+            for delay in range(1, 120):
+                session.restore(start)
+                with inside(kernel, partial(body, delay=delay), 10_000):
+                    kernel(5, 1)
+        (file,) = (name for name in c.data.files if name.endswith(".c"))
+        ticks = c.functions(file)["tick"]
+        assert 80 < ticks <= 119
+        counts = [(b.taken, b.untaken) for b in c.branches(file)]
+        assert counts == [(119, 119 * 5), (119 * 3, 119 * 2)]
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
