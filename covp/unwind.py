@@ -213,7 +213,10 @@ class _Walk:
             if not address & 1:
                 return False
             address -= 1
-        before = self.read(address - self.longest_call, self.longest_call)
+        try:
+            before = self.read(address - self.longest_call, self.longest_call)
+        except DeviceError:  # a link register that is used for something else
+            return False
         return len(before) == self.longest_call and self.abi.follows_call(before)
 
     def _word(self, address: int) -> int:

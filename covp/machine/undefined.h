@@ -119,8 +119,8 @@ static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uin
     if (u->count) follow_undefined(m, u, b, index, false, &used, &origin);
     else u->at = index;
     uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
-    if (number == NO_INDEX || f.kind != FLOW_LOAD || number == 15) return true;
-    if (!m->is_thumb && number == 0) return true;
+    if (number == NO_INDEX || f.kind != FLOW_LOAD) return true;
+    if (number == (m->is_thumb ? 15 : 0)) return true; /* a jump; no register */
     uint32_t low = unwritten & 15;
     if (f.is_signed && size < 4 && low >> (size - 1) & 1) low |= 15u << size & 15;
     set_undefined(u, number, (uint8_t)low, address);

@@ -95,10 +95,10 @@ int32_t reorder_weights(const int8_t *weights, int8_t *packed, int32_t pairs)
 }
 
 /* clamp_all: destination and source of memmove exchanged. */
-int32_t clamp_all(const uint8_t *x, uint8_t *out, int32_t n)
+int32_t clamp_all(const int8_t *x, int8_t *out, int32_t n)
 {
-    const uint8_t *from = PLANTED(out, x);
-    uint8_t *to = PLANTED((uint8_t *)(uintptr_t)x, out);
+    const int8_t *from = PLANTED(out, x);
+    int8_t *to = PLANTED((int8_t *)(uintptr_t)x, out);
     memmove(to, from, (size_t)n); /* BUG: write to const */
     return out[0];
 }
@@ -110,7 +110,7 @@ static volatile int32_t gain;
 int32_t set_gain(int32_t value)
 {
     volatile int32_t *where = PLANTED((volatile int32_t *)(uintptr_t)&default_gain, &gain);
-    *where = value; /* BUG: write to read-only memory */
+    *where = value; /* BUG: write to const or write to read-only memory */
     return default_gain + gain;
 }
 
@@ -148,5 +148,5 @@ static NOINLINE int32_t *window_of(const int32_t *x, int32_t *window)
 int32_t moving_average(const int32_t *x, int32_t *out)
 {
     const int32_t *window = window_of(x, out);
-    return (window[0] + window[1] + window[2] + window[3]) / 4; /* BUG: out-of-bounds read */
+    return (window[0] + window[1] + window[2] + window[3]) / 4; /* BUG: use after return */
 }
