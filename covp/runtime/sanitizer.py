@@ -221,8 +221,9 @@ class Sanitizer:
             return "stack limit", f"{used} bytes of stack are in use, {self.stack_limit} may be"
         verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
         for extent in self._given:
-            if extent.holds(address):
-                return "write to const", extent.offset_of(address)
+            if extent.holds(address):  # else its last bytes lie behind the end
+                is_const = finding.is_store and extent.state & Forbidden.STORE
+                return "write to const" if is_const else verb, extent.offset_of(address)
         for extent in self._sections():
             if extent.holds(address):
                 return _of_section(extent, address, verb)
@@ -273,7 +274,8 @@ def points_to_const(kind: CType) -> bool:
 def _of_section(extent: Extent, address: int, verb: FaultKind) -> tuple[FaultKind, str]:
     """An access that a section does not allow: a store to code or constants."""
     kind: FaultKind = "store to code" if extent.name.endswith(".text") else "write to const"
-    return (kind if extent.state & Forbidden.STORE else verb), extent.offset_of(address)
+    is_const = verb == "out-of-bounds write" and extent.state & Forbidden.STORE
+    return kind if is_const else verb, extent.offset_of(address)
 
 
 def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:

@@ -106,7 +106,7 @@ int32_t sum_pcm16(const uint8_t *stream, int32_t bytes)
     for (int32_t i = 0; i < PLANTED(bytes, bytes - 1); i += 2) {
         int16_t sample;
         memcpy(&sample, stream + i, 2); /* BUG: out-of-bounds read */
-        sum += sample;
+        sum += sample; /* BUG: out-of-bounds read */
     }
     return sum;
 }

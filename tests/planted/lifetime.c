@@ -104,12 +104,13 @@ int32_t clamp_all(const int8_t *x, int8_t *out, int32_t n)
 }
 
 /* set_gain: a constant of the program itself, in flash. */
-static const volatile int32_t default_gain = 7;
-static volatile int32_t gain;
+const int32_t default_gain = 7;
+int32_t gain;
 
 int32_t set_gain(int32_t value)
 {
-    volatile int32_t *where = PLANTED((volatile int32_t *)(uintptr_t)&default_gain, &gain);
+    int32_t *where = PLANTED((int32_t *)(uintptr_t)&default_gain, &gain);
+    HIDE(where);
     *where = value; /* BUG: write to const or write to read-only memory */
     return default_gain + gain;
 }

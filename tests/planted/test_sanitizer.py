@@ -194,9 +194,7 @@ LIFETIMES: dict[str, Call] = {
     "next_state": lambda k, d: (k("first_state")(d.array("int16", 4)), k("next_state")(1)),
     "normalize": sized("normalize", "int16", 2, "int16"),
     "parse_fields": fields,
-    "reorder_weights": lambda k, d: k("reorder_weights")(
-        d.array("int8", 8), zeros("int8", 8), 4
-    ),
+    "reorder_weights": lambda k, d: k("reorder_weights")(d.array("int8", 8), zeros("int8", 8), 4),
     "clamp_all": sized("clamp_all", "int8", 1, "int8"),
     "set_gain": lambda k, d: k("set_gain")(d.integer(0, 9)),
     "patch_code": lambda k, d: k("patch_code")(3),

@@ -9,7 +9,7 @@ int32_t accumulate(const int8_t *x, int32_t n, int32_t *scratch)
 #endif
     for (int32_t i = 0; i < n; i++)
         *scratch += x[i]; /* BUG: uninitialised read */
-    return *scratch;
+    return *scratch; /* BUG: uninitialised read */
 }
 
 /* sum_patches: the last element of the scratch is left out where it is cleared. */
@@ -110,7 +110,7 @@ int32_t select_mode(int32_t x)
     default_options(from);
     HIDE(from);
     memcpy(&own, from, sizeof own);
-    return run_with(&own, x);
+    return run_with(&own, x) + 1;
 }
 
 /* copy_padded: a structure with padding copied by assignment, and one member of it forgotten. */
@@ -138,7 +138,7 @@ uint32_t copy_padded(uint32_t size)
     describe(from, size);
     HIDE(from);
     second = *from;
-    return cost_of(&second);
+    return cost_of(&second) + 1;
 }
 
 /* first_run: a state that is only set from the second run on. */
