@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +26,34 @@ def _explicit(function: Any) -> int:
     return len(getattr(function, _EXPLICIT, ())) if "explicit" in phases else 0
 
 
+class LastFailure:
+    """The failing example that ran last, which is the simplest one, as a test of its own."""
+
+    def __init__(self, test: Any) -> None:
+        self._fixtures = set(inspect.signature(test).parameters)
+        self._failed: tuple[Callable[..., Any], dict[str, Any]] | None = None
+
+    def keep(self, function: Callable[..., Any], named: dict[str, Any]) -> None:
+        """``function``, the test without ``@given``, failed with these arguments, ``named``."""
+        self._failed = function, named
+
+    @property
+    def text(self) -> str:
+        """Python text; "" if nothing failed."""
+        if self._failed is None:
+            return ""
+        # by name, as covp.testing shows names of this package likewise
+        reproduction = importlib.import_module("covp.testing.reproduction").reproduction
+        function, named = self._failed
+        fixed = {name: value for name, value in named.items() if name in self._fixtures}
+        drawn = {name: value for name, value in named.items() if name not in self._fixtures}
+        return str(reproduction(function, drawn, fixed))
+
+
 @contextmanager
-def each_example(test: Any, node_id: str, before: Callable[[bool], None]) -> Iterator[None]:
+def each_example(
+    test: Any, node_id: str, before: Callable[[bool], None], failure: LastFailure
+) -> Iterator[None]:
     """A context in which ``before`` is called at the start of each example.
 
     `hypothesis.inner_test` is what Hypothesis' documentation gives plugins for that ("Custom
@@ -35,6 +63,7 @@ def each_example(test: Any, node_id: str, before: Callable[[bool], None]) -> Ite
         test: a function decorated with ``@given``, or a bound method.
         node_id: of the test: examples are stored for each device apart.
         before: called with True for the examples that are written in the test (``@example``).
+        failure: is told of examples that fail.
     """
     function = getattr(test, "__func__", test)
     handle, settings = function.hypothesis, getattr(function, _SETTINGS, None)
@@ -45,7 +74,11 @@ def each_example(test: Any, node_id: str, before: Callable[[bool], None]) -> Ite
     def example(*arguments: Any, **named: Any) -> Any:
         __tracebackhide__ = True
         before(next(explicit, False))
-        return inner(*arguments, **named)
+        try:
+            return inner(*arguments, **named)
+        except Exception:
+            failure.keep(inner, named)
+            raise
 
     example._hypothesis_internal_add_digest = node_id.encode()  # type: ignore[attr-defined]
     handle.inner_test = example

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from covp.laboratory.examples import each_example, is_random
+from covp.laboratory.examples import LastFailure, each_example, is_random
 from covp.laboratory.figures import payload
 from covp.laboratory.fixtures import (
     NAME,
@@ -29,6 +29,7 @@ from covp.laboratory.target import Target
 __all__ = ["covp_device", "covp_session", "kernel"]
 
 _EXAMPLE = "example"
+_FAILURE = pytest.StashKey[LastFailure]()
 _MARKERS = (
     'covp_feature(name, ...): skip on cores without these features ("fpu", "dsp", "riscv", ...)',
     "covp_random: the inputs differ from run to run; no instructions go into the baseline",
@@ -135,7 +136,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         found.back(_EXAMPLE)
         found.recorder.fixed = explicit and fixed
 
-    with each_example(test, item.nodeid, before):
+    failure = item.stash[_FAILURE] = LastFailure(test)
+    with each_example(test, item.nodeid, before, failure):
         yield
     found.forget(_EXAMPLE)
 
@@ -149,6 +151,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     recorder = benches(item.config).recorder
     used = recorder.end()
     report = outcome.get_result()
+    failure = item.stash.get(_FAILURE, None)
+    if report.failed and failure is not None and failure.text:
+        report.sections.append((f"{item.name} as a test of its own", failure.text))
     if used and report.passed and not hasattr(report, "wasxfail"):
         report.covp = payload(recorder.toolchain, used)
         for key, figures in sorted(used.items()):

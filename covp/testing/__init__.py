@@ -11,6 +11,7 @@ A drawn layer is a few numbers: Hypothesis shrinks it, and its repr is Python te
 again, values and scales included. `covp.verify` draws from here.
 
 - `arrays`: arrays of numpy with extremes; `near_overflow`: sums at the ends of int32;
+- `placements`: of arrays in the device's memory; `reproduce`: failing examples as tests;
 - `problems`: strategies of what kernels compute, as arrays and numbers with the expected result;
 - `case`, `convolution_case`, `cases`: the layers as dataclasses, `ConvCase` and the others;
 - `layers`: strategies of them, for each kind of operator;
@@ -43,6 +44,7 @@ from covp.testing.convolution_problems import (
 from covp.testing.elementwise_problems import AddProblem, MulProblem, PoolProblem
 from covp.testing.overflow import Sum, near_overflow
 from covp.testing.recurrent_problems import GruProblem, LstmProblem, SvdfProblem
+from covp.testing.reproduction import reproduce
 from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from covp.laboratory.differential import Difference, Variants, differ
     from covp.laboratory.interrupts import check_interrupts, interrupted
     from covp.laboratory.kernel import Kernel
+    from covp.laboratory.placements import placements
     from covp.laboratory.scripted import ScriptedPeripheral
 
 __all__ = [
@@ -87,12 +90,15 @@ __all__ = [
     "interrupted",
     "layers",
     "near_overflow",
+    "placements",
     "problems",
     "quantizations",
+    "reproduce",
     "tensors",
 ]
 
 _LABORATORY = {
+    "placements": "covp.laboratory.placements",
     "Buffer": "covp.laboratory.buffers",
     "Difference": "covp.laboratory.differential",
     "Kernel": "covp.laboratory.kernel",
