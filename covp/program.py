@@ -60,6 +60,25 @@ class ProgramState:
 
 
 @dataclass(frozen=True)
+class LayerMemory:
+    """A piece of the arena that a layer is given.
+
+    Attributes:
+        name: of the tensor, or of the parameter for scratch memory.
+        offset: bytes from the start of the arena.
+        nbytes: its size.
+        is_read: it holds something before the layer.
+        is_written: the layer leaves something there, or needs it to work in.
+    """
+
+    name: str
+    offset: int
+    nbytes: int
+    is_read: bool
+    is_written: bool
+
+
+@dataclass(frozen=True)
 class ProgramLayer:
     """One function of a program.
 
@@ -76,6 +95,7 @@ class ProgramLayer:
         operators: names of the operators that it computes.
         estimated_cycles: by which the partitioner chose, the driver's included; None: unknown.
         work: multiply-accumulates that are left of ``macs`` after the passes.
+        memory: all that it is given of the arena.
     """
 
     index: int
@@ -90,6 +110,7 @@ class ProgramLayer:
     operators: tuple[str, ...] = ()
     estimated_cycles: int | None = None
     work: int = 0
+    memory: tuple[LayerMemory, ...] = ()
 
 
 @dataclass(frozen=True)

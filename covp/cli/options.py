@@ -161,6 +161,12 @@ check = click.option(
     help="Compare with the reference: each layer's tensor over several inputs, the outputs of this "
     "run, or nothing. Default: layers on virtual and host, output on slower devices.",
 )
+sanitize = click.option(
+    "--sanitize",
+    is_flag=True,
+    help="Check every load and store of the layers, as they run one by one: a layer may access its "
+    "own tensors, scratch memory and stack, and use what was written.",
+)
 flash_trade = click.option(
     "--flash-trade",
     type=click.IntRange(1),

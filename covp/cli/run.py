@@ -44,6 +44,7 @@ from covp.tune.records import Objective
 @click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
 @options.seed
 @options.check
+@options.sanitize
 @click.option(
     "--profile",
     is_flag=True,
@@ -92,6 +93,7 @@ def run(
     inputs: tuple[str, ...],
     seed: int,
     check: str | None,
+    sanitize: bool,
     profile: bool,
     causes: bool,
     traffic: bool,
@@ -133,6 +135,7 @@ def run(
         by_layer=profile,
         wanted=Wanted(causes, traffic, recorded, wave_layer),
         check=check,
+        sanitize=sanitize,
     )
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:

@@ -81,7 +81,8 @@ def verdict_lines(result: Evaluation, again: str) -> list[str]:
         return [*([wrong] if result.mismatches else []), *difference_lines(result, again)]
     line = result.verdict
     if check.level == "layers":
-        line += f", checked in {check.seconds:.2f} s"
+        memory = ", every load and store allowed" if check.sanitized else ""
+        line += f"{memory}, checked in {check.seconds:.2f} s"
     if result.oracle and check.level != "none":
         line += f"; {result.oracle} arithmetic"
     if check.level == "output" and default_level(result.device) == "output":

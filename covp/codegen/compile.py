@@ -16,7 +16,7 @@ from covp.codegen.aliases import aliases
 from covp.codegen.arena import ArenaPlan
 from covp.codegen.calls import StartupCode, emit_calls
 from covp.codegen.inference import InferenceCode
-from covp.codegen.layer import KernelRequest, LayerCode, emit_layer
+from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
 from covp.codegen.offload import (
     accelerator_places,
     checked_driver,
@@ -36,7 +36,7 @@ from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import as_graph
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
-from covp.program import AcceleratorInstance, Program, ProgramLayer
+from covp.program import AcceleratorInstance, LayerMemory, Program, ProgramLayer
 
 _MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
@@ -242,7 +242,21 @@ def _describe(
         operators=placement.names,
         estimated_cycles=placement.cycles,
         work=sum(_work(op, macs) for op in placement.ops),
+        memory=_memory_of(layer, memory),
     )
+
+
+def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
+    """What a layer may read and write; an output may lie where an input was."""
+    found = []
+    for name, argument in layer.arguments.items():
+        offset, size = memory.offset(argument), argument.nbytes
+        if isinstance(argument, Scratch):
+            found.append(LayerMemory(name, offset, size, False, True))
+        else:
+            written = any(argument is output for output in layer.op.outputs)
+            found.append(LayerMemory(argument.name, offset, size, not written, written))
+    return tuple(found)
 
 
 def _work(op: Op, macs: Mapping[str, int]) -> int:

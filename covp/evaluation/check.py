@@ -107,6 +107,7 @@ class Check:
         worst_error: of floats, the largest as a share of its tensor's largest magnitude; None
             where all tensors are of integers.
         mismatch: None where everything is as expected.
+        sanitized: every load and store was checked, and was allowed.
     """
 
     level: Level
@@ -115,6 +116,7 @@ class Check:
     seconds: float = 0.0
     worst_error: float | None = None
     mismatch: Mismatch | None = None
+    sanitized: bool = False
 
     def record(self) -> dict[str, Any]:
         """The key ``check`` of the JSON document ``covp.run/1``."""
@@ -129,20 +131,26 @@ class Check:
         return f"{self.layers} layers x {inputs}" if self.layers else f"outputs x {inputs}"
 
 
-def check_layers(build: Build, samples: Sequence[Sample], device: str = "virtual") -> Check:
+def check_layers(
+    build: Build, samples: Sequence[Sample], device: str = "virtual", sanitize: bool = False
+) -> Check:
     """Run a build layer by layer on each sample; the first difference ends it.
 
     Args:
         build: what runs.
         samples: inputs with the outputs of the model's graph, see `Sample.and_probes`.
         device: as for `Session`; a session of its own is opened on it.
+        sanitize: check every load and store as well: a layer may access its own tensors, scratch
+            memory and stack.
 
     Raises:
         CovpError: the device cannot be reached, or the program faulted.
     """
     start = time.perf_counter()
     found = _Comparison()
-    with Session(build.platform, device, build.toolchain, strict=True) as session:
+    with Session(
+        build.platform, device, build.toolchain, strict=True, sanitize=sanitize
+    ) as session:
         module = session.load(build.program, hosted=True)
         assert isinstance(module, HostedGraph)
         fresh = session.snapshot() if session.device.abilities.state is not None else None
@@ -158,6 +166,7 @@ def check_layers(build: Build, samples: Sequence[Sample], device: str = "virtual
         time.perf_counter() - start,
         found.worst_error,
         found.mismatch,
+        sanitize,
     )
 
 

@@ -157,6 +157,7 @@ def run(
     wanted: Wanted = NOTHING_MORE,
     check: str | None = None,
     probes: Sequence[Sample] | None = None,
+    sanitize: bool = False,
 ) -> Evaluation:
     """Load a build, run it once, and compare it with the reference.
 
@@ -167,15 +168,18 @@ def run(
             after the one that is measured; "output" the outputs of that one; "none" nothing. By
             default `covp.evaluation.check.default_level` of the device.
         probes: all inputs of the check by layers; `Sample.and_probes` by default.
+        sanitize: check every load and store of the layers as they run one by one.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    level = checked_level(check, device)
+    level = checked_level("layers" if sanitize and check is None else check, device)
+    if sanitize and level != "layers":
+        raise UsageError(f"memory is checked layer by layer: without check={level}, or with layers")
     sample = sample or Sample.random(build.graph)
     measured_sample = sample.unchecked() if level == "none" else sample
     result, _ = measured(build, measured_sample, device, by_layer, wanted)
-    return by_layers(result, probes) if level == "layers" else result
+    return by_layers(result, probes, sanitize) if level == "layers" else result
 
 
 def measured(
@@ -207,12 +211,15 @@ def measured(
         return runner.run(sample), runner.session.regions()
 
 
-def by_layers(result: Evaluation, probes: Sequence[Sample] | None = None) -> Evaluation:
+def by_layers(
+    result: Evaluation, probes: Sequence[Sample] | None = None, sanitize: bool = False
+) -> Evaluation:
     """The same inference, with the check of each layer over several inputs.
 
     Args:
         result: what was measured; the device it ran on is free again.
         probes: all inputs; by default `Sample.and_probes` of the measured one.
+        sanitize: as for `check_layers`.
 
     Raises:
         CovpError: the device cannot be reached, or a layer faulted.
@@ -220,7 +227,7 @@ def by_layers(result: Evaluation, probes: Sequence[Sample] | None = None) -> Eva
     start = time.perf_counter()
     samples = probes or result.sample.and_probes(result.build.graph)
     reference = time.perf_counter() - start
-    found = check_layers(result.build, samples, result.device)
+    found = check_layers(result.build, samples, result.device, sanitize)
     return replace(result, check=replace(found, seconds=found.seconds + reference))
 
 

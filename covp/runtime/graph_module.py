@@ -21,6 +21,7 @@ from covp.runtime.measurement import BETWEEN, FIRST_LAYER, OUTSIDE, Measurement
 from covp.runtime.module import Module
 from covp.runtime.profile import Profile
 from covp.runtime.resident import Resident
+from covp.runtime.sanitizer import Extent
 from covp.runtime.signature import VOID, Signature
 
 _INITIAL: Mapping[str, ArrayLike] = MappingProxyType({})
@@ -44,6 +45,9 @@ class GraphModule(Module):
         self.program = program
         self._arena = self.address(program.arena_symbol)
         self._profile: Profile | None = None
+        self._whole = Extent(self._arena, program.arena_bytes, "the arena")
+        if session.sanitizer is not None:
+            session.sanitizer.reserve(self._whole)
 
     def run(self, *inputs: ArrayLike) -> Any:
         """One inference.
@@ -107,7 +111,7 @@ class GraphModule(Module):
         if not function:
             return []
         value = self._loaded().elf.symbols[function].value
-        return [void_call(function, word_task(value, (self._arena,)))]
+        return [void_call(function, word_task(value, (self._arena,)), [self._whole])]
 
     def _measured(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
@@ -195,6 +199,12 @@ class GraphModule(Module):
         return markers
 
 
-def void_call(function: str, task: bytes) -> Call:
-    """A call of a function without a result; ``task`` is its entry in the queue."""
-    return Call(Signature(function, (), VOID), task)
+def void_call(function: str, task: bytes, memory: Sequence[Extent] = ()) -> Call:
+    """A call of a function without a result.
+
+    Args:
+        function: its name.
+        task: its entry in the queue.
+        memory: that it may access.
+    """
+    return Call(Signature(function, (), VOID), task, memory)

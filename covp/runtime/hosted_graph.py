@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from covp.device.base import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
+from covp.memory_states import Forbidden
 from covp.program import ProgramLayer
 from covp.runtime.abi import word_task
 from covp.runtime.call import Call
 from covp.runtime.graph_module import GraphModule, void_call
+from covp.runtime.sanitizer import Extent
 
 
 class HostedGraph(GraphModule):
@@ -163,9 +165,23 @@ class HostedGraph(GraphModule):
                     symbols[layer.function].value,
                     [self._arena + offset for offset in layer.arguments],
                 ),
+                self._memory_of(layer),
             )
             for layer in self.program.layers
         ]
+
+    def _memory_of(self, layer: ProgramLayer) -> list[Extent]:
+        """Outputs and scratch hold nothing yet, except where they lie over what is read."""
+        read = [piece for piece in layer.memory if piece.is_read]
+        found = []
+        for piece in layer.memory:
+            start, end = piece.offset, piece.offset + piece.nbytes
+            shared = any(r.offset < end and start < r.offset + r.nbytes for r in read)
+            state = Forbidden.NOTHING if shared else Forbidden.UNWRITTEN
+            if not piece.is_written:
+                state = Forbidden.STORE
+            found.append(Extent(self._arena + start, piece.nbytes, piece.name, state))
+        return found
 
     def _run_calls(self, calls: list[Call]) -> list[Stop]:
         queue = self.session.queue

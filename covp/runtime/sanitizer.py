@@ -108,6 +108,7 @@ class Sanitizer:
         self._given: list[Extent] = []
         self._images: dict[int, list[Extent]] = {}
         self._live: dict[int, Extent] = {}
+        self._reserved: dict[int, Extent] = {}
         self._freed: deque[Extent] = deque(maxlen=_FREED)
         self._shared: set[int] = set()
         self._heap: tuple[int, int] = (0, 0)
@@ -136,12 +137,19 @@ class Sanitizer:
     def remove_image(self, image: LoadedImage) -> None:
         """The opposite of `add_image`."""
         for extent in self._images.pop(id(image), ()):
+            for address in [one for one in self._reserved if extent.holds(one)]:
+                del self._reserved[address]
             self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
             self._freed.append(extent)
 
     def placed(self, address: int, size: int, name: str) -> None:
         """Memory was taken for an array; calls that are given it may access it."""
         self._live[address] = Extent(address, size, name)
+
+    def reserve(self, extent: Extent) -> None:
+        """Memory of a module that only those calls may access that are given parts of it."""
+        self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
+        self._reserved[extent.address] = extent
 
     def freed(self, address: int) -> None:
         """Memory was given back."""
@@ -169,7 +177,7 @@ class Sanitizer:
         """
         self._given = [extent for call in calls for extent in self._extents_of(call)]
         # those for loads only come first: the same array may be passed twice
-        self._given.sort(key=lambda extent: not extent.state & Forbidden.STORE)
+        self._given.sort(key=_order)
         self._heap = workspace.address, workspace.size
         self._memory.set_heap(workspace.address, workspace.end, self._next)
         for extent in self._given:
@@ -189,6 +197,8 @@ class Sanitizer:
         return int((self._memory.state(address, size) & Forbidden.UNWRITTEN != 0).sum())
 
     def _extents_of(self, call: Call) -> Iterator[Extent]:
+        if not call.signature.parameters:
+            yield from (one for one in call.arguments if isinstance(one, Extent))
         for parameter, argument in zip(call.signature.parameters, call.arguments, strict=False):
             if isinstance(argument, _Array):
                 name = argument.name or parameter.name
@@ -224,6 +234,9 @@ class Sanitizer:
             if extent.holds(address):  # else its last bytes lie behind the end
                 is_const = finding.is_store and extent.state & Forbidden.STORE
                 return "write to const" if is_const else verb, extent.offset_of(address)
+        for extent in self._reserved.values():
+            if extent.holds(address):
+                return verb, self._nearest(address).offset_of(address)
         for extent in self._sections():
             if extent.holds(address):
                 return _of_section(extent, address, verb)
@@ -264,6 +277,11 @@ class Sanitizer:
             yield
         finally:
             self._shares = before
+
+
+def _order(extent: Extent) -> int:
+    """Memory for reading alone comes first, then what was never written."""
+    return 0 if extent.state & Forbidden.STORE else 1 if extent.state else 2
 
 
 def points_to_const(kind: CType) -> bool:
