@@ -28,6 +28,7 @@ class Finding:
         address, size: of the access, in bytes.
         is_store: else it is a load.
         is_unwritten: the bytes were never written, and something else than a copy is made of them.
+        is_misaligned: the core faults at such an address.
         sp: the stack pointer.
     """
 
@@ -36,4 +37,5 @@ class Finding:
     size: int
     is_store: bool
     is_unwritten: bool
+    is_misaligned: bool
     sp: int

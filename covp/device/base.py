@@ -247,8 +247,15 @@ class MemoryStates(Protocol):
         """Code in these ``ranges`` of addresses, each without its end, may do anything."""
         ...
 
-    def set_stack(self, start: int, end: int, limit: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it."""
+    def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
+        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        ...
+
+    def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
+        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+
+        ``above``: bytes of its arguments, which lie above them.
+        """
         ...
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:

@@ -1,8 +1,9 @@
 /* Finds misaligned accesses before a block runs, from the registers at its start.
  *
- * Unicorn executes any unaligned access, except for Cortex-M0. Watching every access would make the
- * emulator several times as slow, so that the first runs of each block are looked at instead:
- * addresses whose base register the block has not changed in a way this file cannot follow.
+ * Unicorn executes any unaligned access; for Cortex-M0 it finds those that miss its table of pages alone.
+ * Watching every access would make the emulator several times as slow, so that the first runs of each
+ * block are looked at instead: addresses whose base register the block has not changed in a way this
+ * file cannot follow.
  */
 #ifndef COVP_ALIGNMENT_H
 #define COVP_ALIGNMENT_H
@@ -111,9 +112,25 @@ static inline bool follow_riscv(Registers *r, uint32_t pc, uint32_t i, bool wide
     }
 }
 
-/* One instruction of ARMv7-M or later: LDM, LDRD and VLDR need words. */
-static inline bool follow_thumb(Registers *r, uint32_t i, bool wide, Access *access) {
+/* A load or store of one word or halfword by a 16-bit instruction (DDI0419 A5.2.4). */
+static inline bool follow_single(const Registers *r, uint32_t i, Access *access) {
+    uint32_t base = i >> 3 & 7, offset = i >> 6 & 31, high = i >> 6 & 7;
+    switch (i >> 12) {
+    case 5: {
+        static const uint8_t sizes[8] = {4, 2, 1, 1, 4, 2, 1, 2};
+        bool known = r->known >> high & 1;
+        return known && is_misaligned(r, base, r->value[high], sizes[i >> 9 & 7], access);
+    }
+    case 6: return is_misaligned(r, base, offset * 4, 4, access);
+    case 8: return is_misaligned(r, base, offset * 2, 2, access);
+    default: return false; /* bytes, and what is relative to sp and pc */
+    }
+}
+
+/* One instruction of Arm: LDM, LDRD and VLDR need words; `all`: every access has to be aligned. */
+static inline bool follow_thumb(Registers *r, uint32_t i, bool wide, bool all, Access *access) {
     if (!wide) {
+        if (all && follow_single(r, i, access)) return true;
         /* ldm, stm; push and pop: the sp is aligned always */
         if (i >> 12 == 0xc && is_misaligned(r, i >> 8 & 7, 0, 4, access)) return true;
         /* every register that a 16-bit instruction may write */

@@ -26,7 +26,7 @@ static bool finds_misaligned(Machine *m, uc_engine *uc, Block *b) {
     for (const Instruction *i = b->version->code; pc < b->address + b->size; pc += i++->bytes) {
         Access access = {0, 0};
         bool wide = i->bytes == 4;
-        bool found = m->is_thumb ? follow_thumb(&registers, i->bits, wide, &access)
+        bool found = m->is_thumb ? follow_thumb(&registers, i->bits, wide, m->all_aligned, &access)
                                  : follow_riscv(&registers, pc, i->bits, wide, &access);
         if (found && m->allows_misaligned) {
             watch(m, uc, pc);

@@ -94,6 +94,7 @@ class Counter:
         checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
             checked (the emulator itself does not), else empty.
         allows_misaligned: misaligned accesses are no faults, but take time.
+        all_aligned: every misaligned access of an Arm core is a fault.
 
     Attributes:
         state: what both sides read and write.
@@ -111,6 +112,7 @@ class Counter:
         specials: tuple[Special, ...],
         checked_registers: Sequence[int] = (),
         allows_misaligned: bool = False,
+        all_aligned: bool = False,
     ) -> None:
         if len(memories) > MAX_REGIONS:
             raise DeviceError(f"{len(memories)} memory regions; at most {MAX_REGIONS} are possible")
@@ -141,6 +143,7 @@ class Counter:
         self.state.wait_bytes = 2 if thumb else 4
         self.state.hook_add = ctypes.cast(uclib.uc_hook_add, pointer).value
         self.state.allows_misaligned = allows_misaligned
+        self.state.all_aligned = all_aligned
         self._timing, self._specials = timing, pack_specials(specials)
         self.state.timing = timing.address
         self.state.specials = ctypes.addressof(self._specials)
@@ -221,11 +224,15 @@ class Counter:
             else:
                 self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
 
-    def add_shadow(self) -> Shadow:
-        """Check every access to memory from now on; before any code has run."""
+    def add_shadow(self, aligned: int) -> Shadow:
+        """Check every access to memory from now on; before any code has run.
+
+        Args:
+            aligned: as for `Shadow`.
+        """
         stack_pointer = UC_ARM_REG_SP if self.state.is_thumb else UC_RISCV_REG_SP
         pc = UC_ARM_REG_PC if self.state.is_thumb else UC_RISCV_REG_PC
-        shadow = Shadow(self._library, self._machine, stack_pointer, pc)
+        shadow = Shadow(self._library, self._machine, stack_pointer, pc, aligned)
         self._library.machine_decode_all(self._machine)
         self._see_accesses()
         return shadow

@@ -199,7 +199,8 @@ typedef struct Machine {
     uint32_t plain_end;   /* 1: it came to its stop, and nothing else has to be looked at */
     uint32_t explains;    /* 1: what cycles passed with is kept by bucket */
     uint32_t honours_stop; /* 1: the run ends before `stop_at` */
-    uint64_t counts_accesses;  /* 1: ... and their bytes and waits are counted */
+    uint32_t counts_accesses; /* 1: loads and stores are counted, with their bytes and waits */
+    uint32_t all_aligned; /* 1: every misaligned access of this Arm core is a fault */
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
     /* Only the native side. */
     Block **chunks;

@@ -34,7 +34,7 @@ from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.run_control import RunControl
-from covp.machine.shadow import Shadow
+from covp.machine.shadow import ALL_ALIGNED, MULTIPLES_ALIGNED, NONE_ALIGNED, Shadow
 from covp.machine.sleep import Sleep
 from covp.machine.special_instructions import special_instructions
 from covp.machine.system_control import SCS_BASE, SystemControl
@@ -113,6 +113,7 @@ class EmulatedCore:
             special_instructions(core.isa),
             numbered_registers(core) if checks_alignment(core) else (),
             core.allows_misaligned,
+            core.architecture == "arm" and core.isa.is_armv6m,
         )
         self.custom = CustomInstructions(core, self._engine, self.counter, memories)
         self.watchpoints = Watchpoints(self._engine, memories)
@@ -209,7 +210,7 @@ class EmulatedCore:
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
         """See `ChecksMemory.check_memory`."""
         if self.shadow is None:
-            self.shadow = self.counter.add_shadow()
+            self.shadow = self.counter.add_shadow(_aligned(self.core))
             self.engine.ctl_flush_tb()
         self.execution.check_memory(self.shadow, explain)
         return self.shadow
@@ -344,6 +345,13 @@ def _interrupts(platform: Platform, core: Core, engine: Uc, bus: Bus) -> Nvic | 
         return RiscvInterrupts(engine)
     bits, cycles = (2, 15) if core.isa.is_armv6m else (4, 12)
     return Nvic(engine, bus, platform.flash.start, bits, cycles, core.has("fpu"))
+
+
+def _aligned(core: Core) -> int:
+    """The misaligned accesses that are faults."""
+    if core.architecture == "arm" and not core.isa.is_armv6m:
+        return MULTIPLES_ALIGNED
+    return NONE_ALIGNED if core.has("unaligned") else ALL_ALIGNED
 
 
 def _pending_bits(interrupts: Nvic | RiscvInterrupts) -> int:

@@ -112,7 +112,7 @@ class MachineState(ctypes.Structure):
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
         ("plain_end", u32), ("explains", u32), ("honours_stop", u32),
-        ("counts_accesses", u64), ("shadow", pointer),
+        ("counts_accesses", u32), ("all_aligned", u32), ("shadow", pointer),
     )  # fmt: skip
 
 

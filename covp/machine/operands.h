@@ -74,7 +74,7 @@ static bool crosses_word(const Machine *m, uc_engine *uc, uint32_t pc, Instructi
     Registers registers = {.known = ~0u};
     Access access = {0, 0};
     for (int n = 1; n < 32; n++) registers.value[n] = value_of(m, uc, n);
-    bool found = m->is_thumb ? follow_thumb(&registers, i.bits, i.bytes == 4, &access)
+    bool found = m->is_thumb ? follow_thumb(&registers, i.bits, i.bytes == 4, false, &access)
                              : follow_riscv(&registers, pc, i.bits, i.bytes == 4, &access);
     return found && (access.address & 3) + access.size > 4;
 }

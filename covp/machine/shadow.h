@@ -13,7 +13,8 @@
 
 enum { NO_LOAD = 1, NO_STORE = 2, UNWRITTEN = 4 };
 enum { TRUSTED = 8 };
-enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN };
+enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN, FOUND_MISALIGNED };
+enum { ALIGNED_NONE, ALIGNED_MULTIPLES, ALIGNED_ALL }; /* accesses that have to be */
 
 typedef struct Shadow {
     /* Read and written by Python; mirrored in shadow.py. */
@@ -30,6 +31,12 @@ typedef struct Shadow {
     uint32_t heap_next;
     uint32_t sp;            /* Unicorn's number of the stack pointer */
     uint32_t program_counter; /* and of the program counter */
+    uint32_t above;         /* bytes above `top` that a call may access: its arguments */
+    uint32_t aligned;       /* accesses that have to be */
+    uint32_t returns_to;    /* where a call returns to, with its result in ... */
+    uint32_t result[2];     /* ... these registers, ... */
+    uint32_t result_bytes[2]; /* ... of which these bytes, a bit for each, are it */
+    uint32_t unused;
     uint8_t *bytes[MAX_REGIONS];
     /* Only the native side. */
     uint32_t low;           /* lowest address of the stack that holds something of a frame */
@@ -89,11 +96,21 @@ static bool is_handed_out(const Machine *m, uint32_t address, uint32_t size) {
     return next > s->heap_start && address + size <= next;
 }
 
-/* The address of an instruction of a block. */
-static uint32_t pc_of(const Block *b, uint32_t index) {
-    uint32_t pc = b->address;
-    for (uint32_t n = 0; n < index && n < b->instructions; n++) pc += b->version->code[n].bytes;
-    return pc;
+static Instruction instruction_at(const Block *b, uint32_t index) {
+    return index < b->instructions ? b->version->code[index] : (Instruction){.bytes = 2};
+}
+
+/* Whether an instruction stores relative to the stack pointer: pushes do so before they change it. */
+static bool is_push(const Machine *m, Instruction i) {
+    if (!m->is_thumb) return false;
+    return i.bytes == 2 ? (i.bits & 0xfe00) == 0xb400 || i.bits >> 12 == 9 : (i.bits >> 16 & 15) == 13;
+}
+
+/* Whether a misaligned access is a fault; Armv7-M lets single loads and stores pass. */
+static bool must_align(const Machine *m, Instruction i) {
+    if (m->shadow->aligned != ALIGNED_MULTIPLES) return m->shadow->aligned == ALIGNED_ALL;
+    if (i.bytes == 2) return i.bits >> 12 == 12;
+    return (i.bits & 0xfe000000) == 0xe8000000 || (i.bits & 0xfe000000) == 0xec000000;
 }
 
 /* An access that is not plainly allowed; whether it is. */
@@ -134,6 +151,15 @@ static bool deepens(const Machine *m, uint32_t address) {
     return s->top - address <= s->stack_limit;
 }
 
+/* An access of the stack below what its frames hold so far; whether it may be. */
+static bool reaches(Machine *m, uc_engine *uc, uint32_t address, bool writes, uint32_t index) {
+    Shadow *s = m->shadow;
+    bool pushes = is_push(m, instruction_at(m->last, index));
+    if (writes && !pushes && address < sp_of(m, uc)) return false;
+    s->low = address;
+    return address >= s->lowest || deepens(m, address);
+}
+
 /* The core loads or stores; whether it may. `index`: of the instruction in its block. */
 static bool check_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes,
                          uint32_t index) {
@@ -142,12 +168,16 @@ static bool check_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t s
     s->ordinal = s->index == index ? s->ordinal + 1 : 0;
     s->index = index;
     uint8_t *bytes = shadow_of(m, address, size);
-    if (!bytes) return true; /* peripherals, and what faults */
-    if (address < s->low && address >= s->stack_start) {
-        s->low = address;
-        if (address < s->lowest && !deepens(m, address))
-            return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
+    if (!bytes) { /* peripherals, and what faults */
+        if (sp_of(m, uc) >= s->stack_start) return true;
+        return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
     }
+    if (address < s->low && address >= s->stack_start && !reaches(m, uc, address, writes, index))
+        return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
+    if (address >= s->top + s->above && address < s->stack_end && !is_trusted(m, m->last->address))
+        return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
+    if (address & (size - 1) & 3 && must_align(m, instruction_at(m->last, index)))
+        return report(m, uc, FOUND_MISALIGNED, pc_of(m->last, index), address, size, writes);
     uint64_t all = 0;
     if (LIKELY(size <= 8)) memcpy(&all, bytes, size);
     if (LIKELY(!all && !s->undefined.count)) return true;
@@ -173,9 +203,14 @@ static bool check_block(Machine *m, uc_engine *uc, const Block *b) {
     if (last->address + last->size != b->address && s->low < s->stack_end && !ends_direct(m, last))
         drop_frames(m, uc);
     if (LIKELY(!s->undefined.count)) return true;
-    uint32_t index, address;
-    if (carry_undefined(m, &s->undefined, b, &index, &address)) return true;
-    return report(m, uc, FOUND_UNWRITTEN, pc_of(b, index), address, 1, false);
+    uint32_t number;
+    Undefined *u = &s->undefined;
+    bool used = !carry_undefined(m, u, b, &number);
+    for (int n = 0; n < 2 && !used && b->address == s->returns_to; n++) {
+        number = s->result[n];
+        used = u->bytes[number] & s->result_bytes[n];
+    }
+    return !used || report(m, uc, FOUND_UNWRITTEN, u->pc[number], u->origin[number], 1, false);
 }
 
 /* -- for Python ---------------------------------------------------------------------------------- */

@@ -24,12 +24,16 @@ class _State(ctypes.Structure):
         ("found_sp", u32), ("trusted_count", u32), ("trusted", u32 * 2 * _TRUSTED),
         ("stack_start", u32), ("stack_end", u32),
         ("top", u32), ("lowest", u32), ("stack_limit", u32), ("heap_start", u32), ("heap_end", u32),
-        ("heap_next", u32), ("sp", u32), ("program_counter", u32),
+        ("heap_next", u32), ("sp", u32), ("program_counter", u32), ("above", u32),
+        ("aligned", u32), ("returns_to", u32), ("result", u32 * 2), ("result_bytes", u32 * 2),
+        ("unused", u32),
         ("bytes", pointer * MAX_REGIONS),
     )  # fmt: skip
 
 
-_UNWRITTEN = 2  # FOUND_UNWRITTEN
+_UNWRITTEN, _MISALIGNED = 2, 3  # FOUND_UNWRITTEN, FOUND_MISALIGNED
+NONE_ALIGNED, MULTIPLES_ALIGNED, ALL_ALIGNED = range(3)
+"""Misaligned accesses that are faults: none, those of several registers, all."""
 
 
 class Shadow:
@@ -38,10 +42,16 @@ class Shadow:
     Args:
         library, machine: of the counter.
         stack_pointer, program_counter: Unicorn's numbers of these registers.
+        aligned: `NONE_ALIGNED`, `MULTIPLES_ALIGNED` or `ALL_ALIGNED`: the accesses that have to be.
     """
 
     def __init__(
-        self, library: ctypes.CDLL, machine: int, stack_pointer: int, program_counter: int
+        self,
+        library: ctypes.CDLL,
+        machine: int,
+        stack_pointer: int,
+        program_counter: int,
+        aligned: int,
     ) -> None:
         self._library, self._machine = library, machine
         address = library.machine_add_shadow(machine)
@@ -50,6 +60,7 @@ class Shadow:
         assert library.shadow_shared_bytes() == ctypes.sizeof(_State), "C and Python differ"
         self._state = _State.from_address(address)
         self._state.sp, self._state.program_counter = stack_pointer, program_counter
+        self._state.aligned = aligned
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Code in these ranges of addresses, each without its end, may do anything.
@@ -63,8 +74,20 @@ class Shadow:
             self._state.trusted[number][:] = start, end
         self._state.trusted_count = len(ranges)
 
-    def set_stack(self, start: int, end: int, limit: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it."""
+    def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
+        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        self._state.returns_to = address
+        for position in range(2):
+            register, used = result[position] if position < len(result) else (0, 0)
+            self._state.result[position] = register
+            self._state.result_bytes[position] = used
+
+    def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
+        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+
+        ``above``: bytes of its arguments, which lie above them.
+        """
+        self._state.above = above
         self._state.stack_start, self._state.stack_end = start, end
         self._state.stack_limit = limit
 
@@ -114,5 +137,6 @@ class Shadow:
             state.size,
             bool(state.is_store),
             state.found == _UNWRITTEN,
+            state.found == _MISALIGNED,
             state.found_sp,
         )

@@ -15,18 +15,27 @@ typedef struct {
     uint32_t count;            /* registers with such bytes */
     uint32_t at;               /* instruction of the block that runs, up to which is known */
     uint8_t bytes[REGISTERS];
-    uint32_t origin[REGISTERS]; /* the memory's address */
+    uint32_t origin[REGISTERS]; /* the memory's address, ... */
+    uint32_t pc[REGISTERS];     /* ... and where it was loaded */
 } Undefined;
 
-static void set_undefined(Undefined *u, uint32_t number, uint8_t bytes, uint32_t origin) {
+/* The address of an instruction of a block. */
+static uint32_t pc_of(const Block *b, uint32_t index) {
+    uint32_t pc = b->address;
+    for (uint32_t n = 0; n < index && n < b->instructions; n++) pc += b->version->code[n].bytes;
+    return pc;
+}
+
+static void set_undefined(Undefined *u, uint32_t number, uint8_t bytes, uint32_t origin, uint32_t pc) {
     u->count += (bytes != 0) - (u->bytes[number] != 0);
     u->bytes[number] = bytes;
     u->origin[number] = origin;
+    u->pc[number] = pc;
 }
 
 static void define(Undefined *u, uint64_t registers) {
     for (uint64_t rest = registers; rest && u->count; rest &= rest - 1)
-        set_undefined(u, (uint32_t)__builtin_ctzll(rest), 0, 0);
+        set_undefined(u, (uint32_t)__builtin_ctzll(rest), 0, 0, 0);
 }
 
 /* One of the registers that has undefined bytes; NO_INDEX: none has. */
@@ -37,7 +46,7 @@ static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
 }
 
 static void move_bits(Undefined *u, const Flow *f) {
-    uint32_t bits = 0, origin = u->origin[f->from];
+    uint32_t bits = 0, from = f->from;
     uint8_t bytes = 0;
     for (int n = 0; n < 4; n++)
         if (u->bytes[f->from] >> n & 1) bits |= 0xffu << 8 * n;
@@ -48,9 +57,9 @@ static void move_bits(Undefined *u, const Flow *f) {
     uint32_t other = undefined_of(u, f->also);
     if (other != NO_INDEX) {
         bytes |= u->bytes[other];
-        origin = u->origin[other];
+        from = other;
     }
-    set_undefined(u, f->to, bytes, origin);
+    set_undefined(u, f->to, bytes, u->origin[from], u->pc[from]);
 }
 
 /* How many instructions an IT instruction makes conditional; 0: it is none. */
@@ -59,11 +68,11 @@ static uint32_t conditional_after(const Machine *m, Instruction i) {
     return 4 - (uint32_t)__builtin_ctz(i.bits & 15);
 }
 
-/* Follow instructions [u->at, end) of a block; false: *index uses undefined bytes, of *origin. Memory
+/* Follow instructions [u->at, end) of a block; false: the undefined bytes of *number are used. Memory
  * that is loaded counts as written here: the access itself says otherwise.
  */
 static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t end,
-                             bool loads_define, uint32_t *index, uint32_t *origin) {
+                             bool loads_define, uint32_t *number) {
     uint32_t conditional = 0;
     for (uint32_t n = 0; n < end && n < b->instructions; n++) {
         Instruction i = b->version->code[n];
@@ -73,8 +82,7 @@ static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uin
         Flow f = flow_of(m, i);
         uint32_t used = judged && f.kind != FLOW_UNKNOWN ? undefined_of(u, f.uses) : NO_INDEX;
         if (used != NO_INDEX) {
-            *index = n;
-            *origin = u->origin[used];
+            *number = used;
             return false;
         }
         if (f.kind == FLOW_BITS) move_bits(u, &f);
@@ -102,9 +110,9 @@ static uint32_t accessed_register(const Machine *m, const Block *b, uint32_t ind
 static uint32_t stored_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
                                  uint32_t ordinal, uint32_t size) {
     if (!u->count) return 0;
-    uint32_t used, origin;
+    uint32_t used;
     Flow f;
-    follow_undefined(m, u, b, index, false, &used, &origin);
+    follow_undefined(m, u, b, index, false, &used);
     uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
     if (number == NO_INDEX || f.kind != FLOW_STORE) return 0;
     uint32_t high = size == 8 && number + 1 < REGISTERS ? u->bytes[number + 1] : 0;
@@ -114,32 +122,34 @@ static uint32_t stored_undefined(const Machine *m, Undefined *u, const Block *b,
 /* An access loads bytes of which some were never written; false: they are used. */
 static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
                              uint32_t ordinal, uint32_t size, uint32_t unwritten, uint32_t address) {
-    uint32_t used, origin;
+    uint32_t used, pc = pc_of(b, index);
     Flow f;
-    if (u->count) follow_undefined(m, u, b, index, false, &used, &origin);
+    if (u->count) follow_undefined(m, u, b, index, false, &used);
     else u->at = index;
     uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
     if (number == NO_INDEX || f.kind != FLOW_LOAD) return true;
     if (number == (m->is_thumb ? 15 : 0)) return true; /* a jump; no register */
     uint32_t low = unwritten & 15;
     if (f.is_signed && size < 4 && low >> (size - 1) & 1) low |= 15u << size & 15;
-    set_undefined(u, number, (uint8_t)low, address);
+    set_undefined(u, number, (uint8_t)low, address, pc);
     if (size == 8 && number + 1 < REGISTERS)
-        set_undefined(u, number + 1, (uint8_t)(unwritten >> 4), address + 4);
+        set_undefined(u, number + 1, (uint8_t)(unwritten >> 4), address + 4, pc);
     if (!u->count) return true;
     Undefined after = *u;
     after.at = index + 1;
-    return follow_undefined(m, &after, b, b->instructions, true, &used, &origin);
+    return follow_undefined(m, &after, b, b->instructions, true, &used);
 }
 
-/* A block is about to run after m->last; false: it uses such bytes, at *index, of *origin. */
-static bool carry_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t *index,
-                            uint32_t *origin) {
-    uint32_t used, from;
-    follow_undefined(m, u, m->last, m->last->instructions, false, &used, &from);
+/* A block is about to run after m->last; false: it uses such bytes, those of *number. */
+static bool carry_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t *number) {
+    follow_undefined(m, u, m->last, m->last->instructions, false, number);
     u->at = 0;
+    if (!u->count) return true;
     Undefined after = *u;
-    return !u->count || follow_undefined(m, &after, b, b->instructions, true, index, origin);
+    if (follow_undefined(m, &after, b, b->instructions, true, number)) return true;
+    u->origin[*number] = after.origin[*number];
+    u->pc[*number] = after.pc[*number];
+    return false;
 }
 
 #endif

@@ -15,11 +15,13 @@ from typing import Protocol, runtime_checkable
 
 from covp.device.base import LowLevelDevice, MemoryStates
 from covp.errors import DeviceFault, FaultKind, UsageError
+from covp.memory_errors import stack_overflow_detail
 from covp.memory_states import Finding, Forbidden
 from covp.platform_file import Platform
-from covp.runtime.abi import words_of
+from covp.runtime.abi import WORDS, words_of
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
+from covp.runtime.image import RETURN
 from covp.runtime.linking import FLASH_SECTIONS, LoadedImage
 from covp.runtime.signature import CType
 
@@ -29,6 +31,8 @@ _FREED = 64
 """Freed arrays that are remembered, by name, until their memory is used again."""
 _TRUSTED = ("covp_enter", "covp_trap", "covp_call", "covp_run_tasks")
 _WORKSPACE = ("covp_workspace_reset", "covp_workspace_alloc", "covp_workspace_free")
+FLOATS = 32
+"""The number of the first floating-point register, as dataflow.h counts."""
 _NEXT = "next"  # of workspace.c
 
 
@@ -112,7 +116,7 @@ class Sanitizer:
         self._freed: deque[Extent] = deque(maxlen=_FREED)
         self._shared: set[int] = set()
         self._heap: tuple[int, int] = (0, 0)
-        self._next = 0
+        self._next = self._returns_to = 0
         self._shares = True
 
     # -- what there is ------------------------------------------------------------------------
@@ -123,6 +127,7 @@ class Sanitizer:
         own = [symbols[name] for name in (*_TRUSTED, *_WORKSPACE) if name in symbols]
         self._memory.trust([(one.address, one.address + max(one.size, 2)) for one in own])
         self._next = symbols[_NEXT].address
+        self._returns_to = symbols[RETURN].address
 
     def add_image(self, image: LoadedImage, name: str, is_own: bool = False) -> None:
         """Code and its variables may be used from now on, code and constants not be changed.
@@ -182,7 +187,9 @@ class Sanitizer:
         self._memory.set_heap(workspace.address, workspace.end, self._next)
         for extent in self._given:
             self._memory.set(extent.address, extent.size, extent.state)
-        self._memory.set_stack(self._stack.address, self._stack.end, self.stack_limit)
+        self._memory.set_return(self._returns_to, self._result(calls))
+        above = max((self._stack_arguments(call) for call in calls), default=0)
+        self._memory.set_stack(self._stack.address, self._stack.end, self.stack_limit, above)
         self._memory.begin()
 
     def end(self) -> None:
@@ -195,6 +202,27 @@ class Sanitizer:
     def unwritten(self, address: int, size: int) -> int:
         """How many of ``size`` bytes from ``address`` count as never written; before `end`."""
         return int((self._memory.state(address, size) & Forbidden.UNWRITTEN != 0).sum())
+
+    def _result(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
+        """The registers of a call's result and their bytes; of several calls none is looked at."""
+        result = calls[0].signature.result
+        if len(calls) > 1 or not calls[0].signature.parameters:
+            return []
+        first = 0 if self._platform.core.architecture == "arm" else 10
+        if result.kind == "float" and self._platform.core.has("fpu"):
+            return [(FLOATS + first, 15)]
+        low = (1 << min(result.bytes, 4)) - 1
+        return [(first, low), (first + 1, 15 if result.bytes == 8 else 0)]
+
+    def _stack_arguments(self, call: Call) -> int:
+        """Bytes of arguments that may lie on the stack; those in FPU registers are not left out."""
+        parameters = call.signature.parameters
+        if not parameters:
+            return 4 * WORDS
+        words = sum(2 if parameter.type.bytes == 8 else 1 for parameter in parameters)
+        pads = sum(parameter.type.bytes == 8 for parameter in parameters)
+        registers = 4 if self._platform.core.architecture == "arm" else 8
+        return 4 * max(words + pads - registers, 0)
 
     def _extents_of(self, call: Call) -> Iterator[Extent]:
         if not call.signature.parameters:
@@ -220,16 +248,20 @@ class Sanitizer:
 
     def _judge(self, finding: Finding) -> tuple[FaultKind, str]:
         address = finding.address
+        if finding.is_misaligned:
+            core = self._platform.core.name
+            return "misaligned access", f"a {core} needs a multiple of {min(finding.size, 4)} here"
         in_stack = self._stack.address <= address < self._stack.end
         if finding.is_unwritten:
             if in_stack and address < finding.sp:
                 below = finding.sp - address
                 return "use after return", f"{below} bytes below the stack pointer"
             return "uninitialised read", self._never_written(address, in_stack)
-        if in_stack:
-            used = self._memory.stack_bytes
-            return "stack limit", f"{used} bytes of stack are in use, {self.stack_limit} may be"
         verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
+        if self._platform.region_of(address) is None:
+            return "stack overflow", stack_overflow_detail(self._platform, finding.sp)
+        if in_stack:
+            return self._of_stack(finding, verb)
         for extent in self._given:
             if extent.holds(address):  # else its last bytes lie behind the end
                 is_const = finding.is_store and extent.state & Forbidden.STORE
@@ -248,6 +280,17 @@ class Sanitizer:
             if extent.holds(address) and nearest.distance(address) > MARGIN:
                 return "use after free", extent.offset_of(address)
         return verb, nearest.offset_of(address)
+
+    def _of_stack(self, finding: Finding, verb: FaultKind) -> tuple[FaultKind, str]:
+        if finding.address < finding.sp and finding.is_store and not self._is_deep():
+            return verb, f"{finding.sp - finding.address} bytes below the stack pointer"
+        if self._is_deep():
+            used = self._memory.stack_bytes
+            return "stack limit", f"{used} bytes of stack are in use, {self.stack_limit} may be"
+        return verb, "the stack above the frame of the function that was called"
+
+    def _is_deep(self) -> bool:
+        return self._memory.stack_bytes > self.stack_limit
 
     def _never_written(self, address: int, in_stack: bool) -> str:
         if in_stack:

@@ -59,6 +59,19 @@ int32_t temporary(int32_t bytes, int32_t i)
     return value;
 }
 void code(void) { *(volatile uint8_t *)(uintptr_t)&sum = 0; }       /* code */
+static __attribute__((noinline)) void put(int32_t *a, int32_t i, int32_t value)
+{
+    a[i] = value;                             /* put */
+}
+int32_t around(int32_t i)
+{
+    int32_t x[8] = {0};
+    put(x, i, 5);
+    return x[i & 7];
+}
+uint32_t word(const uint8_t *a) { return *(const uint32_t *)(const void *)a; }  /* word */
+int64_t both(const int64_t *a) { return *a; }                       /* both */
+float single(const float *a) { return *a; }                         /* single */
 struct pair { uint8_t tag; uint32_t value; };
 void move(const struct pair *from, struct pair *to) { *to = *from; }
 """
@@ -183,6 +196,32 @@ def test_tensors_that_the_call_was_not_given(module):
     assert not other.numpy().any()
     tensor.free()
     other.free()
+
+
+@pytest.mark.parametrize("index", [-64, -24, 24, 600])
+def test_the_stack_of_others(module, index):
+    assert Kernel(module["around"])(3) == 5
+    with pytest.raises(DeviceFault) as caught:
+        Kernel(module["around"])(index)
+    assert caught.value.kind in ("out-of-bounds write", "stack limit")
+    assert caught.value.source == f"module.c:{LINES['put']}"
+    assert "around" in caught.value.call_stack[1]
+
+
+@pytest.mark.parametrize("name, dtype", [("both", np.int64), ("single", np.float32)])
+def test_results_that_were_never_written(module, name, dtype):
+    assert Kernel(module[name])(np.array([3], dtype)) == 3
+    assert fault(module, name, unwritten(np.zeros(1, dtype))).kind == "uninitialised read"
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_misaligned_words(checked):
+    with covp.Session("cortex-m0plus", sanitize=checked) as session:
+        module = session.load_c(SOURCE)
+        for _ in range(2):
+            assert Kernel(module["word"])(Buffer(np.arange(4, dtype=np.uint8))) == 0x03020100
+            found = fault(module, "word", Buffer(np.zeros(4, np.uint8), alignment=4, offset=1))
+            assert found.kind == "misaligned access" and "needs a multiple of 4" in str(found)
 
 
 def test_the_workspace(module):
