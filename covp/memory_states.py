@@ -29,6 +29,7 @@ class Finding:
         is_store: else it is a load.
         is_unwritten: the bytes were never written, and something else than a copy is made of them.
         is_misaligned: the core faults at such an address.
+        is_gone: the bytes are of a frame of the stack that is gone.
         sp: the stack pointer.
     """
 
@@ -38,4 +39,5 @@ class Finding:
     is_store: bool
     is_unwritten: bool
     is_misaligned: bool
+    is_gone: bool
     sp: int

@@ -13,7 +13,7 @@
 
 enum { NO_LOAD = 1, NO_STORE = 2, UNWRITTEN = 4 };
 enum { TRUSTED = 8 };
-enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN, FOUND_MISALIGNED };
+enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN, FOUND_MISALIGNED, FOUND_GONE };
 enum { ALIGNED_NONE, ALIGNED_MULTIPLES, ALIGNED_ALL }; /* accesses that have to be */
 
 typedef struct Shadow {
@@ -137,7 +137,7 @@ static bool allows(Machine *m, uc_engine *uc, uint8_t *bytes, uint32_t address, 
     if (!unwritten && !s->undefined.count) return true;
     bool in_stack = address >= s->stack_start && address < s->stack_end;
     if (unwritten && in_stack && address < sp_of(m, uc))
-        return report(m, uc, FOUND_UNWRITTEN, pc_of(b, index), address, size, false);
+        return report(m, uc, FOUND_GONE, pc_of(b, index), address, size, false);
     if (loaded_undefined(m, &s->undefined, b, index, s->ordinal, size, unwritten, address))
         return true;
     return report(m, uc, FOUND_UNWRITTEN, pc_of(b, index), address, size, false);

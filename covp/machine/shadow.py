@@ -31,7 +31,7 @@ class _State(ctypes.Structure):
     )  # fmt: skip
 
 
-_UNWRITTEN, _MISALIGNED = 2, 3  # FOUND_UNWRITTEN, FOUND_MISALIGNED
+_UNWRITTEN, _MISALIGNED, _GONE = 2, 3, 4  # FOUND_... of shadow.h
 NONE_ALIGNED, MULTIPLES_ALIGNED, ALL_ALIGNED = range(3)
 """Misaligned accesses that are faults: none, those of several registers, all."""
 
@@ -138,5 +138,6 @@ class Shadow:
             bool(state.is_store),
             state.found == _UNWRITTEN,
             state.found == _MISALIGNED,
+            state.found == _GONE,
             state.found_sp,
         )

@@ -252,10 +252,10 @@ class Sanitizer:
             core = self._platform.core.name
             return "misaligned access", f"a {core} needs a multiple of {min(finding.size, 4)} here"
         in_stack = self._stack.address <= address < self._stack.end
+        if finding.is_gone:
+            below = finding.sp - address
+            return "use after return", f"{below} bytes below the stack pointer"
         if finding.is_unwritten:
-            if in_stack and address < finding.sp:
-                below = finding.sp - address
-                return "use after return", f"{below} bytes below the stack pointer"
             return "uninitialised read", self._never_written(address, in_stack)
         verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
         if self._platform.region_of(address) is None:
