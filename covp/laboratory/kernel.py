@@ -11,7 +11,9 @@ from covp.arguments import demand
 from covp.device.base import Stop
 from covp.errors import UsageError
 from covp.laboratory.buffers import Buffer
+from covp.laboratory.c_structs import read_layout
 from covp.laboratory.call_memory import CallMemory
+from covp.laboratory.structs import Struct
 from covp.runtime.allocator import Block
 from covp.runtime.module import Function
 from covp.runtime.profile import Cost
@@ -109,7 +111,8 @@ class Kernel:
             arguments: in C order. Integers and floats are passed by value. Arrays and `Buffer`
                 are copied to the device for the call; the content of those behind a pointer to
                 something that is not const is copied back into the array. Tensors of the session
-                are passed where they are. The same array twice is one piece of memory.
+                are passed where they are. The same array twice is one piece of memory. Where C
+                has a pointer to a structure, a dictionary of its members is passed (`Struct`).
 
         Returns:
             the function's result.
@@ -144,11 +147,13 @@ class Kernel:
         passed, changed = list(arguments), list[Buffer]()
         buffers: dict[object, Buffer] = {}
         # arrays that own their memory are told apart by themselves
-        plain = all(type(one) is not Buffer and _owns_memory(one) for one in arguments)
+        plain = all(type(one) not in (Buffer, dict) and _owns_memory(one) for one in arguments)
         for place, (name, is_const) in self._pointers:
             argument = passed[place]
             if isinstance(argument, np.ndarray):
                 argument = Buffer.of(argument, name)
+            elif isinstance(argument, dict):
+                argument = self._struct(place, argument)
             elif not isinstance(argument, Buffer):
                 continue
             key = id(argument.array) if plain else argument.key
@@ -156,7 +161,27 @@ class Kernel:
             if not is_const and buffer not in changed:
                 self._check_writable(buffer, name)
                 changed.append(buffer)
+            if isinstance(buffer, Struct):
+                self._add_members(buffer, buffers, changed)
         return passed, list(buffers.values()), changed
+
+    def _struct(self, place: int, values: dict[str, Any]) -> Struct:
+        """A dictionary as the structure that a parameter points to."""
+        elf, parameter = self.function.module.image.elf.content, self.signature.parameters[place]
+        pointee = parameter.type.pointee
+        name = "" if pointee is None else pointee.name.split()[-1]
+        return Struct(
+            read_layout(elf, name), values, lambda of: read_layout(elf, of), parameter.name
+        )
+
+    def _add_members(
+        self, struct: Struct, buffers: dict[object, Buffer], changed: list[Buffer]
+    ) -> None:
+        """What the pointers of a structure lead to is placed along with it."""
+        for member, is_const in struct.pointed(lambda one: buffers.setdefault(one.key, one)):
+            if not is_const and member not in changed:
+                self._check_writable(member, member.name)
+                changed.append(member)
 
     def _check_writable(self, buffer: Buffer, name: str) -> None:
         if not buffer.array.flags.writeable:
