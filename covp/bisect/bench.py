@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from covp.bisect.layer_files import layer_files, needed_accelerators
 from covp.bisect.masters import MasterLog, MasterStore
 from covp.bisect.tensors import Tensors
+from covp.bisect.trace import Trace
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
-from covp.machine.store_log import Store, StoreLog
+from covp.machine.store_log import StoreLog
 from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
 from covp.runtime.module import Module
@@ -141,45 +142,57 @@ class Bench:
         assert isinstance(self.session.device, VirtualDevice)
         return self.session.device
 
-    def watched(
+    def traced(
         self,
         position: int,
         image: bytes,
-        told: Callable[[Store | MasterStore], None],
         everywhere: bool = False,
-    ) -> bytes:
-        """`run` while each store is told of, those of accelerators too.
+        number: int | None = None,
+        told: Callable[[], None] = lambda: None,
+    ) -> Trace:
+        """`run` while each store is recorded, those of accelerators too.
 
         Args:
             position, image: as for `run`.
-            told: called with each store to the arena before it is done.
             everywhere: the core's stores to all of the RAM, not to the arena alone.
+            number, told: as for `StoreLog`.
         """
         first, size = self.arena, self.program.arena_bytes
         if everywhere:
             first, size = self.program.platform.ram.start, self.program.platform.ram.bytes
-        masters: AbstractContextManager[object] = nullcontext()
+        log = StoreLog(self._virtual.core, first, size, number=number, told=told)
+        masters: list[tuple[int, MasterStore]] = []
+        others: AbstractContextManager[object] = nullcontext()
         if self.program.layers[position].target != "cpu":
-            masters = MasterLog(self._virtual, self.program.accelerators, told)
-        with StoreLog(self._virtual.core, first, size, told), masters:
-            return self.run(position, image)
+            others = MasterLog(
+                self._virtual,
+                self.program.accelerators,
+                lambda store: masters.append((log.count, store)),
+            )
+        with log, others:
+            self.run(position, image)
+        return Trace(log.stores, masters, self.arena, self.program.arena_bytes)
 
-    def is_in_arena(self, store: Store | MasterStore) -> bool:
-        """Whether a store touches the arena."""
-        end = self.arena + self.program.arena_bytes
-        return store.address < end and store.address + store.size > self.arena
+    def stack_at(
+        self, position: int, image: bytes, number: int, everywhere: bool = False
+    ) -> tuple[str, ...]:
+        """The active functions as "function (file.c:12)", innermost first, at a store of `traced`.
 
-    def stack(self, pc: int) -> tuple[str, ...]:
-        """The active functions as "function (file.c:12)", innermost first; while a store is told
-        of."""
+        Args:
+            position, image, everywhere: as for `traced`.
+            number: of the store.
+        """
+        found: list[tuple[str, ...]] = []
         device = self._virtual
-        return device.board.call_stack(pc, device.core.registers(), device.core)
+
+        def told() -> None:
+            pc = device.read_register("pc")
+            found.append(device.board.call_stack(pc, device.core.registers(), device.core))
+
+        self.traced(position, image, everywhere, number, told)
+        return found[0] if found else ()
 
     def place(self, pc: int) -> str:
         """ "function (file.c:12)" of a code address, the innermost of inlined functions."""
         calls = self._virtual.board.symbols.calls(pc & ~self._virtual.core.thumb)
         return calls[0] if calls else f"0x{pc:08x}"
-
-    def waiting(self) -> str:
-        """ "function (file.c:12)" of the code that runs while an accelerator stores."""
-        return self.place(self._virtual.core.counter.block())

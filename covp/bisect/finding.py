@@ -96,6 +96,8 @@ class Finding:
             lines.append(f"  never stored to{last}")
         elif cause.spot is not None:
             lines.append(f"  {verb}: {cause.spot}")
+        if cause.made is not None:
+            lines.append(f"  computed by: {cause.made}")
         if cause.other is not None:
             lines.append(f"  the other build there: {cause.other}")
         lines += [f"    before it: {step}" for step in cause.steps[-_STEPS:]]

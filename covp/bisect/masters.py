@@ -26,12 +26,14 @@ class MasterStore(NamedTuple):
     Attributes:
         master: the accelerator's name in the program.
         place: "Class.method (file.py:12)": where the model computes its results.
+        driver: "function (file.c:12)" of the code that ran meanwhile.
         address: of the first byte.
         data: that was stored.
     """
 
     master: str
     place: str
+    driver: str
     address: int
     data: bytes
 
@@ -54,8 +56,9 @@ class MasterLog:
         self,
         device: VirtualDevice,
         accelerators: Sequence[AcceleratorInstance],
-        told: Callable[[Any], None],
+        told: Callable[[MasterStore], None],
     ) -> None:
+        self._device = device
         there = device.peripherals
         self._units = [(a, there[a.name][1]) for a in accelerators if a.name in there]
         self._buses = [unit.bus for _, unit in self._units]
@@ -64,8 +67,16 @@ class MasterLog:
     def __enter__(self) -> MasterLog:
         for accelerator, unit in self._units:
             place = _computed_at(accelerator, unit)
-            unit.bus = _ToldBus(unit.bus, accelerator.name, place, self._told)  # type: ignore[assignment]
+            unit.bus = _ToldBus(unit.bus, self._telling(accelerator.name, place))  # type: ignore[assignment]
         return self
+
+    def _telling(self, master: str, place: str) -> Callable[[int, bytes], None]:
+        def tell(address: int, data: bytes) -> None:
+            core = self._device.core
+            calls = self._device.board.symbols.calls(core.counter.block())
+            self._told(MasterStore(master, place, calls[0] if calls else "", address, data))
+
+        return tell
 
     def __exit__(
         self,
@@ -80,22 +91,20 @@ class MasterLog:
 class _ToldBus:
     """A bus that tells of stores; all else is the bus's."""
 
-    def __init__(self, bus: Bus, master: str, place: str, told: Callable[[Any], None]) -> None:
-        self._bus, self._master, self._place, self._told = bus, master, place, told
+    def __init__(self, bus: Bus, tell: Callable[[int, bytes], None]) -> None:
+        self._bus, self._tell = bus, tell
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bus, name)
 
     def write(self, address: int, data: Any) -> None:
         """As `Bus.write`."""
-        raw = np.frombuffer(data, np.uint8).tobytes()
-        self._told(MasterStore(self._master, self._place, address, raw))
+        self._tell(address, np.frombuffer(data, np.uint8).tobytes())
         self._bus.write(address, data)
 
     def store(self, address: int, size: int, value: int) -> None:
         """As `Bus.store`."""
-        raw = value.to_bytes(size, "little")
-        self._told(MasterStore(self._master, self._place, address, raw))
+        self._tell(address, value.to_bytes(size, "little"))
         self._bus.store(address, size, value)
 
 

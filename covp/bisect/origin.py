@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.bisect.bench import Bench
 from covp.bisect.masters import MasterStore
+from covp.bisect.trace import Trace
 from covp.bisect.walk import Trial
-from covp.machine.store_log import Store
 from covp.program import Program
 
 STEPS = 12
@@ -83,6 +80,8 @@ class Cause:
             did, ``spot`` is where it computes; "not written": nothing did, ``spot`` is the last
             store to the tensor; "fault": the layer ended at ``spot``.
         spot: function and line; None where the device does not show its stores.
+        made: without optimization, where the wrong value was computed that is only passed on and
+            stored afterwards; None where that is ``spot`` itself or not known.
         other: in two builds, the function and line that the other one executes instead.
         call_stack: active functions as "function (file.c:12)", innermost first.
         accelerator: its name in the program; empty: none.
@@ -93,48 +92,13 @@ class Cause:
 
     kind: Literal["store", "accelerator", "not written", "fault"]
     spot: Spot | None
+    made: Spot | None = None
     other: Spot | None = None
     call_stack: tuple[str, ...] = ()
     accelerator: str = ""
     driver: str = ""
     steps: tuple[Step, ...] = ()
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Event:
-    """A store to the arena.
-
-    Attributes:
-        order: its number, from 0.
-        store: of the core or of an accelerator.
-        offset: of the first byte in the arena.
-        data: what was stored.
-    """
-
-    order: int
-    store: Store | MasterStore
-    offset: int
-    data: bytes
-
-
-def events(bench: Bench, position: int, image: bytes) -> list[Event]:
-    """The stores to the arena while a layer runs.
-
-    Args:
-        bench, position, image: as of `Bench.run`.
-    """
-    found: list[Event] = []
-
-    def told(store: Store | MasterStore) -> None:
-        if isinstance(store, MasterStore):
-            data = store.data
-        else:
-            data = store.value.to_bytes(store.size, "little")
-        found.append(Event(len(found), store, store.address - bench.arena, data))
-
-    bench.watched(position, image, told)
-    return found
 
 
 def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
@@ -156,22 +120,6 @@ def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
     ]
 
 
-def last_stores(found: Iterable[Event], offsets: Iterable[int]) -> list[Event]:
-    """Of each byte the store that was the last one, in their order.
-
-    Args:
-        found: all stores.
-        offsets: of the bytes; those without a store are left out.
-    """
-    wanted = set(offsets)
-    last: dict[int, Event] = {}
-    for event in found:
-        for offset in range(event.offset, event.offset + len(event.data)):
-            if offset in wanted:
-                last[offset] = event
-    return sorted(set(last.values()), key=lambda event: event.order)
-
-
 def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
     """The store that made the tensor of a trial wrong, the earliest one of those still there.
 
@@ -181,76 +129,90 @@ def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
         steps: the layer is compiled without optimization: tell the assignments, too.
     """
     bench = trial.bench
-    found = events(bench, trial.position, trial.image)
-    stores = last_stores(found, wrong_bytes(trial, got))
-    if stores:
-        return described(bench, trial, stores[0], "store", steps)
+    trace = bench.traced(trial.position, trial.image)
+    last = trace.last()
+    keys = last[wrong_bytes(trial, got)]
+    if (keys >= 0).any():
+        return described(trial, trace, int(keys[keys >= 0].min()), "store", steps)
     place = bench.tensors.places[trial.tensor]
-    near = [e for e in found if place.offset <= e.offset < place.offset + place.nbytes]
-    if not near:
+    near = int(last[place.offset : place.offset + place.nbytes].max())
+    if near < 0:
         return Cause("not written", None, note="nothing stores to the tensor")
-    return described(bench, trial, near[-1], "not written")
+    return described(trial, trace, near, "not written")
 
 
 def described(
-    bench: Bench,
     trial: Trial,
-    event: Event,
+    trace: Trace,
+    key: int,
     kind: Literal["store", "not written"],
     steps: bool = False,
 ) -> Cause:
     """A store of a layer with its function, line and callers; the layer runs once more.
 
     Args:
-        bench: where it happens.
-        trial: whose arena the layer begins with.
-        event: the store.
+        trial: the layer, and the arena it begins with.
+        trace: of it.
+        key: of the store in the trace.
         kind: of the cause, where it is the core's.
         steps: tell the assignments before it, too.
     """
-    look = _Look(bench, event.order)
-    bench.watched(trial.position, trial.image, look.told, everywhere=steps)
-    if isinstance(event.store, MasterStore):
-        spot = Spot.of(event.store.place, bench.program)
+    bench, position = trial.bench, trial.position
+    store = trace.store(key)
+    if isinstance(store, MasterStore):
         own: Literal["accelerator", "not written"] = (
             "accelerator" if kind == "store" else "not written"
         )
-        return Cause(own, spot, accelerator=event.store.master, driver=look.driver)
-    first = look.stack[0] if look.stack else bench.place(event.store.pc)
-    target = bench.program.layers[trial.position].target
+        spot = Spot.of(store.place, bench.program)
+        return Cause(own, spot, accelerator=store.master, driver=store.driver)
+    stack = bench.stack_at(position, trial.image, store)
+    first = stack[0] if stack else bench.place(int(trace.stores["pc"][store]))
+    target = bench.program.layers[position].target
+    before = _steps(trial, store) if steps else ()
     return Cause(
         kind,
         Spot.of(first, bench.program),
-        call_stack=look.stack,
+        made=_first_with(before, _signed(trace.stores[store])),
+        call_stack=stack,
         accelerator="" if target == "cpu" else target,
-        steps=tuple(_step(bench, store) for store in look.before),
+        steps=before[-STEPS:],
     )
 
 
-class _Look:
-    """Waits for a store to the arena by its number; sees who called and what was assigned."""
-
-    def __init__(self, bench: Bench, order: int) -> None:
-        self._bench, self._left = bench, order
-        self.stack: tuple[str, ...] = ()
-        self.driver = ""
-        self.before: deque[Store] = deque(maxlen=STEPS)
-
-    def told(self, store: Store | MasterStore) -> None:
-        """A store is about to be done."""
-        if not self._bench.is_in_arena(store):
-            if self._left >= 0 and isinstance(store, Store):
-                self.before.append(store)
-            return
-        if self._left > 0:
-            self.before.clear()
-        elif self._left == 0 and isinstance(store, MasterStore):
-            self.driver = self._bench.waiting()
-        elif self._left == 0 and isinstance(store, Store):
-            self.stack = self._bench.stack(store.pc)
-        self._left -= 1
+def _first_with(steps: tuple[Step, ...], value: int) -> Spot | None:
+    """Of the last steps that have a value, one after the other, the first one's place."""
+    made = None
+    for step in reversed(steps):
+        if step.value != value:
+            break
+        made = step.spot
+    return made
 
 
-def _step(bench: Bench, store: Store) -> Step:
-    value = int.from_bytes(store.value.to_bytes(store.size, "little"), "little", signed=True)
-    return Step(Spot.of(bench.place(store.pc), bench.program), value)
+def _steps(trial: Trial, number: int) -> tuple[Step, ...]:
+    """The assignments between a store to the arena and the one before it; one for each line that
+    is executed, the last one of several.
+
+    Args:
+        trial: a layer that is compiled without optimization.
+        number: of the store among those to the arena.
+    """
+    bench = trial.bench
+    trace = bench.traced(trial.position, trial.image, everywhere=True)
+    in_arena = trace.in_arena
+    if number >= in_arena.size:  # more stores than are kept
+        return ()
+    end = int(in_arena[number])
+    first = int(in_arena[number - 1]) + 1 if number else 0
+    steps: list[Step] = []
+    for store in trace.stores[max(first, end - 4 * STEPS) : end]:
+        spot = Spot.of(bench.place(int(store["pc"])), bench.program)
+        if steps and steps[-1].spot == spot:
+            steps.pop()
+        steps.append(Step(spot, _signed(store)))
+    return tuple(steps)
+
+
+def _signed(store: Any) -> int:
+    bits, value = 8 * int(store["size"]), int(store["value"])
+    return value - (1 << bits) if value >> bits - 1 else value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from covp.bisect.bench import Bench
 from covp.bisect.masters import MasterStore
-from covp.bisect.origin import Cause, Event, Spot, described, events
+from covp.bisect.origin import Cause, Spot, described
+from covp.bisect.trace import Bytes, Trace
 from covp.bisect.walk import Trial
-from covp.machine.store_log import Store
 
-LONGEST = 1_500_000
-"""Stores that are compared one after the other."""
+_ELSEWHERE = np.int64(1) << 40
+"""In the place of an address, and of what is an address: these differ between builds."""
 
 
 def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
@@ -27,38 +29,33 @@ def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
         other: another build of the same C, with the same arena, on such a device.
         position: of the layer in it.
     """
-    image = trial.image
-    mine = _histories(events(trial.bench, trial.position, image))
-    theirs = _histories(events(other, position, image))
-    first: tuple[Event, Event] | None = None
-    for offset, stores in mine.items():
-        counterpart = theirs.get(offset, [])
-        if len(stores) != len(counterpart):
-            continue
-        for own, its in zip(stores, counterpart, strict=True):
-            if own[1] != its[1]:
-                if first is None or own[0].order < first[0].order:
-                    first = own[0], its[0]
-                break
-    if first is None:
+    mine = trial.bench.traced(trial.position, trial.image)
+    theirs = other.traced(position, trial.image)
+    size = trial.bench.program.arena_bytes
+    own, its = mine.bytes(), theirs.bytes()
+    alike = np.bincount(own.offsets, minlength=size) == np.bincount(its.offsets, minlength=size)
+    first, second = _in_turn(own, alike), _in_turn(its, alike)
+    different = np.flatnonzero(first.values != second.values)
+    if not different.size:
         return None
-    cause = described(trial.bench, trial, first[0], "store")
-    return replace(cause, other=_spot(other, first[1]))
+    at = different[np.argmin(first.keys[different])]
+    cause = described(trial, mine, int(first.keys[at]), "store")
+    return replace(cause, other=_spot(other, theirs, int(second.keys[at])))
 
 
-def _histories(found: Sequence[Event]) -> dict[int, list[tuple[Event, int]]]:
-    """For each byte the stores to it, in their order, with its new value."""
-    histories: dict[int, list[tuple[Event, int]]] = {}
-    for event in found:
-        for at, value in enumerate(event.data, event.offset):
-            histories.setdefault(at, []).append((event, value))
-    return histories
+def _in_turn(stored: Bytes, wanted: NDArray[np.bool_]) -> Bytes:
+    """Byte by byte, and for each in the order of time."""
+    kept = wanted[stored.offsets]
+    offsets, keys, values = stored.offsets[kept], stored.keys[kept], stored.values[kept]
+    order = np.lexsort((keys, offsets))
+    return Bytes(offsets[order], keys[order], values[order])
 
 
-def _spot(bench: Bench, event: Event) -> Spot:
-    if isinstance(event.store, MasterStore):
-        return Spot.of(event.store.place, bench.program)
-    return Spot.of(bench.place(event.store.pc), bench.program)
+def _spot(bench: Bench, trace: Trace, key: int) -> Spot:
+    store = trace.store(key)
+    if isinstance(store, MasterStore):
+        return Spot.of(store.place, bench.program)
+    return Spot.of(bench.place(int(trace.stores["pc"][store])), bench.program)
 
 
 def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
@@ -72,49 +69,39 @@ def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
         other: another build of the layer, likewise.
         position: of the layer in it.
     """
-    image, bench = trial.image, trial.bench
-    pcs, values = array("Q"), array("Q")
-    theirs = _Steps(other)
-
-    def record(store: Store | MasterStore) -> None:
-        if isinstance(store, Store) and len(pcs) < LONGEST:
-            pcs.append(store.pc)
-            values.append(theirs.alike(store))
-
-    other.watched(position, image, record, everywhere=True)
-    mine, count = _Steps(bench), 0
-    found: tuple[Spot, Spot | None, tuple[str, ...]] | None = None
-
-    def compare(store: Store | MasterStore) -> None:
-        nonlocal count, found
-        if found is not None or not isinstance(store, Store) or count >= LONGEST:
-            return
-        if count >= len(values) or values[count] != mine.alike(store):
-            stack = bench.stack(store.pc)
-            spot = Spot.of(stack[0] if stack else bench.place(store.pc), bench.program)
-            its = Spot.of(other.place(pcs[count]), other.program) if count < len(pcs) else None
-            found = spot, its, stack
-        count += 1
-
-    bench.watched(trial.position, image, compare, everywhere=True)
-    if found is None:
+    bench = trial.bench
+    mine = bench.traced(trial.position, trial.image, everywhere=True)
+    theirs = other.traced(position, trial.image, everywhere=True)
+    count = min(mine.stores.size, theirs.stores.size)
+    left, right = (_alike(b, t)[:count] for b, t in ((bench, mine), (other, theirs)))
+    different = np.flatnonzero((left != right).any(axis=1))
+    at = int(different[0]) if different.size else count
+    if at >= mine.stores.size:
         return None
+    stack = bench.stack_at(trial.position, trial.image, at, everywhere=True)
+    first = stack[0] if stack else bench.place(int(mine.stores["pc"][at]))
+    its = None
+    if at < theirs.stores.size:
+        its = Spot.of(other.place(int(theirs.stores["pc"][at])), other.program)
     target = bench.program.layers[trial.position].target
-    name = "" if target == "cpu" else target
-    return Cause("store", found[0], found[1], found[2], name, note="compared without optimization")
+    return Cause(
+        "store",
+        Spot.of(first, bench.program),
+        other=its,
+        call_stack=stack,
+        accelerator="" if target == "cpu" else target,
+        note="compared without optimization",
+    )
 
 
-class _Steps:
-    """Stores as numbers that are equal for stores that are alike."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._regions = bench.program.platform.memory
-        self._arena = range(bench.arena, bench.arena + bench.program.arena_bytes)
-
-    def alike(self, store: Store) -> int:
-        """Size, value and, in the arena, the place."""
-        value = store.value
-        if store.size == 4 and any(r.start <= value < r.start + r.bytes for r in self._regions):
-            value = self._regions[0].start
-        place = store.address - self._arena.start if store.address in self._arena else 1 << 31
-        return hash((store.size, value, place)) & 0xFFFFFFFFFFFFFFFF
+def _alike(bench: Bench, trace: Trace) -> NDArray[np.int64]:
+    """Stores as rows that are equal for stores that are alike: size, value, place in the arena."""
+    stores: Any = trace.stores
+    values = stores["value"].astype(np.int64)
+    for region in bench.program.platform.memory:
+        is_address = (values >= region.start) & (values < region.start + region.bytes)
+        values = np.where((stores["size"] == 4) & is_address, _ELSEWHERE, values)
+    places = stores["address"].astype(np.int64) - trace.arena
+    outside = (places < 0) | (places >= trace.arena_bytes)
+    places = np.where(outside, _ELSEWHERE, places)
+    return np.stack([stores["size"].astype(np.int64), values, places], axis=1)

@@ -2,58 +2,120 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
-from unicorn.unicorn_py3.unicorn import Uc
+from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_XPSR
+from unicorn.riscv_const import UC_RISCV_REG_PC
+from unicorn.unicorn_py3.unicorn import uclib
 
+from covp.errors import DeviceError
+from covp.host_compiler import PLAIN_LIBRARY, compile_for_host
 from covp.machine.emulated_core import EmulatedCore
 
+STORE = np.dtype(
+    [("pc", "<u4"), ("address", "<u4"), ("value", "<u8"), ("size", "<u4"), ("reserved", "<u4")]
+)
+"""A store: the instruction, the first byte, what was stored (not negative), how many bytes."""
+MOST = 4_000_000
+"""Stores that are kept, the first ones."""
+_NEVER = (1 << 64) - 1
 _LARGEST = 8
-"""Bytes of the largest store."""
+_TOLD = ctypes.CFUNCTYPE(None)
+_SOURCE = Path(__file__).parent / "store_log.c"
 
 
-class Store(NamedTuple):
-    """A store of the core.
+class _Log(ctypes.Structure):
+    """``Log`` of store_log.c."""
 
-    Attributes:
-        pc: of the instruction.
-        address: of the first byte.
-        size: in bytes.
-        value: that was stored, not negative.
-    """
-
-    pc: int
-    address: int
-    size: int
-    value: int
+    _fields_ = (
+        ("count", ctypes.c_uint64), ("limit", ctypes.c_uint64), ("notice", ctypes.c_uint64),
+        ("first", ctypes.c_uint32), ("end", ctypes.c_uint32),
+        ("pc", ctypes.c_int32), ("xpsr", ctypes.c_int32),
+        ("reg_read", ctypes.c_void_p), ("reg_write", ctypes.c_void_p), ("told", _TOLD),
+        ("records", ctypes.c_void_p),
+    )  # fmt: skip
 
 
 class StoreLog:
-    """Tells of each store that touches some memory, while it is entered.
+    """Records each store that touches some memory, while it is entered.
 
-    Code is translated anew for it, and stores there take microseconds; elsewhere nothing changes.
+    Code is translated anew for it; without it there is no cost.
 
     Args:
         core: which core's.
         first: address of the first byte.
         size: bytes.
-        told: called with each store, before memory changes; the core's registers are those of the
-            storing instruction.
+        most: stores that are kept, the first ones.
+        number: before the store of that number, from 0, ``told`` is called; the core's registers
+            are then those of the storing instruction. None: never.
+        told: see ``number``.
     """
 
     def __init__(
-        self, core: EmulatedCore, first: int, size: int, told: Callable[[Store], None]
+        self,
+        core: EmulatedCore,
+        first: int,
+        size: int,
+        most: int = MOST,
+        number: int | None = None,
+        told: Callable[[], None] = lambda: None,
     ) -> None:
-        self._core, self._first, self._end, self._told = core, first, first + size, told
-        self._hook: int | None = None
+        self._core = core
+        self._records = np.empty(most, STORE)  # pages that are never touched take no memory
+        self._error: BaseException | None = None
+        self._callback = _TOLD(functools.partial(self._call, told))
+        is_arm = bool(core.thumb)
+        self._log = _Log(
+            limit=most,
+            notice=_NEVER if number is None else number,
+            first=first,
+            end=first + size,
+            pc=UC_ARM_REG_PC if is_arm else UC_RISCV_REG_PC,
+            xpsr=UC_ARM_REG_XPSR if is_arm else 0,
+            reg_read=ctypes.cast(uclib.uc_reg_read, ctypes.c_void_p).value,
+            reg_write=ctypes.cast(uclib.uc_reg_write, ctypes.c_void_p).value,
+            told=self._callback,
+            records=self._records.ctypes.data,
+        )
+        self._handle = ctypes.c_size_t()
+
+    def _call(self, told: Callable[[], None]) -> None:
+        try:
+            told()
+        except BaseException as error:  # ctypes would print it and go on
+            self._error = error
+
+    @property
+    def count(self) -> int:
+        """Stores so far, those that are not kept too."""
+        return int(self._log.count)
+
+    @property
+    def stores(self) -> NDArray[Any]:
+        """The stores that are kept, of dtype `STORE`, in their order."""
+        return self._records[: min(self.count, self._records.size)]
 
     def __enter__(self) -> StoreLog:
-        engine = self._core.engine
-        low = max(0, self._first - _LARGEST + 1)
-        self._hook = engine.hook_add(uc.UC_HOOK_MEM_WRITE, self._on_store, None, low, self._end - 1)
+        engine, log = self._core.engine, self._log
+        status = uclib.uc_hook_add(
+            engine._uch,
+            ctypes.byref(self._handle),
+            uc.UC_HOOK_MEM_WRITE,
+            ctypes.cast(_library().on_store, ctypes.c_void_p),
+            ctypes.byref(log),
+            ctypes.c_uint64(max(0, log.first - _LARGEST + 1)),
+            ctypes.c_uint64(log.end - 1),
+        )
+        if status != uc.UC_ERR_OK:
+            raise DeviceError(f"the emulator cannot show stores (status {status})")
         engine.ctl_flush_tb()
         return self
 
@@ -63,14 +125,18 @@ class StoreLog:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._hook is not None and self._core.is_open:
-            self._core.engine.hook_del(self._hook)
+        if self._core.is_open:
+            uclib.uc_hook_del(self._core.engine._uch, self._handle)
             self._core.engine.ctl_flush_tb()
-        self._hook = None
+        if self._error is not None and error is None:
+            raise self._error
 
-    def _on_store(
-        self, engine: Uc, kind: int, address: int, size: int, value: int, user: object
-    ) -> None:
-        if address + size > self._first:
-            pc = self._core.read_register("pc")
-            self._told(Store(pc, address, size, value & ((1 << 8 * size) - 1)))
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    """The native side, compiled on first use."""
+    path = compile_for_host("store_log", "the log of stores", [_SOURCE], PLAIN_LIBRARY)
+    library = ctypes.CDLL(str(path))
+    library.store_log_bytes.restype = ctypes.c_uint64
+    assert library.store_log_bytes() == ctypes.sizeof(_Log), "C and Python differ"
+    return library

@@ -45,6 +45,7 @@ def test_wrong_rounding(platform, tmp_path):
     ]
     steps = [step.spot.source for step in finding.cause.steps if step.spot.function == "combine"]
     assert line_of(wrong, finding, "4194290u") in steps
+    assert finding.cause.made.function == "combine"
     # ties alone are rounded wrongly: few inputs make one
     assert 0 < finding.test.used <= 2 < finding.test.elements == 128
     test = finding.test.path
