@@ -205,9 +205,9 @@ class Sanitizer:
 
     def _result(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
         """The registers of a call's result and their bytes; of several calls none is looked at."""
-        result = calls[0].signature.result
-        if len(calls) > 1 or not calls[0].signature.parameters:
+        if len(calls) != 1 or not calls[0].signature.parameters:
             return []
+        result = calls[0].signature.result
         first = 0 if self._platform.core.architecture == "arm" else 10
         if result.kind == "float" and self._platform.core.has("fpu"):
             return [(FLOATS + first, 15)]

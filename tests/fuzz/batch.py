@@ -17,6 +17,7 @@ from covp.cores import Core
 from covp.errors import DeviceFault
 from covp.runtime.module import Module
 from covp.runtime.session import Session
+from covp.testing import Buffer, Kernel
 
 from .unusual import Unusual
 
@@ -87,7 +88,7 @@ def run_batch(
     failures = []
     for number, (case, code) in enumerate(zip(cases, codes, strict=True)):
         try:
-            check(Ran(case, code, _run(session, module, case, code, f"layer{number}")))
+            check(Ran(case, code, _run(module, case, code, f"layer{number}")))
         except (AssertionError, DeviceFault) as error:
             core = cores[number % len(cores)].name
             reason = str(error).splitlines()[0]
@@ -96,26 +97,20 @@ def run_batch(
     return failures
 
 
-def _run(
-    session: Session, module: Module, case: Unusual, code: LayerCode, name: str
-) -> list[Array]:
-    values, tensors = iter(case.inputs()), []
+def _run(module: Module, case: Unusual, code: LayerCode, name: str) -> list[Array]:
+    values, buffers = iter(case.inputs()), []
     outputs = code.op.outputs
     for argument in code.arguments.values():
         if isinstance(argument, Scratch):
-            content: Array = np.full(-(-argument.nbytes // 4), 0x5A5A5A5A, np.int32)
+            buffers.append(Buffer(np.full(argument.nbytes, 0x5A, np.uint8), written=False))
         elif any(argument is output for output in outputs):
             content = np.full(argument.shape or (1,), 99, argument.dtype)
+            buffers.append(Buffer(content, written=False))
         else:
-            content = next(values)
-        tensors.append(session.tensor(content))
-    module[name](*tensors)
-    session.sync()
-    results = [
-        tensor.numpy().reshape(argument.shape)
-        for tensor, argument in zip(tensors, code.arguments.values(), strict=True)
+            buffers.append(Buffer(next(values)))
+    Kernel(module[name])(*buffers)
+    return [
+        buffer.array.reshape(argument.shape)
+        for buffer, argument in zip(buffers, code.arguments.values(), strict=True)
         if not isinstance(argument, Scratch) and any(argument is output for output in outputs)
     ]
-    for tensor in tensors:
-        tensor.free()
-    return results

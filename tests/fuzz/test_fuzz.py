@@ -79,7 +79,7 @@ def under_the_sanitizer(cases: list[Unusual]) -> None:
 
 
 def on_cores(name: str, cases: list[Unusual]) -> None:
-    with Session(name, timeout=60) as session:
+    with Session(name, timeout=60, sanitize=True) as session:
         failures = run_batch(session, cases, [session.platform.core], check=is_right)
     assert not failures, "\n".join(failures)
 
