@@ -44,8 +44,9 @@ static uint32_t index_of(const Block *b, uint32_t pc) {
 static void look_slowly(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes) {
     uint64_t pc = 0;
     if (m->shadow) m->reg_read(uc, (int)m->shadow->program_counter, &pc);
-    if (!look_at_access(m, uc, address, size, writes, index_of(m->last, (uint32_t)pc)))
-        m->emu_stop(uc);
+    if (look_at_access(m, uc, address, size, writes, index_of(m->last, (uint32_t)pc))) return;
+    if (writes) keep_before(m, address, size);
+    m->emu_stop(uc);
 }
 
 /* Before this hook the emulator restores the state of the accessing instruction, see tlb.h. */

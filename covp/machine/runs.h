@@ -47,6 +47,7 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
+    if (m->shadow) undo_store(m);
     m->plain_end = ended_plainly(m, status, stop);
     return status;
 }

@@ -40,6 +40,8 @@ typedef struct Shadow {
     uint8_t *bytes[MAX_REGIONS];
     /* Only the native side. */
     uint32_t low;           /* lowest address of the stack that holds something of a frame */
+    uint8_t before[8];      /* where the emulator stops after a store: what it has stored over */
+    bool stored;
     uint32_t index, ordinal; /* instruction of the block that accessed last, and how often before */
     Undefined undefined;
 } Shadow;
@@ -211,6 +213,21 @@ static bool check_block(Machine *m, uc_engine *uc, const Block *b) {
         used = u->bytes[number] & s->result_bytes[n];
     }
     return !used || report(m, uc, FOUND_UNWRITTEN, u->pc[number], u->origin[number], 1, false);
+}
+
+/* A store that is not allowed will be done before the emulator stops. */
+static void keep_before(Machine *m, uint32_t address, uint32_t size) {
+    const uint8_t *at = host_bytes(m, address, size);
+    if (!at || size > sizeof m->shadow->before) return;
+    memcpy(m->shadow->before, at, size);
+    m->shadow->stored = true;
+}
+
+/* The run is over: undo it. */
+static void undo_store(Machine *m) {
+    Shadow *s = m->shadow;
+    if (s->stored) memcpy((uint8_t *)host_bytes(m, s->address, s->size), s->before, s->size);
+    s->stored = false;
 }
 
 /* -- for Python ---------------------------------------------------------------------------------- */

@@ -83,9 +83,17 @@ LINES = {
 }
 
 
-@pytest.fixture(scope="module", params=["stm32l4r5", "cortex-m0plus", "riscv32", "stm32f746"])
+PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32", "stm32f746"]
+PLAINLY = [f"{name}, every access by Unicorn's own hook" for name in ("stm32l4r5", "riscv32")]
+
+
+@pytest.fixture(scope="module", params=[*PLATFORMS, *PLAINLY])
 def module(request):
-    with covp.Session(request.param, sanitize=True) as session:
+    platform, _, plainly = request.param.partition(",")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("covp.machine.counter.INLINING", not plainly)
+        session = covp.Session(platform, sanitize=True)
+    with session:
         yield session.load_c(SOURCE)
 
 

@@ -199,6 +199,7 @@ class Conv2DCode:
                 declarations.append(f"int8_t *patches = (int8_t *)scratch + {rows};")
         elif not self.patches_in_input:
             declarations.append(f"{self.patches.element} *patches = scratch;")
+            declarations += self._no_tail()
         if rows_in_place(p):
             return declarations, []
         image, rest = divmod(last, p.out_height * p.out_width)
@@ -211,12 +212,24 @@ class Conv2DCode:
             reset.append(f"image = input + {image * p.in_height * p.in_width * p.in_channels};")
         return declarations, reset
 
+    @property
+    def _gathered_bytes(self) -> str:
+        """Where the bytes of one patch lie before they are widened."""
+        return f"(int8_t *)(patches + {self.block.pixels * self.row_stride})"
+
+    def _no_tail(self) -> list[str]:
+        """What fills up a patch to whole words meets weights of 0; it is read, so it is written."""
+        if not self.patches.widen_after_gather:
+            return []
+        places = range(self.depth, self.row_stride)
+        return [f"({self._gathered_bytes})[{place}] = 0;" for place in places]
+
     def _gather_next(self, index: str) -> list[str]:
         """Gather one patch and step to the next pixel; no division, which small cores lack."""
         p = self.problem
         patch = f"patches + {index} * {self.row_stride}"
         if self.patches.widen_after_gather:
-            patch += f", (int8_t *)(patches + {self.block.pixels * self.row_stride})"
+            patch += f", {self._gathered_bytes}"
         if rows_in_place(p):
             return [f"gather(input + (pixel + {index}) * {self.depth}, {patch});"]
         top, left = -p.padding.top, -p.padding.left
