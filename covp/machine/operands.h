@@ -41,9 +41,13 @@ static void watch_block(Machine *m, uc_engine *uc, const Block *b) {
         if (!i[n].is_custom && has_operands(m, find_rule(m->timing, i[n]))) watch(m, uc, at);
 }
 
+enum { ARM_LR = 10, ARM_SP = 12 }; /* Unicorn's numbers, which do not follow that of r12 */
+
 static uint32_t value_of(const Machine *m, uc_engine *uc, int32_t number) {
     uint64_t value = 0;
-    if (number >= 0) m->reg_read(uc, (int)(m->first_register + (uint32_t)number), &value);
+    int id = (int)m->first_register + number;
+    if (m->is_thumb && number >= 13) id = number == 13 ? ARM_SP : ARM_LR;
+    if (number >= 0) m->reg_read(uc, id, &value);
     return (uint32_t)value;
 }
 

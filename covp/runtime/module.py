@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,9 @@ class Module:
         image: the linked code; it is written to the device by who makes the module.
         name: for messages.
         unloaded: called when the module is unloaded, after its memory was given back.
+
+    Attributes:
+        given: the arguments of `Session.load_c` that it was made with; empty where it was not.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Module:
     ) -> None:
         self.session = session
         self.name = name
+        self.given: Mapping[str, Any] = {}
         self._image: LoadedImage | None = image
         self._unloaded = unloaded
 

@@ -111,7 +111,13 @@ class Session(Resident):
         folders = [Path(folder).resolve() for folder in include]
         options = ("-g", *self._checks, *flags)
         objects = self.toolchain.compile([unit], include=folders, flags=options)
-        return self._add_library(objects, unit.name)
+        module = self._add_library(objects, unit.name)
+        module.given = {
+            "source": source,
+            "flags": tuple(flags),
+            "include": tuple(map(str, include)),
+        }
+        return module
 
     def load_sources(
         self, files: Mapping[str, str], name: str, *, flags: Sequence[str] = ()

@@ -50,11 +50,13 @@ from covp.testing.requantization import Requantization
 if TYPE_CHECKING:
     from covp.laboratory.answers import answering, check_answers
     from covp.laboratory.buffers import Buffer
+    from covp.laboratory.constant_time import TimeDifference, constant_time
     from covp.laboratory.differential import Difference, Variants, differ
     from covp.laboratory.interrupts import check_interrupts, interrupted
     from covp.laboratory.kernel import Kernel
     from covp.laboratory.placements import placements
     from covp.laboratory.scripted import ScriptedPeripheral
+    from covp.laboratory.worst_case import WorstCase, worst_case
 
 __all__ = [
     "AddProblem",
@@ -81,11 +83,14 @@ __all__ = [
     "SoftmaxCase",
     "Sum",
     "SvdfProblem",
+    "TimeDifference",
     "Variants",
+    "WorstCase",
     "answering",
     "arrays",
     "check_answers",
     "check_interrupts",
+    "constant_time",
     "differ",
     "interrupted",
     "layers",
@@ -95,6 +100,7 @@ __all__ = [
     "quantizations",
     "reproduce",
     "tensors",
+    "worst_case",
 ]
 
 _LABORATORY = {
@@ -104,6 +110,10 @@ _LABORATORY = {
     "Kernel": "covp.laboratory.kernel",
     "Variants": "covp.laboratory.differential",
     "differ": "covp.laboratory.differential",
+    "TimeDifference": "covp.laboratory.constant_time",
+    "WorstCase": "covp.laboratory.worst_case",
+    "constant_time": "covp.laboratory.constant_time",
+    "worst_case": "covp.laboratory.worst_case",
     "ScriptedPeripheral": "covp.laboratory.scripted",
     "answering": "covp.laboratory.answers",
     "check_answers": "covp.laboratory.answers",

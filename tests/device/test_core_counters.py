@@ -161,3 +161,18 @@ def test_systick(program, platform):
     assert read("r3") == 2 + 3  # counts down: the load and three nops
     assert 90 < read("r2") < 100
     assert (read("r5"), read("r6")) == (1, 0)  # passed zero; reading clears the flag
+
+
+@pytest.mark.parametrize("register", ["r4", "r12", "lr"])
+def test_a_division_takes_time_by_the_operands_in_any_register(program, register):
+    """A cycle for four bits of the quotient, at least that of a quotient of zero."""
+    cycles = []
+    for divisor in (1, 1 << 12, 1 << 31):
+        loaded = program(
+            "stm32l4r5",
+            f"start:\n ldr {register}, =0x7fffffff\n ldr r1, ={divisor}\n"
+            f" udiv r0, {register}, r1\nend:\n b end\n .ltorg\n",
+        )
+        cycles.append(loaded.run().cycles)
+        assert loaded.device.read_register("r0") == 0x7FFFFFFF // divisor
+    assert cycles[0] > cycles[1] > cycles[2]
