@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class CallCost(NamedTuple):
+    """The cost of one call; None where the device cannot tell.
+
+    ``repeatable``: the cycles are the same on every run, wherever code and data lie.
+    """
+
+    instructions: int | None
+    cycles: int | None
+    repeatable: bool = True
 
 
 @dataclass
@@ -15,7 +26,7 @@ class Figures:
         calls: that returned.
         most_instructions, most_cycles: of one call; None where the device cannot tell.
         fixed_calls: those with inputs that are the same on every run.
-        instructions, cycles: of the fixed calls together.
+        instructions, cycles: of the fixed calls together; None where they are not repeatable.
     """
 
     code_bytes: int
@@ -26,12 +37,15 @@ class Figures:
     instructions: int | None = 0
     cycles: int | None = 0
 
-    def add(self, instructions: int | None, cycles: int | None, fixed: bool) -> None:
+    def add(self, cost: CallCost, fixed: bool) -> None:
         """Count one more call."""
+        self.calls += 1
+        self.most_instructions = _most(self.most_instructions, cost.instructions)
+        self.most_cycles = _most(self.most_cycles, cost.cycles)
         if fixed:
-            self.join(Figures(self.code_bytes, 1, instructions, cycles, 1, instructions, cycles))
-        else:
-            self.join(Figures(self.code_bytes, 1, instructions, cycles))
+            self.fixed_calls += 1
+            self.instructions = _sum(self.instructions, cost.instructions)
+            self.cycles = _sum(self.cycles, cost.cycles if cost.repeatable else None)
 
     def join(self, other: Figures) -> None:
         """Add those of other calls."""
@@ -86,15 +100,13 @@ class Recorder:
         """The body of a test begins: calls count from now on."""
         self._current, self.fixed = {}, fixed
 
-    def count(
-        self, key: KernelKey, code_bytes: int, instructions: int | None, cycles: int | None
-    ) -> None:
+    def count(self, key: KernelKey, code_bytes: int, cost: CallCost) -> None:
         """Count a call; those outside the body of a test belong to none."""
         if self._current is not None:
             figures = self._current.get(key)
             if figures is None:
                 figures = self._current[key] = Figures(code_bytes)
-            figures.add(instructions, cycles, self.fixed)
+            figures.add(cost, self.fixed)
 
     def end(self) -> dict[KernelKey, Figures]:
         """The body of the test is over: what it called."""

@@ -73,6 +73,15 @@ def test_figures_are_those_of_the_calls_in_any_order_and_process(project):
     assert by_test["test_it.py::test_count[riscv32]"].keys() == {"code_bytes"}
 
 
+def test_cycles_that_depend_on_addresses_are_not_compared(project):
+    with_caches = ("--covp-platform", "nucleo-l4r5zi", "-k", "test_dot")
+    run = project.run(*with_caches, "--covp-baseline", "b.json", "--covp-update")
+    stored = content(project, "b.json")["dot.c::dot"]["nucleo-l4r5zi"]
+    assert len(stored) == 3
+    assert all(test.keys() == {"calls", "code_bytes", "instructions"} for test in stored.values())
+    assert re.search(r"nucleo-l4r5zi +3 +\d+ +\d+ +\d+\n", run.out)
+
+
 def range_of(n):
     import numpy as np
 
