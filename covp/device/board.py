@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from covp.cores import Core
 from covp.device.base import EXACT, Source, Sources
 from covp.device.host_calls import HostCalls
 from covp.device.phase_count import CORE
+from covp.device.saved_memory import SavedMemory
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
@@ -37,7 +36,7 @@ _TRAPS = frozenset({"illegal instruction", "breakpoint"})
 class BoardState:
     """The content of a `Board.save_state`; opaque."""
 
-    memories: tuple[NDArray[np.uint8], ...]
+    memory: SavedMemory
     clock: ClockState
     peripherals: dict[str, object]
     cores: tuple[CoreState, ...]
@@ -85,6 +84,7 @@ class Board:
         self.cores = self._made_cores(cores)
         self.current = self.cores[0]
         """The core that runs, or ran last."""
+        self._near: weakref.ref[SavedMemory] | None = None
         self.active: tuple[EmulatedCore, ...] = (self.current,)
         """The cores that take part in time; the others are halted."""
         for config in platform.peripherals:
@@ -159,14 +159,14 @@ class Board:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
-        data = self._memory(address, size).slice(address, size).tobytes()
+        data = self._memory(address, size).read(address, size)
         return self.cores[0].custom.original(address, data)
 
     def write(self, address: int, data: bytes) -> None:
         """Store ``data`` from ``address`` on, in flash too; code that ran there is forgotten."""
         memory = self._memory(address, len(data))
         self.cores[0].custom.restore(address, len(data))
-        memory.slice(address, len(data))[:] = memoryview(data).cast("B")
+        memory.write(address, data)
         self.forget_code(address, len(data))
 
     def read_bus(self, address: int, size: int) -> bytes:
@@ -325,12 +325,14 @@ class Board:
             AcceleratorError: a peripheral's state cannot be copied.
         """
         self._check_halted()
-        return BoardState(
-            tuple(memory.bytes.copy() for memory in self.memories),
+        state = BoardState(
+            SavedMemory(self.memories, self.cores),
             self.clock.save_state(),
             self.shared.save_state(),
             tuple(core.save_state() for core in self.cores),
         )
+        self._near = weakref.ref(state.memory)
+        return state
 
     def load_state(self, state: BoardState) -> None:
         """Go back to a saved state, from which programs run as before, to the instruction.
@@ -344,8 +346,10 @@ class Board:
         for core, saved in zip(self.cores, state.cores, strict=True):
             core.load_state(saved)  # first, since it raises before it changes anything
         self.shared.load_state(state.peripherals)
-        for memory, content in zip(self.memories, state.memories, strict=True):
-            memory.bytes[:] = content
+        is_near = self._near is not None and self._near() is state.memory
+        self._near = None  # until it is loaded
+        state.memory.load(is_near)
+        self._near = weakref.ref(state.memory)
         self.clock.load_state(state.clock)
 
     def _check_halted(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from covp.hardware.traffic import UNKNOWN, TrafficLedger
 from covp.platform_file import Region
 
 _STORES = ("write", "program")
+_Bytes = bytes | bytearray | memoryview | NDArray[Any]
 
 
 class Registers(Protocol):
@@ -32,17 +32,31 @@ class Registers(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
 class Memory:
     """A region of the memory map and the host buffer that holds it.
 
-    Attributes:
+    It knows the pages that may differ from a saved state: a store of the core, `write` and what is
+    handed out to be written mark them.
+
+    Args:
         region: name, kind and place.
-        bytes: uint8, shape (region.bytes,); the emulator maps these very bytes.
+        content: uint8, shape (region.bytes,); the emulator maps these very bytes.
+
+    Attributes:
+        region: as given.
+        content: as given, to be read only.
+        dirty: uint8, shape (pages,): 0 for those that are as in the saved state, `ALWAYS` for those
+            that someone holds.
     """
 
-    region: Region
-    bytes: NDArray[np.uint8]
+    PAGE = 4096
+    ALWAYS = 2
+
+    def __init__(self, region: Region, content: NDArray[np.uint8]) -> None:
+        self.region = region
+        self.content = content
+        self.dirty = np.ones(-(-region.bytes // self.PAGE), np.uint8)
+        self._marks: memoryview[int] = self.dirty.data
 
     @classmethod
     def of(cls, region: Region) -> Memory:
@@ -50,14 +64,44 @@ class Memory:
         return cls(region, np.frombuffer(mmap.mmap(-1, region.bytes), dtype=np.uint8))
 
     def slice(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes from ``address`` themselves, which the region holds."""
+        """The ``size`` bytes from ``address`` themselves, to be read and written from now on."""
+        self._mark(address, size, self.ALWAYS)
+        return self._part(address, size)
+
+    def view(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The ``size`` bytes from ``address`` themselves, to be read."""
+        view: NDArray[np.uint8] = self._part(address, size).view()
+        view.flags.writeable = False
+        return view
+
+    def read(self, address: int, size: int) -> bytes:
+        """A copy of ``size`` bytes from ``address``, which the region holds."""
+        return self._part(address, size).tobytes()
+
+    def write(self, address: int, data: _Bytes) -> None:
+        """Store ``data`` from ``address`` on."""
+        if len(data):
+            raw = np.frombuffer(data, np.uint8)
+            self._part(address, raw.size)[:] = raw
+            self._mark(address, raw.size, 1)
+
+    def _part(self, address: int, size: int) -> NDArray[np.uint8]:
         start = address - self.region.start
-        return self.bytes[start : start + size]
+        return self.content[start : start + size]
+
+    def _mark(self, address: int, size: int, how: int) -> None:
+        start = address - self.region.start
+        first, last = start // self.PAGE, (start + size - 1) // self.PAGE
+        if first == last:
+            self._marks[first] = max(how, self._marks[first])
+        else:
+            pages = self.dirty[first : last + 1]
+            np.maximum(pages, how, out=pages)
 
     @property
     def pointer(self) -> int:
         """Host address of the first byte."""
-        return int(self.bytes.ctypes.data)
+        return int(self.content.ctypes.data)
 
 
 class Bus:
@@ -125,13 +169,12 @@ class Bus:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
-        return self._slice(address, size, "read").tobytes()
+        return self._told(address, size, "read").read(address, size)
 
     def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
         """Store ``data`` from ``address`` on. Raises DeviceFault outside the memory or in flash."""
         raw = np.frombuffer(data, dtype=np.uint8)
-        target = self._slice(address, raw.size, "write")
-        target[:] = raw
+        self._told(address, raw.size, "write").write(address, raw)
         self._wrote(address, raw.size)
 
     def program(self, address: int, data: bytes | bytearray | memoryview) -> None:
@@ -139,7 +182,7 @@ class Bus:
 
         Raises DeviceFault outside the memory.
         """
-        self._slice(address, len(data), "program")[:] = memoryview(data).cast("B")
+        self._told(address, len(data), "program").write(address, data)
         self._wrote(address, len(data))
 
     def region_at(self, address: int) -> Region:
@@ -153,11 +196,9 @@ class Bus:
         Code that already ran must not be written this way; use `write` for that.
         Raises DeviceFault outside the memory.
         """
-        view = self._slice(address, size, "view")
-        if self._memory(address, size, "view").region.kind == "flash":
-            view = view.view()
-            view.flags.writeable = False
-        return view
+        memory = self._told(address, size, "view")
+        is_flash = memory.region.kind == "flash"
+        return memory.view(address, size) if is_flash else memory.slice(address, size)
 
     def load(self, address: int, size: int) -> int:
         """An element of memory, or a peripheral's register, little-endian.
@@ -196,10 +237,11 @@ class Bus:
             for memory in self._memories
         )
 
-    def _slice(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
+    def _told(self, address: int, size: int, what: str) -> Memory:
+        """The memory that is accessed; the ledger knows it."""
         memory = self._memory(address, size, what)
         self._tell(memory.region.name, what in _STORES, size)
-        return memory.slice(address, size)
+        return memory
 
     def _memory(self, address: int, size: int, what: str) -> Memory:
         for memory in self._memories:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Set
 from typing import ClassVar
 
 from covp.errors import AcceleratorError, DeviceFault
@@ -11,6 +12,7 @@ from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
 from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
+from covp.hardware.plain_state import PlainState
 from covp.hardware.registers import Register, RegisterMap
 
 
@@ -96,6 +98,9 @@ class Peripheral:
             AcceleratorError: an attribute cannot be copied.
         """
         own = {name: value for name, value in vars(self).items() if name not in self.not_saved}
+        plain = PlainState.of(own)
+        if plain is not None:
+            return plain
         try:
             return copy.deepcopy(own, self._kept())
         except Exception as error:
@@ -106,10 +111,18 @@ class Peripheral:
 
     def load_state(self, state: object) -> None:
         """Go back to what `save_state` returned, which stays as it is."""
-        assert isinstance(state, dict)
-        for name in set(vars(self)) - set(state) - self.not_saved:
+        if isinstance(state, PlainState):
+            self._drop_all_but(state.names)
+            state.load(vars(self))
+        else:
+            assert isinstance(state, dict)
+            self._drop_all_but(state.keys())
+            vars(self).update(copy.deepcopy(state, self._kept()))
+
+    def _drop_all_but(self, names: Set[str]) -> None:
+        """Forget attributes that were not there when the state was saved."""
+        for name in vars(self).keys() - names - self.not_saved:
             delattr(self, name)
-        vars(self).update(copy.deepcopy(state, self._kept()))
 
     def _kept(self) -> dict[int, object]:
         """A memo for `copy.deepcopy` of the objects that it must not copy."""

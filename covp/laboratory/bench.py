@@ -140,7 +140,6 @@ class Bench:
             self._initialise_variables()
         else:
             ability.load_state(mark.state)
-            self.session.counted.clear()
             self._keep_kernels(mark)
         self._count()
         mark.use = self._use()

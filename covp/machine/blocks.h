@@ -148,11 +148,12 @@ static void remember(Machine *m, Block *b) {
     m->all[m->all_count++] = b;
 }
 
-/* Whether b's code reaches the stop: also where b falls into it, as the emulator leaves an illegal instruction
- * out of the size of the block that it is in.
+/* Whether b's code reaches the stop. Also where b runs into it without a branch, as the emulator leaves an
+ * illegal instruction out of the size of the block that it is in.
  */
 static void mark_stop(const Machine *m, Block *b) {
-    bool reaches = lies_in(b, m->stop_at) || b->next == m->stop_at;
+    bool runs_in = b->next == m->stop_at && !ends_direct(m, b);
+    bool reaches = lies_in(b, m->stop_at) || runs_in;
     b->flags = (uint8_t)(reaches ? b->flags | BLOCK_STOP : b->flags & ~BLOCK_STOP);
 }
 
@@ -261,6 +262,16 @@ static bool follows_changed(Machine *m, const Block *b) {
         if (before && find(m, before->address, before->size, false) != before) return true;
     }
     return false;
+}
+
+/* Whether decoding b again would change nothing. */
+static bool is_current(Machine *m, const Block *b) {
+    const uint8_t *p = host_bytes(m, b->address, b->size), *end = p + b->size;
+    for (uint32_t n = 0; p && n < b->instructions; p += b->version->code[n++].bytes) {
+        Instruction is = fetch(m, p, end), was = b->version->code[n];
+        if (is.bits != was.bits || is.is_custom || was.is_custom) return false;
+    }
+    return p && !follows_changed(m, b);
 }
 
 /* The bytes may have changed: what was counted so far belongs to what they were. */

@@ -134,7 +134,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     m->entering = uc;
     Block *b = find(m, address, size, true);
     m->entering = NULL;
-    if (fresh) decode_again(m, b);
+    if (fresh && !is_current(m, b)) decode_again(m, b);
     if ((b->flags & BLOCK_STOP) && m->honours_stop) {
         m->special = address != m->stop_at; /* the block has to end before it */
         m->special_pc = m->stop_at;

@@ -72,11 +72,9 @@ class Totals(NamedTuple):
 class CounterState:
     """The state that `Counter.save_state` keeps; opaque."""
 
-    progress: Progress
-    buckets: ctypes.Array[CountPair]
-    spending: ctypes.Array[SpendingItem]
-    markers: tuple[tuple[int, int], ...]
-    functions: tuple[tuple[tuple[int, int], ...], int]
+    kept: tuple[Progress, ctypes.Array[CountPair], ctypes.Array[SpendingItem]]
+    pointers: tuple[int, ...]
+    counting: object
     caches: CacheState
 
 
@@ -119,6 +117,7 @@ class Counter:
         self._library = counter_library()
         self._engine, self._uclib = engine, uclib
         self._begin, self._run = self._library.machine_begin, self._library.machine_run
+        self._load = self._library.machine_load
         self._machine = self._library.machine_new()
         if not self._machine:
             raise DeviceError("not enough host memory for the instruction counter")
@@ -128,6 +127,7 @@ class Counter:
             slot.start, slot.end = memory.region.start, memory.region.end
             slot.host = memory.pointer
             slot.writable = memory.region.kind == "ram"
+            slot.dirty = memory.dirty.ctypes.data
         self.state.region_count = len(memories)
         self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
         self.state.reg_read_batch = ctypes.cast(uclib.uc_reg_read_batch, pointer).value
@@ -161,6 +161,11 @@ class Counter:
         self.state.has_slow = timing.has_slow_regions
         if timing.has_slow_regions or caches.has_data:
             self.look_at_accesses()
+
+    @property
+    def native(self) -> int:
+        """The native side's Machine."""
+        return int(self._machine)
 
     def decode_again(self) -> None:
         """Custom instructions have changed; what was counted stays."""
@@ -379,7 +384,7 @@ class Counter:
         packed = (MarkerItem * len(markers))(*(MarkerItem(*marker) for marker in sorted(markers)))
         if not self._library.machine_set_markers(self._machine, packed, len(markers), buckets):
             raise DeviceError("not enough host memory for the markers")
-        self._bucket_count, self._markers = buckets, tuple(markers)
+        self._bucket_count, self._counting = buckets, object()
         self._counts = (u64 * (2 * buckets))()
 
     def set_breakpoints(self, addresses: Iterable[int]) -> None:
@@ -430,17 +435,17 @@ class Counter:
         packed = (MarkerItem * len(marks))(*(MarkerItem(*mark) for mark in sorted(marks)))
         if not self._library.machine_set_functions(self._machine, packed, len(marks), functions):
             raise DeviceError("not enough host memory for the counts of functions")
-        self._functions = tuple(marks), functions
+        self._function_count, self._counting = functions, object()
 
     def spending(self) -> NDArray[np.int64]:
         """Of each bucket and function the instructions, and the cycles by `ALL_CAUSES`."""
         items = self._spending_items()
         self._library.machine_spending(self._machine, items)
-        shape = self._bucket_count, self._functions[1], 1 + len(ALL_CAUSES)
+        shape = self._bucket_count, self._function_count, 1 + len(ALL_CAUSES)
         return np.frombuffer(memoryview(items), np.int64).reshape(shape)
 
     def _spending_items(self) -> ctypes.Array[SpendingItem]:
-        return (SpendingItem * (self._bucket_count * self._functions[1]))()
+        return (SpendingItem * (self._bucket_count * self._function_count))()
 
     def phase(self) -> tuple[int, int]:
         """The current bucket, and the total of cycles at which it had spent none."""
@@ -450,24 +455,25 @@ class Counter:
 
     _bucket_count = 0
     _counts: ctypes.Array[ctypes.c_uint64] = (u64 * 0)()
-    _functions: tuple[tuple[tuple[int, int], ...], int] = ((), 1)
-    _markers: tuple[tuple[int, int], ...] = ()
+    _function_count = 1
+    _counting: object = None
+    """Another one whenever markers or functions are set."""
 
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
         progress, buckets = Progress(), (CountPair * self._bucket_count)()
         spending, caches = self._spending_items(), self.caches.save_state()
-        self._library.machine_save(self._machine, ctypes.byref(progress), buckets, spending)
-        return CounterState(progress, buckets, spending, self._markers, self._functions, caches)
+        kept = (progress, buckets, spending)
+        pointers = tuple(map(ctypes.addressof, kept))
+        self._library.machine_save(self._machine, *pointers)
+        return CounterState(kept, pointers, self._counting, caches)
 
     def load_state(self, state: CounterState) -> None:
-        """Go back to a saved state."""
-        if (self._markers, self._bucket_count) != (state.markers, len(state.buckets)):
-            self.set_markers(state.markers, len(state.buckets))
-        if self._functions != state.functions:
-            self.set_functions(*state.functions)
-        progress = ctypes.byref(state.progress)
-        self._library.machine_load(self._machine, progress, state.buckets, state.spending)
+        """Go back to a saved state; markers that were set since stay, and their buckets."""
+        if state.counting is self._counting:
+            self._load(self._machine, *state.pointers)
+        else:
+            self._load(self._machine, state.pointers[0], None, None)
         self.caches.load_state(state.caches)
 
     # -- traces -------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ typedef struct {
 /* An edge that found no room in its version. */
 typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 
-typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; } Region;
+typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; uint8_t *dirty; } Region;
 
 enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES = 8 };
 /* In place of a block's size: an access of the bytes in the lower bits, by the instruction above them. */

@@ -6,7 +6,6 @@ import bisect
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from unicorn.unicorn_py3.unicorn import Uc
 
@@ -274,15 +273,15 @@ class CustomInstructions:
         return [place for place in self._places[first:last] if self._is_patched(place)]
 
     def _is_patched(self, place: int) -> bool:
-        number, word = self._numbers[self._bits[place]], bytes(self._word(place))
+        number, word = self._numbers[self._bits[place]], self._memory(place).read(place, 4)
         patches = (self._counter.patch(number, quiet) for quiet in (False, True))
         return any(word == patch.to_bytes(4, "little") for patch in patches)
 
     def _store(self, address: int, bits: int) -> None:
-        self._word(address)[:] = memoryview(bits.to_bytes(4, "little"))
+        self._memory(address).write(address, bits.to_bytes(4, "little"))
 
-    def _word(self, address: int) -> Any:
+    def _memory(self, address: int) -> Memory:
         for memory in self._memories:
             if memory.region.holds(address):
-                return memory.slice(address, 4)
+                return memory
         raise DeviceError(f"no code at 0x{address:08x}")

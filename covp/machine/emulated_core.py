@@ -215,6 +215,10 @@ class EmulatedCore:
         self.execution.check_memory(self.shadow, explain)
         return self.shadow
 
+    def forget_pages(self) -> None:
+        """Forget which pages may be stored to; `Memory.dirty` has changed."""
+        self.engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
+
     def reset(self) -> None:
         """Registers and the core's own peripherals to their reset state; sp to the stack's top."""
         top = self._platform.ram.start + self._platform.stack_bytes
@@ -297,10 +301,11 @@ class EmulatedCore:
     def save_state(self) -> CoreState:
         """All but memory that the next instruction depends on. Only while it does not run.
 
-        Translated code is forgotten, so that blocks of code are the same after it as after
-        `load_state`: events fire between blocks.
+        Events fire between blocks of code, so these have to be the same after it as after
+        `load_state`: blocks that were split are forgotten, by both. All others depend on nothing
+        but where they begin.
         """
-        self.engine.ctl_flush_tb()
+        self.execution.forget_splits()
         return CoreState(
             self.engine.context_save(),
             self.counter.save_state(),
@@ -320,7 +325,7 @@ class EmulatedCore:
         """
         self.custom.load_state(state.custom)
         self.engine.context_restore(state.registers)
-        self.engine.ctl_flush_tb()
+        self.execution.forget_splits()
         self.counter.load_state(state.counter)
         self.csrs.load_state(state.csrs)
         self.interrupts.load_state(state.interrupts)

@@ -88,6 +88,7 @@ class Execution:
         self._shadow: Shadow | None = None
         self._explain: Callable[[Finding], DeviceFault]
         self._host_waits = False
+        self._has_splits = False
         self._core, self._engine, self._counter = core, engine, counter
         self._mmio, self._watchpoints, self._csrs = mmio, watchpoints, csrs
         self._clock, self._interrupts, self._custom = clock, interrupts, custom
@@ -136,6 +137,12 @@ class Execution:
         """The bytes changed, or translated code has to end before them."""
         if size and self._counter.may_have_code(address, size):
             self._engine.ctl_remove_cache(address, address + size)
+
+    def forget_splits(self) -> None:
+        """Forget translated code where blocks end at places that they need not end at."""
+        if self._has_splits:
+            self._engine.ctl_flush_tb()
+            self._has_splits = False
 
     def limit_cycles(self, cycle: int) -> None:
         """Stop the run before the first block at that cycle of the clock; thread-safe."""
@@ -285,6 +292,7 @@ class Execution:
             self._engine.ctl_set_exits([pc])
             self._engine.ctl_request_cache(block | self._thumb)
             self._engine.ctl_exits_enabled(False)
+            self._has_splits = True
         return pc
 
     def _pass_hint(self, end: RunEnd) -> int | None:

@@ -80,6 +80,8 @@ class NativeCaches:
 
     def load_state(self, state: CacheState) -> None:
         """Go back to a saved state of these very caches."""
+        if not self.caches:
+            return
         places = [native.tags for native in self.native]
         ctypes.memmove(self.native, state.items, len(state.items))
         for native, place in zip(self.native, places, strict=True):

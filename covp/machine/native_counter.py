@@ -31,7 +31,9 @@ class _Special(ctypes.Structure):
 
 
 class _Region(ctypes.Structure):
-    _fields_ = (("start", u32), ("end", u32), ("host", pointer), ("writable", u32))
+    _fields_ = (
+        ("start", u32), ("end", u32), ("host", pointer), ("writable", u32), ("dirty", pointer)
+    )  # fmt: skip
 
 
 class CountPair(ctypes.Structure):
@@ -149,6 +151,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_spending", None, (machine, pointer)),
         ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
+        ("memory_restore", u32, (pointer, u32, u32, *[pointer] * 3, u32, *[pointer] * 2)),
         ("machine_set_stop", None, (machine, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_clear_caches", None, (machine,)),

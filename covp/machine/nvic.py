@@ -220,13 +220,13 @@ class Nvic:
 
     def save_state(self) -> object:
         """Everything but the core's registers."""
-        return copy.deepcopy({name: getattr(self, name) for name in _STATE})
+        return {name: copy.copy(getattr(self, name)) for name in _STATE}
 
     def load_state(self, state: object) -> None:
         """Go back to a saved state."""
         assert isinstance(state, dict)
-        for name, value in copy.deepcopy(state).items():
-            setattr(self, name, value)
+        for name, value in state.items():
+            setattr(self, name, copy.copy(value))
 
     # -----------------------------------------------------------------------------------------
 

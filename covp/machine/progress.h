@@ -2,7 +2,7 @@
 #ifndef COVP_PROGRESS_H
 #define COVP_PROGRESS_H
 
-#include "causes.h"
+#include "buckets.h"
 
 /* All that a snapshot holds of the counts but the buckets. The counts of single blocks go on. */
 typedef struct {
@@ -21,20 +21,21 @@ EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spe
     if (m->bucket_count && m->explains) machine_spending(m, spending);
 }
 
-/* The markers and functions must be those of the snapshot. */
+/* Without buckets others are counted than when it was saved: theirs go on. */
 EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
                          const Spending *spending) {
     end_last(m, m->pc, from->fall_through);
-    if (m->bucket_count && m->explains) {
-        settle(m);
-        memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);
-    }
+    if (m->bucket_count && m->explains) settle(m);
+    if (!buckets) switch_bucket(m, m->bucket);
     m->instructions = from->total.instructions;
     m->cycles = from->total.cycles;
-    m->switched = from->switched;
     memcpy(m->branch_cycles, from->branch_cycles, sizeof m->branch_cycles);
+    m->switched = buckets ? from->switched : from->total;
+    if (!buckets) return;
     m->bucket = from->bucket;
     memcpy(m->buckets, buckets, m->bucket_count * sizeof *buckets);
+    if (m->bucket_count && m->explains)
+        memcpy(m->spending, spending, m->bucket_count * m->function_count * sizeof *spending);
 }
 
 #endif

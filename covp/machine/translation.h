@@ -318,6 +318,7 @@ static uint8_t *direct(const Emulator *e, char *env, uint32_t address, uint32_t 
         const Region *r = &m->regions[i];
         if (address < r->start || (uint64_t)address + size > r->end) continue;
         if (writes && (!r->writable || machine_may_have_code(m, address, size))) return NULL;
+        if (writes) mark_dirty(dirty_mark(m, address)), mark_dirty(dirty_mark(m, address + size - 1));
         return (uint8_t *)r->host + (address - r->start);
     }
     return NULL;

@@ -97,9 +97,8 @@ class Watchpoints:
     def _bytes(self, address: int, size: int, new: bytes | None = None) -> bytes:
         for memory in self._memories:
             if memory.region.holds(address, size):
-                view = memory.slice(address, size)
-                old = view.tobytes()
+                old = memory.read(address, size)
                 if new:
-                    view[:] = memoryview(new).cast("B")
+                    memory.write(address, new)
                 return old
         return b""

@@ -124,11 +124,11 @@ class RtlDevice:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
-        return self._memory(address, size).slice(address, size).tobytes()
+        return self._memory(address, size).read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
         """Store ``data`` from ``address`` on, in flash too. Raises DeviceError outside memory."""
-        self._memory(address, len(data)).slice(address, len(data))[:] = memoryview(data).cast("B")
+        self._memory(address, len(data)).write(address, data)
 
     def reset(self) -> None:
         """Reset the peripherals and the state of custom instructions; the core starts every

@@ -180,7 +180,7 @@ class RtlMachine:
     def save_state(self) -> RtlState:
         """Memory, time and peripherals."""
         return RtlState(
-            tuple(memory.bytes.copy() for memory in self._memories),
+            tuple(memory.content.copy() for memory in self._memories),
             self.clock.save_state(),
             self.model.state.cycle,
             self.shared.save_state(),
@@ -195,7 +195,7 @@ class RtlMachine:
         for _, peripheral in self.shared.peripherals.values():
             peripheral.interrupt.set(peripheral.interrupt.level)
         for memory, content in zip(self._memories, state.memories, strict=True):
-            memory.bytes[:] = content
+            memory.content[:] = content
         self.clock.load_state(state.clock)
         self.model.state.cycle = state.cycle
 

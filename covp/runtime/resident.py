@@ -405,4 +405,3 @@ class Resident:
         with self.in_use:
             self.queue.drop_all()
             ability.load_state(snapshot.state)
-            self.counted.clear()  # the device's phases are those of the snapshot

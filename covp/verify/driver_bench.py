@@ -172,7 +172,9 @@ class DriverBench:
         else:
             found.append(found[0])
         far = [m for m in self.device.memories if m.region.name == FAR_NAME]
-        found += [_Area.of(m.region.start, m.bytes) for m in far] or [found[0]]
+        found += [
+            _Area.of(m.region.start, m.slice(m.region.start, m.region.bytes)) for m in far
+        ] or [found[0]]
         return found
 
     def _own_bytes(self, address: int, size: int) -> NDArray[np.uint8]:

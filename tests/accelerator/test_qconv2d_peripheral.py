@@ -43,13 +43,13 @@ class Board:
     def put(self, address: int, data: np.ndarray) -> None:
         for memory in self.memories:
             offset = address - memory.region.start
-            if 0 <= offset < memory.bytes.size:
-                memory.bytes[offset : offset + data.nbytes] = np.frombuffer(
+            if 0 <= offset < memory.content.size:
+                memory.content[offset : offset + data.nbytes] = np.frombuffer(
                     data.tobytes(), np.uint8
                 )
 
     def ram(self, address: int, size: int) -> bytes:
-        return self.memories[1].bytes[address - RAM :][:size].tobytes()
+        return self.memories[1].content[address - RAM :][:size].tobytes()
 
     def write(self, register: str, value: int) -> None:
         self.unit.write_register(REGISTERS[register].offset, 4, value & 0xFFFFFFFF)

@@ -378,7 +378,7 @@ def test_a_state_holds_both_cores(two_cores: Make, platform: str) -> None:
         stops = run_in_turns(board, entries, turn=50)
         totals = [core.totals for core in board.cores]
         registers = [core.registers() for core in board.cores]
-        memory = [region.bytes.tobytes() for region in board.memories]
+        memory = [region.content.tobytes() for region in board.memories]
         seen.append((stops, totals, registers, memory))
         board.load_state(state)
     assert seen[0] == seen[1]

@@ -184,7 +184,7 @@ class Rig:
         special = FLOATS[device.platform.core.architecture]
         return {
             "pc": self.pc,
-            "memory": [memory.bytes.tobytes() for memory in device.memories],
+            "memory": [memory.content.tobytes() for memory in device.memories],
             "registers": device.registers(),
             "special": [device.engine.reg_read(getattr(constants, name)) for name in special],
             "totals": (device.instructions, device.cycles, device.clock.skipped),

@@ -1,0 +1,69 @@
+"""`SavedMemory`: going back to a memory's saved content, page by page."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.hardware.bus import Memory
+from covp.machine.emulated_core import EmulatedCore
+from covp.machine.native_counter import counter_library
+
+_MOST_PAGES = 64
+"""Marked pages from which marking begins anew: to copy them takes longer than to find them."""
+
+
+class SavedMemory:
+    """The content of all memories of a board at one moment.
+
+    Memories know which of their pages may differ from the content that was saved, or gone back to,
+    last. So one `SavedMemory` is near; any other is copied as a whole.
+
+    Args:
+        memories, cores: of the board.
+    """
+
+    def __init__(self, memories: Sequence[Memory], cores: Sequence[EmulatedCore]) -> None:
+        self._cores = cores
+        self._saved = [(memory, memory.content.copy()) for memory in memories]
+        counters = [core.counter.native for core in cores]
+        self._machines = (ctypes.c_void_p * len(counters))(*counters)
+        self._code = np.zeros(max(memory.dirty.size for memory in memories), np.uint32)
+        self._found = ctypes.c_uint32()
+        self._restore = counter_library().memory_restore
+        self._arguments = [
+            (
+                *(self._machines, len(counters), memory.region.start, memory.pointer),
+                *(content.ctypes.data, memory.dirty.ctypes.data, memory.dirty.size),
+                *(self._code.ctypes.data, ctypes.byref(self._found)),
+            )
+            for memory, content in self._saved
+        ]
+        self._unmark()
+
+    def load(self, is_near: bool) -> None:
+        """Go back to it; cores forget the code that has changed.
+
+        ``is_near``: it is what was saved or loaded last.
+        """
+        if not is_near:
+            for memory, _ in self._saved:
+                np.maximum(memory.dirty, 1, out=memory.dirty)
+        marked = 0
+        for arguments in self._arguments:
+            self._found.value = 0
+            marked += self._restore(*arguments)
+            for address in self._code[: self._found.value].tolist():
+                for core in self._cores:
+                    core.forget_code(address, Memory.PAGE)
+        if marked > _MOST_PAGES:
+            self._unmark()
+
+    def _unmark(self) -> None:
+        """Nothing differs; the cores have to mark a page again before they store to it."""
+        for memory, _ in self._saved:
+            memory.dirty[memory.dirty == 1] = 0
+        for core in self._cores:
+            core.forget_pages()
