@@ -18,11 +18,12 @@ typedef struct {
     uint64_t uses;   /* registers whose values matter: operands of arithmetic, addresses */
     uint64_t writes; /* registers that get a new value; not those that memory is loaded into */
     uint64_t data;   /* of loads and stores: the registers, in the order of addresses */
-    uint8_t second;  /* of a pair of loads or stores: the register of the higher address; 0: as data says */
+    uint8_t second;  /* of a pair of loads or stores: the register of the higher address, plus 1; else 0 */
     uint8_t to, from, left, right;
     uint8_t is_signed; /* shifts to the right, and loads, extend the sign */
     uint32_t mask;
     uint64_t also;
+    struct { uint8_t number, bytes; } parts[2]; /* registers of which only some bytes matter */
 } Flow;
 
 static Flow uses(uint64_t read, uint64_t written) {
@@ -62,6 +63,12 @@ static Flow accesses(bool loads, uint64_t data, uint64_t address, bool is_signed
 }
 
 static Flow unknown_flow(void) { return (Flow){.kind = FLOW_UNKNOWN}; }
+
+/* Uses a register's `bytes`, a bit for each, from byte `first` on and round. */
+static void uses_part(Flow *f, int which, uint32_t number, uint32_t bytes, uint32_t first) {
+    f->parts[which].number = (uint8_t)number;
+    f->parts[which].bytes = (uint8_t)((bytes << first | bytes >> (4 - first)) & 15);
+}
 
 /* -- Arm: 16 bits ---------------------------------------------------------------------------------- */
 
@@ -173,7 +180,7 @@ static Flow thumb_multiple(uint32_t i) {
     if ((i & 0xfff0ffe0) == 0xe8d0f000) return uses(R(n) | R(i & 15), 0); /* tbb, tbh */
     if (!(i & 0x01200000)) return unknown_flow(); /* exclusive */
     Flow f = accesses(i >> 20 & 1, R(i >> 12 & 15) | R(i >> 8 & 15), R(n), false);
-    f.second = i >> 8 & 15;
+    f.second = (i >> 8 & 15) + 1;
     f.data = R(i >> 12 & 15);
     return f;
 }
@@ -192,7 +199,11 @@ static Flow thumb_registers(uint32_t i) {
     if (op < 8 && !(i & 0xf0)) return uses(R(n) | R(r), R(d)); /* shifts by registers */
     if (op < 6 && i & 0x80) {
         uint32_t rotation = (i >> 4 & 3) * 8;
-        if (n != 15) return uses(R(n) | R(r), R(d));
+        if (n != 15) { /* sxtah, sxtab16, sxtab and the unsigned ones */
+            Flow f = uses(R(n), R(d));
+            uses_part(&f, 0, r, op < 2 ? 3 : op < 4 ? 5 : 1, rotation / 8);
+            return f;
+        }
         if (op == 2 || op == 3) return mixes(d, r, r); /* sxtb16, uxtb16 */
         if (rotation) return extracts(d, r, rotation, op < 2 ? 16 : 8, !(op & 1));
         return extracts(d, r, 0, op < 2 ? 16 : 8, !(op & 1));
@@ -204,7 +215,14 @@ static Flow thumb_registers(uint32_t i) {
 static Flow thumb_multiply(uint32_t i) {
     uint32_t a = i >> 12 & 15, d = i >> 8 & 15;
     uint64_t read = R(i >> 16 & 15) | R(i & 15);
-    if (!(i >> 23 & 1)) return uses(read | (a == 15 ? 0 : R(a)), R(d));
+    if (!(i >> 23 & 1)) {
+        uint64_t addend = a == 15 ? 0 : R(a);
+        if ((i >> 20 & 7) != 1) return uses(read | addend, R(d));
+        Flow f = uses(addend, R(d)); /* smulbb, smlabb and their kin: halves */
+        uses_part(&f, 0, i >> 16 & 15, 3, i >> 4 & 2);
+        uses_part(&f, 1, i & 15, 3, i >> 3 & 2);
+        return f;
+    }
     uint32_t op = i >> 20 & 7;
     if (op & 4) read |= R(a) | R(d);
     return uses(read, R(d) | (op == 1 || op == 3 ? 0 : R(a)));

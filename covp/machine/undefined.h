@@ -45,6 +45,14 @@ static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
     return NO_INDEX;
 }
 
+/* One of the registers whose undefined bytes an instruction uses; NO_INDEX: it uses none. */
+static uint32_t used_by(const Undefined *u, const Flow *f) {
+    if (f->kind == FLOW_UNKNOWN) return NO_INDEX;
+    for (int n = 0; n < 2; n++)
+        if (u->bytes[f->parts[n].number] & f->parts[n].bytes) return f->parts[n].number;
+    return undefined_of(u, f->uses);
+}
+
 static void move_bits(Undefined *u, const Flow *f) {
     uint32_t bits = 0, from = f->from;
     uint8_t bytes = 0;
@@ -80,7 +88,7 @@ static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uin
         conditional = conditional ? conditional - 1 : conditional_after(m, i);
         if (n < u->at || !u->count) continue;
         Flow f = flow_of(m, i);
-        uint32_t used = judged && f.kind != FLOW_UNKNOWN ? undefined_of(u, f.uses) : NO_INDEX;
+        uint32_t used = judged ? used_by(u, &f) : NO_INDEX;
         if (used != NO_INDEX) {
             *number = used;
             return false;
@@ -88,10 +96,16 @@ static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uin
         if (f.kind == FLOW_BITS) move_bits(u, &f);
         else if (f.kind == FLOW_UNKNOWN) define(u, ~0ull);
         else define(u, f.writes);
-        if (f.kind == FLOW_LOAD && loads_define) define(u, f.data | (f.second ? R(f.second) : 0));
+        if (f.kind == FLOW_LOAD && loads_define) define(u, f.data | (f.second ? R(f.second - 1) : 0));
     }
     if (u->at < end) u->at = end;
     return true;
+}
+
+/* Registers that a load of several has not loaded yet. */
+static uint64_t still_to_load(const Flow *f, uint32_t number, uint32_t ordinal) {
+    if (f->second) return ordinal ? 0 : R(f->second - 1);
+    return f->data & ~(R(number) | (R(number) - 1));
 }
 
 /* The register of an access; NO_INDEX: not known. */
@@ -100,7 +114,7 @@ static uint32_t accessed_register(const Machine *m, const Block *b, uint32_t ind
     if (index >= b->instructions) return NO_INDEX;
     *f = flow_of(m, b->version->code[index]);
     if (f->kind != FLOW_LOAD && f->kind != FLOW_STORE) return NO_INDEX;
-    if (f->second && position) return f->second;
+    if (f->second && position) return f->second - 1u;
     uint64_t rest = f->data;
     while (position-- && rest) rest &= rest - 1;
     return rest ? (uint32_t)__builtin_ctzll(rest) : NO_INDEX;
@@ -134,9 +148,11 @@ static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uin
     set_undefined(u, number, (uint8_t)low, address, pc);
     if (size == 8 && number + 1 < REGISTERS)
         set_undefined(u, number + 1, (uint8_t)(unwritten >> 4), address + 4, pc);
+    u->at = index + 1; /* the address is used before the register is loaded */
     if (!u->count) return true;
     Undefined after = *u;
     after.at = index + 1;
+    define(&after, still_to_load(&f, number, ordinal));
     return follow_undefined(m, &after, b, b->instructions, true, &used);
 }
 

@@ -54,6 +54,19 @@ int32_t local_of_length(int32_t n)
     return to[0];
 }
 
+/* write_past_local: a negative index of a local array, below the frame. */
+static NOINLINE void set_element(int32_t *array, int32_t at, int32_t value)
+{
+    array[at] = value; /* BUG: out-of-bounds write */
+}
+
+int32_t write_past_local(int32_t n)
+{
+    int32_t local[8] = {0};
+    set_element(local, PLANTED(-4 * n, n & 7), n);
+    return local[n & 7];
+}
+
 /* smash_caller: an index beyond the frames of this call, into those of whoever called. */
 static NOINLINE void set_above(int32_t *array, int32_t at, int32_t value)
 {
@@ -63,6 +76,6 @@ static NOINLINE void set_above(int32_t *array, int32_t at, int32_t value)
 int32_t smash_caller(int32_t n)
 {
     int32_t local[8] = {0};
-    set_above(local, PLANTED(n + 16, n & 7), n);
+    set_above(local, PLANTED(n + 8, n & 7), n);
     return local[n & 7];
 }

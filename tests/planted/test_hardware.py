@@ -22,6 +22,15 @@ MISALIGNED: dict[str, Call] = {
     "store_word": lambda k, d: k("store_word")(packet(d), d.integer(0, 999)),
     "dot_words": lambda k, d: k("dot_words")(packet(d), 16),
 }
+
+
+@pytest.mark.parametrize("name", MISALIGNED)
+def test_a_small_core_with_the_sanitizer(bench, name):
+    """Elsewhere it finds what is clear when a block begins; the sanitizer sees every access."""
+    session = bench.session("cortex-m0plus", sanitize=True)
+    check(bench, sections("misaligned.c")[name], MISALIGNED[name], session)
+
+
 MULTIPLE: dict[str, Call] = {
     "load_pair": lambda k, d: k("load_pair")(packet(d)),
     "load_many": lambda k, d: k("load_many")(packet(d)),

@@ -228,6 +228,8 @@ UNINITIALISED: dict[str, Call] = {
     "copy_padded": lambda k, d: k("copy_padded")(d.integer(0, 9)),
     "first_run": lambda k, d: k("first_run")(scratch("int32", 1), 3, d.integer(0, 9)),
     "word_of_bytes": lambda k, d: k("word_of_bytes")(d.array("uint8", 4), scratch("uint8", 4)),
+    "first_result": lambda k, d: k("first_result")(scratch("int32", 1), d.integer(0, 1)),
+    "pass_by_value": lambda k, d: k("pass_by_value")(d.integer(0, 9)),
     "checksum": lambda k, d: (
         n := d.integer(1, 31),
         k("checksum")(d.array("uint8", n), n),
@@ -239,6 +241,7 @@ STACK: dict[str, Call] = {
     "flood_fill": lambda k, d: k("flood_fill")(zeros("uint8", 2000), 2000),
     "big_frame": lambda k, d: k("big_frame")(d.array("uint8", 64), 64),
     "local_of_length": lambda k, d: k("local_of_length")(d.integer(9000, 12_000)),
+    "write_past_local": lambda k, d: k("write_past_local")(d.integer(1, 3)),
     "smash_caller": lambda k, d: k("smash_caller")(d.integer(8, 16)),
 }
 TABLES = {

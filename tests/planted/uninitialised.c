@@ -109,8 +109,8 @@ int32_t select_mode(int32_t x)
     struct options defaults, own, *from = &defaults;
     default_options(from);
     HIDE(from);
-    memcpy(&own, from, sizeof own);
-    return run_with(&own, x) + 1;
+    memcpy(&own, from, sizeof own); /* BUG: uninitialised read */
+    return run_with(&own, x) + 1;   /* BUG: uninitialised read */
 }
 
 /* copy_padded: a structure with padding copied by assignment, and one member of it forgotten. */
@@ -137,8 +137,8 @@ uint32_t copy_padded(uint32_t size)
     struct layer first, second, *from = &first;
     describe(from, size);
     HIDE(from);
-    second = *from;
-    return cost_of(&second) + 1;
+    second = *from; /* BUG: uninitialised read */
+    return cost_of(&second) + 1; /* BUG: uninitialised read */
 }
 
 /* first_run: a state that is only set from the second run on. */
@@ -163,6 +163,45 @@ uint32_t word_of_bytes(const uint8_t *x, uint8_t *scratch)
     }
     HIDE(scratch);
     return *(const uint32_t *)(const void *)scratch * 3; /* BUG: uninitialised read */
+}
+
+/* first_result: returns what a first round would have set. */
+int32_t first_result(int32_t *best, int32_t rounds)
+{
+    for (int32_t i = PLANTED(1, 0); i <= rounds; i++)
+        *best = 7 * i;
+    HIDE(best);
+    return *best; /* BUG: uninitialised read */
+} /* BUG: uninitialised read */
+
+/* pass_by_value: a structure with padding as argument and as result, one member of it forgotten. */
+static NOINLINE struct layer shaped(uint32_t size)
+{
+    struct layer layer, *to = &layer;
+    HIDE(to);
+    to->kind = 1;
+    to->size = size;
+    to->flag = 0;
+#ifndef BUG
+    to->channels = 3;
+#endif
+    HIDE(to);
+    return *to;
+}
+
+static NOINLINE uint32_t area(struct layer layer)
+{
+    return layer.size * layer.channels + layer.flag; /* BUG: uninitialised read */
+}
+
+uint32_t pass_by_value(uint32_t size)
+{
+    struct layer layer = shaped(size), copies[2], *to = copies;
+    HIDE(to);
+    to[0] = layer;
+    memmove(to + 1, to, sizeof *to);
+    HIDE(to);
+    return area(to[1]); /* BUG: uninitialised read */
 }
 
 /* checksum: the unused part of a buffer goes into its sum. */
