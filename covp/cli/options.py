@@ -167,6 +167,12 @@ sanitize = click.option(
     help="Check every load and store of the layers, as they run one by one: a layer may access its "
     "own tensors, scratch memory and stack, and use what was written.",
 )
+ubsan = click.option(
+    "--ubsan",
+    is_flag=True,
+    help="Compile the layers that are run one by one with the compiler's checks for undefined "
+    "behaviour of C: overflows, shifts, alignment, bounds.",
+)
 flash_trade = click.option(
     "--flash-trade",
     type=click.IntRange(1),

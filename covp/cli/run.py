@@ -45,6 +45,7 @@ from covp.tune.records import Objective
 @options.seed
 @options.check
 @options.sanitize
+@options.ubsan
 @click.option(
     "--profile",
     is_flag=True,
@@ -94,6 +95,7 @@ def run(
     seed: int,
     check: str | None,
     sanitize: bool,
+    ubsan: bool,
     profile: bool,
     causes: bool,
     traffic: bool,
@@ -136,6 +138,7 @@ def run(
         wanted=Wanted(causes, traffic, recorded, wave_layer),
         check=check,
         sanitize=sanitize,
+        ubsan=ubsan,
     )
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:

@@ -82,7 +82,8 @@ def verdict_lines(result: Evaluation, again: str) -> list[str]:
     line = result.verdict
     if check.level == "layers":
         memory = ", every load and store allowed" if check.sanitized else ""
-        line += f"{memory}, checked in {check.seconds:.2f} s"
+        defined = ", no undefined behaviour" if check.ubsan else ""
+        line += f"{memory}{defined}, checked in {check.seconds:.2f} s"
     if result.oracle and check.level != "none":
         line += f"; {result.oracle} arithmetic"
     if check.level == "output" and default_level(result.device) == "output":

@@ -108,6 +108,7 @@ class Check:
             where all tensors are of integers.
         mismatch: None where everything is as expected.
         sanitized: every load and store was checked, and was allowed.
+        ubsan: the C had the compiler's checks for undefined behaviour, and none failed.
     """
 
     level: Level
@@ -117,6 +118,7 @@ class Check:
     worst_error: float | None = None
     mismatch: Mismatch | None = None
     sanitized: bool = False
+    ubsan: bool = False
 
     def record(self) -> dict[str, Any]:
         """The key ``check`` of the JSON document ``covp.run/1``."""
@@ -132,7 +134,11 @@ class Check:
 
 
 def check_layers(
-    build: Build, samples: Sequence[Sample], device: str = "virtual", sanitize: bool = False
+    build: Build,
+    samples: Sequence[Sample],
+    device: str = "virtual",
+    sanitize: bool = False,
+    ubsan: bool = False,
 ) -> Check:
     """Run a build layer by layer on each sample; the first difference ends it.
 
@@ -142,6 +148,7 @@ def check_layers(
         device: as for `Session`; a session of its own is opened on it.
         sanitize: check every load and store as well: a layer may access its own tensors, scratch
             memory and stack.
+        ubsan: compile the C with the compiler's checks for undefined behaviour.
 
     Raises:
         CovpError: the device cannot be reached, or the program faulted.
@@ -149,7 +156,7 @@ def check_layers(
     start = time.perf_counter()
     found = _Comparison()
     with Session(
-        build.platform, device, build.toolchain, strict=True, sanitize=sanitize
+        build.platform, device, build.toolchain, strict=True, sanitize=sanitize, ubsan=ubsan
     ) as session:
         module = session.load(build.program, hosted=True)
         assert isinstance(module, HostedGraph)
@@ -167,6 +174,7 @@ def check_layers(
         found.worst_error,
         found.mismatch,
         sanitize,
+        ubsan,
     )
 
 

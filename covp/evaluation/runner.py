@@ -158,6 +158,7 @@ def run(
     check: str | None = None,
     probes: Sequence[Sample] | None = None,
     sanitize: bool = False,
+    ubsan: bool = False,
 ) -> Evaluation:
     """Load a build, run it once, and compare it with the reference.
 
@@ -169,17 +170,21 @@ def run(
             default `covp.evaluation.check.default_level` of the device.
         probes: all inputs of the check by layers; `Sample.and_probes` by default.
         sanitize: check every load and store of the layers as they run one by one.
+        ubsan: compile the layers that run one by one with the compiler's checks for undefined
+            behaviour; what is measured has none.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    level = checked_level("layers" if sanitize and check is None else check, device)
-    if sanitize and level != "layers":
-        raise UsageError(f"memory is checked layer by layer: without check={level}, or with layers")
+    strictly = sanitize or ubsan
+    level = checked_level("layers" if strictly and check is None else check, device)
+    if strictly and level != "layers":
+        what = "memory is" if sanitize else "undefined behaviour is"
+        raise UsageError(f"{what} checked layer by layer: without check={level}, or with layers")
     sample = sample or Sample.random(build.graph)
     measured_sample = sample.unchecked() if level == "none" else sample
     result, _ = measured(build, measured_sample, device, by_layer, wanted)
-    return by_layers(result, probes, sanitize) if level == "layers" else result
+    return by_layers(result, probes, sanitize, ubsan) if level == "layers" else result
 
 
 def measured(
@@ -212,14 +217,17 @@ def measured(
 
 
 def by_layers(
-    result: Evaluation, probes: Sequence[Sample] | None = None, sanitize: bool = False
+    result: Evaluation,
+    probes: Sequence[Sample] | None = None,
+    sanitize: bool = False,
+    ubsan: bool = False,
 ) -> Evaluation:
     """The same inference, with the check of each layer over several inputs.
 
     Args:
         result: what was measured; the device it ran on is free again.
         probes: all inputs; by default `Sample.and_probes` of the measured one.
-        sanitize: as for `check_layers`.
+        sanitize, ubsan: as for `check_layers`.
 
     Raises:
         CovpError: the device cannot be reached, or a layer faulted.
@@ -227,7 +235,7 @@ def by_layers(
     start = time.perf_counter()
     samples = probes or result.sample.and_probes(result.build.graph)
     reference = time.perf_counter() - start
-    found = check_layers(result.build, samples, result.device, sanitize)
+    found = check_layers(result.build, samples, result.device, sanitize, ubsan)
     return replace(result, check=replace(found, seconds=found.seconds + reference))
 
 

@@ -74,6 +74,8 @@ class Check(msgspec.Struct):
     worst_error: float | None
     tolerance: float | None
     mismatch: Mismatch | None
+    sanitized: bool
+    ubsan: bool
 
 
 class EnergyPart(msgspec.Struct):
