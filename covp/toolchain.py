@@ -145,6 +145,11 @@ class Toolchain:
         self.binary = self._find()
 
     @property
+    def apart(self) -> tuple[str, ...]:
+        """Options under which each variable has a section of its own."""
+        return ()
+
+    @property
     def version(self) -> str:
         """Name and version, e.g. "zig 0.17.0"."""
         return f"{self.name} {_version_of(self.binary, self._version_arguments())}"
@@ -330,6 +335,11 @@ class Zig(Toolchain):
         # else functions for RISC-V whose only calls are those, which do not return, lose their ra
         "-fno-omit-frame-pointer",
     )
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Options under which each variable has a section of its own; clang merges some for Arm."""
+        return ("-mno-global-merge",) if self.core.architecture == "arm" else ()
 
     def _find(self) -> str:
         spec = importlib.util.find_spec("ziglang")

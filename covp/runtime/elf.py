@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 _ALLOC, _NOBITS, _SYMTAB = 0x2, 8, 2
 _GLOBAL_OR_WEAK = (1, 2)
-_FUNC = 2
+_OBJECT, _FUNC = 1, 2
 _SHN_UNDEF, _SHN_ABS = 0, 0xFFF1
 
 
@@ -71,6 +71,19 @@ class ElfImage:
     def symbols(self) -> dict[str, Symbol]:
         """Defined symbols by name; of equal names the visible one."""
         found: dict[str, Symbol] = {}
+        for symbol, _ in self._defined():
+            if symbol.visible or symbol.name not in found:
+                found[symbol.name] = symbol
+        return found
+
+    @cached_property
+    def variables(self) -> list[Symbol]:
+        """Variables and constants, by address; files may have some of equal names."""
+        found = [symbol for symbol, kind in self._defined() if kind == _OBJECT and symbol.size]
+        return sorted(found, key=lambda symbol: symbol.address)
+
+    def _defined(self) -> Iterator[tuple[Symbol, int]]:
+        """Defined symbols, with their kinds."""
         for _, kind, _, _, offset, size, strings, _, _ in self._headers:
             if kind != _SYMTAB:
                 continue
@@ -79,12 +92,10 @@ class ElfImage:
             for name, value, length, info, _, index in struct.iter_unpack("<IIIBBH", table):
                 if index == _SHN_UNDEF or not name or info & 15 > _FUNC:
                     continue
-                text = self._text(names + name)
                 visible = info >> 4 in _GLOBAL_OR_WEAK
-                if visible or text not in found:
-                    function, absolute = info & 15 == _FUNC, index == _SHN_ABS
-                    found[text] = Symbol(text, value, length, function, absolute, visible)
-        return found
+                function, absolute = info & 15 == _FUNC, index == _SHN_ABS
+                text = self._text(names + name)
+                yield Symbol(text, value, length, function, absolute, visible), info & 15
 
     def _section_headers(self) -> list[tuple[str, int, int, int, int, int, int, int, int]]:
         (start,) = struct.unpack_from("<I", self.content, 0x20)

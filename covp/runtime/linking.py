@@ -23,6 +23,10 @@ FLASH_SECTIONS = (".text", ".rodata")
 RAM_SECTIONS = (".data", ".bss")
 SECTIONS = FLASH_SECTIONS + RAM_SECTIONS
 
+MARGIN = 32
+"""Bytes between pieces of memory where accesses are checked, at least."""
+_GAP = "covp_gap"
+_MERGED = (".rodata.str", ".rodata.cst")  # the linker merges equal ones
 _CONTENTS = {
     ".text": "*(.text .text.*)",
     ".rodata": "*(.rodata .rodata.* .srodata .srodata.* .got .got.*)",
@@ -38,6 +42,7 @@ def linker_script(
     entry: str | None = None,
     keep: Sequence[str] = (),
     symbols: Mapping[str, int] | None = None,
+    apart: Sequence[str] = (),
 ) -> str:
     """A linker script with one output section at each address.
 
@@ -46,6 +51,7 @@ def linker_script(
         entry: the symbol that the rest is reached from.
         keep: further symbols that must stay.
         symbols: names of other images with their values (Thumb bit included).
+        apart: input sections that are followed by `MARGIN` bytes, see `gaps`.
     """
     # in quotes, as GNU ld takes a name such as "add" for a hexadecimal number
     lines = [f'ENTRY("{entry}")'] if entry else []
@@ -53,9 +59,32 @@ def linker_script(
     lines += [f'"{name}" = 0x{value:08x};' for name, value in sorted((symbols or {}).items())]
     lines.append("SECTIONS\n{")
     for name, contents in _CONTENTS.items():
-        lines.append(f"  {name} 0x{addresses[name]:08x} : {{ {contents} }}")
+        own = [section for section in apart if section.startswith(f"{name}.")]
+        spread = " ".join(f"*({section}) {_gap(name, n)}" for n, section in enumerate(own))
+        lines.append(f"  {name} 0x{addresses[name]:08x} : {{ {spread} {contents} }}")
     lines.append(f"  /DISCARD/ : {{ {_DROPPED} }}\n}}\n")
     return "\n".join(lines)
+
+
+def _gap(section: str, number: int) -> str:
+    return f'"{_GAP}{section}.{number}" = .; . += {MARGIN};'
+
+
+def gaps(elf: ElfImage) -> list[Block]:
+    """The bytes between variables, of an image that was linked with some."""
+    found = [one.address for name, one in elf.symbols.items() if name.startswith(_GAP)]
+    return [Block(address, MARGIN) for address in sorted(found)]
+
+
+def _variables(objects: Sequence[Path]) -> list[str]:
+    """The sections of single variables in object files; libraries are left out."""
+    found: dict[str, None] = {}
+    for path in objects:
+        if path.suffix != ".a":
+            for section in ElfImage(path.read_bytes()).sections:
+                if not section.name.startswith(_MERGED):
+                    found[section.name] = None
+    return list(found)
 
 
 @dataclass(frozen=True)
@@ -76,11 +105,11 @@ class ImageMemory:
 
     Args:
         platform: whose memory it is.
-        margin: bytes of RAM that stay free around everything in it.
+        margin: bytes that stay free around everything in it, and between the variables of code.
     """
 
     def __init__(self, platform: Platform, margin: int = 0) -> None:
-        self.flash = LinearAllocator([r for r in platform.own_memory if r.kind == "flash"])
+        self.flash = LinearAllocator([r for r in platform.own_memory if r.kind == "flash"], margin)
         self.ram = LinearAllocator([r for r in platform.own_memory if r.kind == "ram"], margin)
         self.stack = self.ram.allocate(platform.stack_bytes, ALIGNMENT, "the stack")
 
@@ -105,8 +134,10 @@ class ImageMemory:
             CapacityError: a section does not fit; what was placed is given back.
         """
 
+        apart = _variables(objects) if self.ram.margin else ()
+
         def link(addresses: Mapping[str, int]) -> Path:
-            script = linker_script(addresses, entry=entry, keep=keep, symbols=symbols)
+            script = linker_script(addresses, entry=entry, keep=keep, symbols=symbols, apart=apart)
             return toolchain.link(objects, script)
 
         start = {name: self.of(name).regions[0].start for name in SECTIONS}

@@ -18,9 +18,9 @@ from covp.runtime.call import Call
 from covp.runtime.devices import open_device
 from covp.runtime.exclusive import Exclusive
 from covp.runtime.image import place_runtime, runtime_exports
-from covp.runtime.linking import ALIGNMENT, ImageMemory, LoadedImage, write_image
+from covp.runtime.linking import ALIGNMENT, MARGIN, ImageMemory, LoadedImage, write_image
 from covp.runtime.profile import Cost, Profile
-from covp.runtime.sanitizer import MARGIN, Sanitizer
+from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.signature import CType, Signature
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.transfers import MeteredDevice

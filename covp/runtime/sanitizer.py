@@ -21,18 +21,18 @@ from covp.platform_file import Platform
 from covp.runtime.abi import WORDS, words_of
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
+from covp.runtime.elf import ElfImage
 from covp.runtime.image import RETURN
-from covp.runtime.linking import FLASH_SECTIONS, LoadedImage
+from covp.runtime.linking import FLASH_SECTIONS, MARGIN, LoadedImage, gaps
 from covp.runtime.signature import CType
 
-MARGIN = 32
-"""Bytes of RAM between two pieces of memory; between that and its double with their alignment."""
 _FREED = 64
 """Freed arrays that are remembered, by name, until their memory is used again."""
 _TRUSTED = ("covp_enter", "covp_trap", "covp_call", "covp_run_tasks")
 _WORKSPACE = ("covp_workspace_reset", "covp_workspace_alloc", "covp_workspace_free")
 FLOATS = 32
 """The number of the first floating-point register, as dataflow.h counts."""
+_ALIGNMENT = 16  # of variables, at most
 _NEXT = "next"  # of workspace.c
 
 
@@ -340,7 +340,22 @@ def _of_section(extent: Extent, address: int, verb: FaultKind) -> tuple[FaultKin
 
 
 def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
+    """The pieces of an image between its gaps; one that is a single variable has its name."""
+    between = gaps(image.elf)
     for section, block in image.blocks.items():
         state = Forbidden.STORE if section in FLASH_SECTIONS else Forbidden.NOTHING
-        if block.size:
-            yield Extent(block.address, block.size, f"{name} {section}", state)
+        start = block.address
+        ends = [gap for gap in between if block.address <= gap.address < block.end]
+        for gap in [*ends, Block(block.end, 0)]:
+            if gap.address > start:
+                piece = Extent(start, gap.address - start, f"{name} {section}", state)
+                yield _variable(piece, image.elf)
+            start = gap.end
+
+
+def _variable(piece: Extent, elf: ElfImage) -> Extent:
+    """The one variable that fills a piece up to its alignment, else the piece."""
+    inside = [one for one in elf.variables if piece.holds(one.address)]
+    if len(inside) != 1 or piece.size - inside[0].size >= _ALIGNMENT:
+        return piece
+    return Extent(inside[0].address, inside[0].size, inside[0].name, piece.state)

@@ -68,6 +68,7 @@ class Session(Resident):
     ) -> None:
         super().__init__(platform, device, toolchain, strict, timeout, sanitize, ubsan)
         self._checks = self.toolchain.undefined_behaviour_checks if ubsan else ()
+        self._checks += self.toolchain.apart if sanitize else ()
         self._programs: list[Program] = []
         self._accelerators: dict[int, AcceleratorInstance] = {}
 

@@ -72,6 +72,19 @@ int32_t around(int32_t i)
 uint32_t word(const uint8_t *a) { return *(const uint32_t *)(const void *)a; }  /* word */
 int64_t both(const int64_t *a) { return *a; }                       /* both */
 float single(const float *a) { return *a; }                         /* single */
+static const int8_t weights[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+static int16_t history[5], other[5] = {1, 2, 3, 4, 5};
+static __attribute__((noinline)) int32_t element(const int8_t *a, int32_t i)
+{
+    return a[i];                              /* element */
+}
+int32_t weight(int32_t i) { return element(weights, i); }
+static __attribute__((noinline)) void keep(int16_t *a, int32_t i, int16_t value)
+{
+    a[i] = value;                             /* keep */
+}
+void remember(int32_t i, int16_t value) { keep(history, i, value); }
+void remember_other(int32_t i, int16_t value) { keep(other, i, value); }
 struct pair { uint8_t tag; uint32_t value; };
 void move(const struct pair *from, struct pair *to) { *to = *from; }
 """
@@ -230,6 +243,27 @@ def test_misaligned_words(checked):
             assert Kernel(module["word"])(Buffer(np.arange(4, dtype=np.uint8))) == 0x03020100
             found = fault(module, "word", Buffer(np.zeros(4, np.uint8), alignment=4, offset=1))
             assert found.kind == "misaligned access" and "needs a multiple of 4" in str(found)
+
+
+@pytest.mark.parametrize("index", [-1, 9, 10])
+def test_constants_of_the_module(module, index):
+    assert Kernel(module["weight"])(8) == 9
+    with pytest.raises(DeviceFault) as caught:
+        Kernel(module["weight"])(index)
+    assert caught.value.kind == "out-of-bounds read"
+    assert f"offset {index} of weights, which has 9 bytes" in str(caught.value)
+
+
+@pytest.mark.parametrize("name, variable", [("remember", "history"), ("remember_other", "other")])
+@pytest.mark.parametrize("index", [-1, 5])
+def test_variables_of_the_module(module, name, variable, index):
+    for place in range(5):
+        Kernel(module[name])(place, 1)
+    with pytest.raises(DeviceFault) as caught:
+        Kernel(module[name])(index, 1)
+    assert caught.value.kind == "out-of-bounds write"
+    assert caught.value.source == f"module.c:{LINES['keep']}"
+    assert f"offset {2 * index} of {variable}, which has 10 bytes" in str(caught.value)
 
 
 def test_the_workspace(module):
