@@ -39,7 +39,7 @@ class Branch:
 
 
 def added(one: int | None, other: int | None) -> int | None:
-    """The sum of counts, as far as they are known."""
+    """The sum of ``one`` and the ``other`` count, as far as they are known."""
     return one if other is None else other if one is None else one + other
 
 
@@ -145,7 +145,7 @@ class FileCoverage:
         return found
 
     def add_line(self, line: int, count: int) -> None:
-        """So many more runs of a line."""
+        """``count`` more runs of a ``line``."""
         self.lines[line] = self.lines.get(line, 0) + count
 
     def add_routine(self, routine: Routine) -> None:

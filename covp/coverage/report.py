@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from covp.coverage.conditions import ConditionCoverage, conditions
 from covp.coverage.files import Branch, FileCoverage
@@ -45,15 +45,29 @@ def _share(hit: int, found: int) -> str:
     return f"{hit}/{found} {100 * hit // found}%" if found else "-"
 
 
-def _missing(file: FileCoverage) -> Iterator[str]:
-    for first, last in _spans(sorted(file.lines), file.lines):
-        yield f"{first}: did not run" if first == last else f"{first}-{last}: did not run"
+def _missing(file: FileCoverage) -> list[str]:
+    """What did not run or went one way only, by line and column."""
+    found = [((first, 0), _did_not_run(first, last)) for first, last in _spans(file.lines)]
     for branch in file.branches:
         if branch.ran and branch.taken is not None and branch.outcomes < 2:
-            yield f"{branch.line}:{branch.column}: {_one_way(branch)}"
+            found.append(((branch.line, branch.column), _one_way(branch)))
     for one in conditions(file):
         if one.both and one.status != "shown":
-            yield f"{one.line}:{one.column}: {_undecided(one)}"
+            found.append(((one.line, one.column), _undecided(one)))
+    return [
+        f"{line}:{column}: {text}" if column else f"{line}: {text}"
+        for (line, column), text in sorted(found)
+    ]
+
+
+def _did_not_run(first: int, last: int) -> str:
+    return "did not run" if first == last else f"did not run, up to {last}"
+
+
+def _one_way(branch: Branch) -> str:
+    taken, untaken = branch.taken or 0, branch.untaken or 0
+    what = "executed" if branch.name == "it" else "taken"
+    return f"{branch.name} was {what} {taken} of {taken + untaken} times"
 
 
 def _undecided(one: ConditionCoverage) -> str:
@@ -61,20 +75,12 @@ def _undecided(one: ConditionCoverage) -> str:
     return f"condition {one.number} of {one.of} {seen} alone"
 
 
-def _one_way(branch: Branch) -> str:
-    way = "taken" if branch.taken else "not taken"
-    return f"{branch.name} was always {way} ({branch.taken or branch.untaken} times)"
-
-
-def _spans(lines: Sequence[int], runs: dict[int, int]) -> list[tuple[int, int]]:
+def _spans(runs: Mapping[int, int]) -> list[tuple[int, int]]:
     """First and last line of each group that did not run, without a line that ran in between."""
     spans: list[tuple[int, int]] = []
     was_missing = False
-    for line in lines:
-        missing = runs[line] == 0
-        if missing and was_missing:
-            spans[-1] = spans[-1][0], line
-        elif missing:
-            spans.append((line, line))
-        was_missing = missing
+    for line, count in sorted(runs.items()):
+        if not count:
+            spans.append((spans.pop()[0] if was_missing else line, line))
+        was_missing = not count
     return spans

@@ -68,7 +68,8 @@ class Bench:
         on: dict[str, Any] = {name: True for name, value in checks.items() if value}
         self.session = TestSession(target.platform, device=target.device, **on)
         self.coverage = Coverage(self.session) if covered else None
-        self._count()
+        if self.coverage is not None:
+            self.coverage.start()
         self._kernels: dict[SourceKey, Module] = {}
         self._idle: set[SourceKey] = set()
         self._marks: dict[object, _Mark] = {}
@@ -132,8 +133,6 @@ class Bench:
         if mark.use == self._use():
             return
         self.session.queue.drop_all()
-        if self.coverage is not None:
-            self.coverage.stop()  # going back takes counts back, too
         self._drop_modules(mark)
         ability = self.session.device.abilities.state
         if ability is None:
@@ -141,7 +140,6 @@ class Bench:
         else:
             ability.load_state(mark.state)
             self._keep_kernels(mark)
-        self._count()
         mark.use = self._use()
 
     def _marked(self) -> _Mark:
@@ -149,10 +147,6 @@ class Bench:
         ability = self.session.device.abilities.state
         state = None if ability is None else ability.save_state()
         return _Mark(tuple(self.session.images), self._peripherals(), state, self._use())
-
-    def _count(self) -> None:
-        if self.coverage is not None:
-            self.coverage.start()
 
     def _use(self) -> object:
         """Another value after each use of the device."""

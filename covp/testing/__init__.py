@@ -48,6 +48,7 @@ from covp.testing.reproduction import reproduce
 from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
+    from covp.coverage import Coverage, CoverageData
     from covp.laboratory.answers import answering, check_answers
     from covp.laboratory.buffers import Buffer
     from covp.laboratory.constant_time import TimeDifference, constant_time
@@ -65,6 +66,8 @@ __all__ = [
     "ConcatenationCase",
     "ConvCase",
     "ConvolutionProblem",
+    "Coverage",
+    "CoverageData",
     "DepthwiseProblem",
     "Difference",
     "ElementwiseCase",
@@ -106,6 +109,8 @@ __all__ = [
 _LABORATORY = {
     "placements": "covp.laboratory.placements",
     "Buffer": "covp.laboratory.buffers",
+    "Coverage": "covp.coverage",
+    "CoverageData": "covp.coverage",
     "Difference": "covp.laboratory.differential",
     "Kernel": "covp.laboratory.kernel",
     "Variants": "covp.laboratory.differential",

@@ -18,6 +18,7 @@ PUBLIC = (
     "covp",
     "covp.accelerator",
     "covp.bisect",
+    "covp.coverage",
     "covp.evaluation",
     "covp.testing",
     "covp.verify",
