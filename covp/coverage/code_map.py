@@ -30,6 +30,8 @@ class CodeMap:
         instances: its functions and their inlined copies; those without debug information as the
             symbol table has them.
         owners: the innermost instance of instructions by address, a position in `instances`.
+        blocks: for each instruction the first one of those that run equally often with it: no
+            branch leads in between them.
     """
 
     steps: Mapping[int, Step]
@@ -37,13 +39,7 @@ class CodeMap:
     statements: tuple[tuple[int, str, int], ...]
     instances: tuple[Instance, ...]
     owners: Mapping[int, int]
-
-    def function_at(self, address: int) -> Instance | None:
-        """The function that has an instruction in its code, not an inlined one."""
-        for instance in self.instances:
-            if not instance.inlined and _holds(instance, address):
-                return instance
-        return None
+    blocks: Mapping[int, int]
 
 
 @functools.lru_cache(maxsize=64)
@@ -61,9 +57,18 @@ def read_code(elf: bytes) -> CodeMap:
     rows = [row for row in read_rows(dwarf) if row.start in steps] if dwarf is not None else []
     found = read_instances(dwarf) if dwarf is not None else []
     known = [one for one in found if one.ranges[0][0] in steps]
-    instances = tuple(_placed([*known, *_symbols(file, known, steps)], rows))
+    known += _symbols(file, known, steps)
+    owners = _owners(known, steps)
+    if len(owners) < len(steps):  # assembly without a symbol for its function
+        known.append(Instance("", NO_FILE, 0, -1, ()))
+        owners = {at: owners.get(at, len(known) - 1) for at in steps}
     return CodeMap(
-        steps, _places(rows, steps), _without_code(rows), instances, _owners(instances, steps)
+        steps,
+        _places(rows, steps),
+        _without_code(rows),
+        tuple(_placed(known, rows)),
+        owners,
+        _blocks(steps),
     )
 
 
@@ -122,12 +127,14 @@ def _without_code(rows: Sequence[Row]) -> tuple[tuple[int, str, int], ...]:
     return tuple(sorted(found))
 
 
-def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> Iterator[Instance]:
+def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> list[Instance]:
     """The functions of the symbol table that have no debug information."""
     covered = {one.entry for one in known if not one.inlined}
+    found = []
     for start, end, name in read_functions(file):
         if start not in covered and start in steps:
-            yield Instance(name, NO_FILE, 0, start, ((start, end),))
+            found.append(Instance(name, NO_FILE, 0, start, ((start, end),)))
+    return found
 
 
 def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Instance]:
@@ -136,6 +143,20 @@ def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Inst
     for one in instances:
         row = lines.get(one.entry) if one.file == NO_FILE else None
         yield one if row is None else replace(one, file=row.file, line=row.line)
+
+
+def _blocks(steps: Mapping[int, Step]) -> dict[int, int]:
+    begins = {step.target for step in steps.values() if step.kind in ("branch", "jump")}
+    blocks: dict[int, int] = {}
+    before: Step | None = None
+    for at, step in steps.items():
+        goes_on = before is not None and before.end == at and before.kind in ("plain", "call")
+        if before is None or not goes_on or at in begins or step.conditional or before.conditional:
+            blocks[at] = at
+        else:
+            blocks[at] = blocks[before.address]
+        before = step
+    return blocks
 
 
 def _owners(instances: Sequence[Instance], steps: Mapping[int, Step]) -> dict[int, int]:
@@ -148,7 +169,3 @@ def _owners(instances: Sequence[Instance], steps: Mapping[int, Step]) -> dict[in
             first, last = bisect_right(addresses, start - 1), bisect_right(addresses, end - 1)
             owners.update(dict.fromkeys(addresses[first:last], number))
     return owners
-
-
-def _holds(instance: Instance, address: int) -> bool:
-    return any(start <= address < end for start, end in instance.ranges)

@@ -10,7 +10,7 @@ from typing import Any
 
 from covp.coverage.cobertura import cobertura
 from covp.coverage.conditions import ConditionCoverage, conditions
-from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Routine
+from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Part, Routine
 from covp.coverage.lcov import lcov
 from covp.coverage.report import report
 from covp.errors import UsageError, near_misses
@@ -63,7 +63,7 @@ class CoverageData:
 
     def lines(self, name: str | Path) -> dict[int, int]:
         """Line to how often it ran, of the lines that have code; see `file` for the name."""
-        return dict(sorted(self.file(name).lines.items()))
+        return self.file(name).lines
 
     def functions(self, name: str | Path) -> dict[str, int]:
         """Function to how often it was entered."""
@@ -111,7 +111,7 @@ class CoverageData:
         """All of it; `from_json` reads it."""
         files = {
             path: {
-                "lines": {str(line): count for line, count in sorted(file.lines.items())},
+                "parts": [[*part, runs] for part, runs in sorted(file.parts.items())],
                 "routines": [asdict(routine) for routine in file.routines.values()],
             }
             for path, file in sorted(self.files.items())
@@ -136,7 +136,8 @@ class CoverageData:
 
 
 def _file(data: Mapping[str, Any]) -> FileCoverage:
-    file = FileCoverage({int(line): int(count) for line, count in data["lines"].items()})
+    parts = {Part(line, routine): tuple(runs) for line, routine, runs in data["parts"]}
+    file = FileCoverage(parts)
     for one in data["routines"]:
         branches = tuple(Branch(**branch) for branch in one["branches"])
         decisions = tuple(_decision(decision) for decision in one["decisions"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,37 @@ class Routine:
         )
 
 
+class Part(NamedTuple):
+    """The code of a line in one form of a function's machine code.
+
+    Attributes:
+        line: of the source.
+        routine: name and variant of the function.
+    """
+
+    line: int
+    routine: str
+
+
 @dataclass
 class FileCoverage:
     """What ran of a source file.
 
     Attributes:
-        lines: how often each line with code ran.
+        parts: how often each block of code of a line ran.
         routines: its functions, by name and variant.
     """
 
-    lines: dict[int, int] = field(default_factory=dict)
+    parts: dict[Part, tuple[int, ...]] = field(default_factory=dict)
     routines: dict[tuple[str, str], Routine] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> dict[int, int]:
+        """How often each line with code ran: its block that ran most, in each form of the code."""
+        found: dict[int, int] = {}
+        for part in sorted(self.parts):
+            found[part.line] = found.get(part.line, 0) + max(self.parts[part])
+        return found
 
     @property
     def functions(self) -> dict[str, tuple[int, int]]:
@@ -144,9 +166,10 @@ class FileCoverage:
                 found.setdefault(branch.line, []).append(branch)
         return found
 
-    def add_line(self, line: int, count: int) -> None:
-        """``count`` more runs of a ``line``."""
-        self.lines[line] = self.lines.get(line, 0) + count
+    def add_part(self, part: Part, runs: Sequence[int]) -> None:
+        """``runs`` more of the blocks of a ``part``."""
+        known = self.parts.get(part)
+        self.parts[part] = tuple(runs) if known is None else tuple(map(operator.add, known, runs))
 
     def add_routine(self, routine: Routine) -> None:
         """A copy or another run of a function."""
@@ -156,7 +179,7 @@ class FileCoverage:
 
     def add(self, other: FileCoverage) -> None:
         """Add the counts of other runs."""
-        for line, count in other.lines.items():
-            self.add_line(line, count)
+        for part, runs in other.parts.items():
+            self.add_part(part, runs)
         for routine in other.routines.values():
             self.add_routine(routine)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from covp.cache import content_key
 from covp.coverage.code_map import CodeMap
@@ -11,43 +10,50 @@ from covp.coverage.counts import Counts
 from covp.coverage.data import CoverageData
 from covp.coverage.debug_lines import Instance
 from covp.coverage.decisions import find_decisions
-from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Routine
+from covp.coverage.files import Branch, Condition, Decision, FileCoverage, Part, Routine
 from covp.coverage.instructions import Step
 from covp.coverage.masking import judge
 
 _UNKNOWN = ("", 0, 0)
 
 
+Lines = dict[tuple[str, int], tuple[int, ...]]
+"""(file, line) to the counts of its blocks of code, by address."""
+
+
 def measure(code: CodeMap, counts: Counts) -> CoverageData:
     """What ran of the source files of an ELF file.
 
-    A line ran as often as its instruction that ran most, in each copy of its function; copies (of
-    inlined code) are added up. All lines, functions and branches of the file are in it, those that
-    never ran with 0.
+    All lines, functions and branches of the file are in it, those that never ran with 0.
 
     Args:
         code: of the ELF file.
         counts: of its code.
     """
     data = CoverageData()
-    for file, line, count in _lines(code, counts):
-        data.files.setdefault(file, FileCoverage()).add_line(line, count)
+    lines = _lines(code, counts)
     for number, steps in _by_instance(code).items():
-        instance = code.instances[number]
+        own, instance = lines.get(number, {}), code.instances[number]
+        routine = _routine(code, counts, instance, steps, own)
         if instance.file:
-            routine = _routine(code, counts, instance, steps)
             data.files.setdefault(instance.file, FileCoverage()).add_routine(routine)
+        for (file, line), runs in own.items():
+            part = Part(line, f"{routine.name}:{routine.variant}")
+            data.files.setdefault(file, FileCoverage()).add_part(part, runs)
     return data
 
 
-def _lines(code: CodeMap, counts: Counts) -> Iterator[tuple[str, int, int]]:
-    """(file, line, count) for each line of each copy of a function."""
-    found: dict[tuple[int, str, int], int] = defaultdict(int)
+def _lines(code: CodeMap, counts: Counts) -> dict[int, Lines]:
+    """The lines of each copy of a function, by its position in the map."""
+    found: dict[int, dict[tuple[str, int], dict[int, int]]] = {}
     places = [(at, file, line) for at, (file, line, _) in code.places.items() if line]
-    for at, file, line in (*places, *code.statements):
-        key = code.owners.get(at, -1), file, line
-        found[key] = max(found[key], counts.executed.get(at, 0))
-    return ((file, line, count) for (_, file, line), count in found.items())
+    for at, file, line in sorted((*places, *code.statements)):
+        blocks = found.setdefault(code.owners[at], {}).setdefault((file, line), {})
+        blocks.setdefault(code.blocks[at], counts.executed.get(at, 0))
+    return {
+        number: {place: tuple(blocks.values()) for place, blocks in lines.items()}
+        for number, lines in found.items()
+    }
 
 
 def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
@@ -58,12 +64,15 @@ def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
     return found
 
 
-def _routine(code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step]) -> Routine:
+def _routine(
+    code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step], lines: Lines
+) -> Routine:
     sites = [step for step in steps if step.is_site]
     branches = tuple(_branch(code, counts, step) for step in sites)
     decisions = find_decisions(code, sites)
     pairs = zip(branches, sites, strict=True)
     shape = [f"{b.line}:{b.column}:{b.name}:{_aim(code, site)}" for b, site in pairs]
+    shape += [f"{line} {len(runs)}" for (_, line), runs in sorted(lines.items())]
     return Routine(
         instance.name,
         instance.line,
