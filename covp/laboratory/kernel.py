@@ -178,7 +178,8 @@ class Kernel:
         self, struct: Struct, buffers: dict[object, Buffer], changed: list[Buffer]
     ) -> None:
         """What the pointers of a structure lead to is placed along with it."""
-        for member, is_const in struct.pointed(lambda one: buffers.setdefault(one.key, one)):
+        struct.share(lambda one: buffers.setdefault(one.key, one))
+        for member, is_const in struct.members:
             if not is_const and member not in changed:
                 self._check_writable(member, member.name)
                 changed.append(member)

@@ -45,9 +45,9 @@ class Struct(Buffer):
         self.name, self.alignment, self.offset, self.written = name, ALIGNMENT, 0, True
         self._address: int | None = None
         self.layout, self.values = layout, values
-        self._members: dict[int, tuple[Buffer, bool]] = {}
+        self._pointers: dict[int, tuple[Buffer, bool]] = {}
         for offset, kind, what, value in _pointers(layout, values, name or layout.name):
-            self._members[offset] = _as_buffer(kind, value, what, find), kind.const
+            self._pointers[offset] = _as_buffer(kind, value, what, find), kind.const
 
     @property
     def nbytes(self) -> int:
@@ -59,7 +59,7 @@ class Struct(Buffer):
         """Its bytes, with the addresses that members have at present."""
         raw = bytearray(self.layout.bytes)
         _pack(self.layout, self.values, raw, 0, self.name or self.layout.name)
-        for offset, (buffer, _) in self._members.items():
+        for offset, (buffer, _) in self._pointers.items():
             struct.pack_into("<I", raw, offset, buffer.address if buffer.is_placed else 0)
         return np.frombuffer(raw, np.uint8)
 
@@ -68,18 +68,21 @@ class Struct(Buffer):
         """Equal for the same dictionary."""
         return id(self.values), -1, 0, 0
 
-    def pointed(self, shared: Callable[[Buffer], Buffer]) -> Iterator[tuple[Buffer, bool]]:
-        """The buffers that its pointers lead to, and whether they are const.
+    @property
+    def members(self) -> Iterator[tuple[Buffer, bool]]:
+        """The buffers that its pointers lead to, and whether they are const there."""
+        for buffer, is_const in self._pointers.values():
+            yield buffer, is_const
+            if isinstance(buffer, Struct):
+                yield from buffer.members
 
-        Args:
-            shared: gives the one buffer for a piece of memory.
-        """
-        for offset, (buffer, const) in self._members.items():
+    def share(self, shared: Callable[[Buffer], Buffer]) -> None:
+        """``shared`` gives the one buffer for a piece of memory, in place of its own."""
+        for offset, (buffer, is_const) in self._pointers.items():
             one = shared(buffer)
-            self._members[offset] = one, const
-            yield one, const
+            self._pointers[offset] = one, is_const
             if isinstance(one, Struct):
-                yield from one.pointed(shared)
+                one.share(shared)
 
     def fetch(self, session: Resident) -> None:
         """Copy the members that are no pointers back into the dictionary."""
@@ -93,6 +96,7 @@ def _as_buffer(
     kind: MemberType, value: Any, what: str, find: Callable[[str], StructLayout]
 ) -> Buffer:
     if isinstance(value, Buffer):
+        value.name = value.name or what
         return value
     if isinstance(value, np.ndarray):
         return Buffer(value, what)

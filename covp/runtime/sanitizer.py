@@ -230,10 +230,9 @@ class Sanitizer:
         for parameter, argument in zip(call.signature.parameters, call.arguments, strict=False):
             if isinstance(argument, _Array):
                 name = argument.name or parameter.name
-                state = Forbidden.STORE if points_to_const(parameter.type) else Forbidden.NOTHING
-                if not argument.written:
-                    state |= Forbidden.UNWRITTEN
-                yield Extent(argument.pointer, argument.nbytes, name, state)
+                yield _extent_of(argument, name, points_to_const(parameter.type))
+                for member, is_const in getattr(argument, "members", ()):  # of a structure
+                    yield _extent_of(member, member.name, is_const)
         words = words_of(call.task)
         passed = {one.pointer for one in call.arguments if isinstance(one, _Array)}
         for extent in self._live.values():
@@ -320,6 +319,13 @@ class Sanitizer:
             yield
         finally:
             self._shares = before
+
+
+def _extent_of(array: _Array, name: str, is_const: bool) -> Extent:
+    state = Forbidden.STORE if is_const else Forbidden.NOTHING
+    if not array.written:
+        state |= Forbidden.UNWRITTEN
+    return Extent(array.pointer, array.nbytes, name, state)
 
 
 def _order(extent: Extent) -> int:

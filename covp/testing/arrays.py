@@ -30,14 +30,13 @@ FLOATS = 4.0
 """float32 values are drawn between minus and plus this, where nothing else is said."""
 _ELEMENTS, _BYTES = 24, 1024
 """The most elements of several bytes, and the most bytes of an array, that shrink one by one."""
-_PLACES = 1 << 16
+_DIRECT = 16
+"""Of 256 arrays so many have no content: Hypothesis draws their elements."""
 _CONTENTS: tuple[Content, ...] = (
     *("outlier", "outlier", "highest", "lowest", "alternating", "alternating", "small"),
-    *("sparse", "sparse", "extreme", "extreme", "random", "random", "random", "random"),
+    *("sparse", "sparse", "extreme", "extreme", "random", "random", "random", "random", "random"),
 )
 """As often as they shall come, the simplest first."""
-_SEEDS = (len(_CONTENTS) + 1) * _PLACES
-"""Those below `_PLACES` have no content: Hypothesis draws the elements."""
 
 
 class Drawn(st.SearchStrategy[T]):
@@ -115,8 +114,11 @@ def _range(kind: np.dtype[Any], low: float | None, high: float | None) -> tuple[
 
 
 def draw_seed(data: ConjectureData) -> int:
-    """The seed of an array; those of several arrays are best drawn before all elements."""
-    return data.draw_integer(0, _SEEDS - 1)
+    """The seed of an array; those of several arrays are best drawn before all elements.
+
+    Of bytes, as Hypothesis prefers small integers to others.
+    """
+    return int.from_bytes(data.draw_bytes(3, 3), "big")
 
 
 def draw_array(
@@ -136,12 +138,12 @@ def draw_array(
     Without ``exact``, wide integers shrink byte by byte: fewer choices, but not to the least.
     """
     count, flat = math.prod(shape), None
-    if seed >= _PLACES:
-        content = _CONTENTS[seed // _PLACES - 1]
+    if seed >> 16 >= _DIRECT:
+        content = _CONTENTS[((seed >> 16) - _DIRECT) * len(_CONTENTS) // (256 - _DIRECT)]
         make: Any = contents.floats if dtype.kind == "f" else contents.integers
-        flat = make(count, dtype, low, high, content, seed % _PLACES)
+        flat = make(count, dtype, low, high, content, seed & 0xFFFF)
         if (nan or infinity) and count:
-            _add_special(flat, seed % _PLACES, nan, infinity)
+            _add_special(flat, seed & 0xFFFF, nan, infinity)
     if (exact or dtype.kind == "f") and dtype.itemsize > 1 and count <= _ELEMENTS:
         flat = _draw_elements(data, flat, dtype, low, high, nan, infinity, count)
     elif dtype.kind == "f" or count * dtype.itemsize > _BYTES:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.errors import UsageError
+from covp.errors import DeviceFault, UsageError
 from covp.testing import Buffer, Kernel
 
 SOURCE = """
@@ -108,3 +108,33 @@ def test_what_does_not_fit_is_one_line(kernels, values, message):
 def test_a_dictionary_for_a_pointer_to_numbers(kernels):
     with pytest.raises(UsageError, match="int32_t"):
         kernels["same"]({}, {"a": 1})
+
+
+def test_the_sanitizer_knows_what_is_behind_pointers():
+    """Members may be accessed within their bounds, const ones not be changed."""
+    source = """
+    #include <stdint.h>
+    typedef struct { const int8_t *in; int8_t *out; int n; } job;
+    int run(const job *j)
+    {
+        for (int i = 0; i < j->n; i++)
+            j->out[i] = j->in[i];
+        return 0;
+    }
+    int spoil(const job *j) { *(int8_t *)j->in = 1; return 0; }
+    int sum(const job *j) { return j->in[0] + j->in[1] > 0 ? 1 : 2; }
+    """
+    with covp.Session("riscv32", sanitize=True) as session:
+        module = session.load_c(source)
+        run, spoil, sum_ = (Kernel(module[name]) for name in ("run", "spoil", "sum"))
+        a, out = np.arange(4, dtype=np.int8), np.zeros(4, np.int8)
+        run({"in": a, "out": out, "n": 4})
+        assert out.tolist() == [0, 1, 2, 3]
+        with pytest.raises(DeviceFault, match=r"offset 4 of j\.out, which has 4 bytes"):
+            run({"in": np.zeros(9, np.int8), "out": out, "n": 5})
+        with pytest.raises(DeviceFault) as fault:
+            spoil({"in": a})
+        assert fault.value.kind == "write to const" and "j.in" in str(fault.value)
+        with pytest.raises(DeviceFault) as fault:
+            sum_({"in": Buffer(a, written=False)})
+        assert fault.value.kind == "uninitialised read"

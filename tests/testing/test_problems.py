@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -228,14 +229,17 @@ def test_what_is_wrong_for_three_rows_shrinks_to_three_rows_of_zeros() -> None:
 
 
 def test_a_missing_saturation_shrinks_to_one_number() -> None:
-    """A kernel whose result wraps instead: one sum is enough, and a seventh of all find it."""
+    """A kernel whose result wraps instead: one product is enough."""
 
     def wrong(p: Any) -> bool:
         free = replace(p.requantization, low=-(1 << 31), high=(1 << 31) - 1)
         return not np.array_equal(p.expected(), replace(p, requantization=free).expected())
 
-    p = find(problems.fully_connected(), wrong, settings=settings(database=None, max_examples=500))
-    assert p.weights.size == 1 and p.input.size <= 2
+    few = settings(database=None, max_examples=500)
+    draws = problems.fully_connected()
+    found = [find(draws, wrong, settings=few, random=Random(n)) for n in range(5)]
+    single = [p for p in found if p.weights.size == p.input.size == 1]
+    assert len(single) >= 3, "two arrays whose elements have to meet do not always get there"
 
 
 def test_geometry_that_is_given() -> None:
