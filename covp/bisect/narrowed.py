@@ -97,20 +97,28 @@ def _of_two(
 ) -> Cause | None:
     """Where two builds part; None where their executions cannot be compared."""
     bench, position = other
-    if not bench.can_watch or not here.bench.can_watch:
+    if not _alike(here, bench, position):
         return None
-    mine, its = here.bench.program, bench.program
-    same_arena = (
-        mine.arena_bytes == its.arena_bytes
-        and mine.layers[here.position].arguments == its.layers[position].arguments
-        and mine.platform.core.architecture == its.platform.core.architecture
-    )
-    if not same_arena:
-        return None
-    if plain is not None and _is_wrong(plain) and here.bench.toolchain == bench.toolchain:
+    is_wrong = plain is not None and _is_wrong(plain)
+    if plain is not None and is_wrong and here.bench.toolchain == bench.toolchain:
         theirs = _plain(replace(here, bench=bench, position=position), stack)
         if theirs is not None and not _is_wrong(theirs):
             found = parting_of_steps(plain, theirs.bench, position)
             if found is not None:
                 return found
-    return parting_of_arena(here, bench, position)
+    if not bench.can_watch:
+        bench = stack.enter_context(bench.recompiled(position))
+    found = parting_of_arena(here, bench, position)
+    if found is not None and plain is not None and is_wrong:
+        return replace(origin(plain, plain.got(), steps=True), other=found.other)
+    return found
+
+
+def _alike(here: Trial, bench: Bench, position: int) -> bool:
+    """Whether two builds have the same arena and can run on a virtual device."""
+    mine, its = here.bench.program, bench.program
+    return (
+        mine.arena_bytes == its.arena_bytes
+        and mine.layers[here.position].arguments == its.layers[position].arguments
+        and mine.platform.core.architecture == its.platform.core.architecture != "x86"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,40 @@ def test_a_compiler_option_that_changes_floats(tmp_path):
     assert not passes(test)
     test.write_text(test.read_text().replace(", '-ffast-math'", ""))
     assert passes(test)
+
+
+@pytest.mark.parametrize("toolchain, other", [("zig", "gcc"), ("gcc", "zig")])
+def test_two_compilers(toolchain, other, tmp_path):
+    if shutil.which("riscv64-unknown-elf-gcc") is None:
+        pytest.skip("GCC is not installed")
+    graph = chain()
+    assert (
+        bisect(graph, "riscv32", against=f"toolchain {other}", toolchain=toolchain).finding is None
+    )
+    half = "(4194303u - CLANG)"
+    _, wrong = planted(graph, "riscv32", "add_2", "4194303u", half)
+    text = "#ifdef __clang__\n#define CLANG 13\n#else\n#define CLANG 0\n#endif\n"
+    file = "chain_02_add.c"
+    wrong = replace(wrong, sources={**wrong.sources, file: text + wrong.sources[file]})
+    finding = found(wrong, tmp_path, toolchain=toolchain, against=f"toolchain {other}")
+    assert (finding.layer, finding.where) == ("add_2", "riscv32 zig")
+    assert finding.cause.made.function == "combine"
+    assert line_of(wrong, finding, half) in [step.spot.source for step in finding.cause.steps]
+    assert finding.cause.other.source.startswith(f"{file}:")
+    assert not passes(finding.test.path)
+
+
+def test_another_emulator(tmp_path):
+    if shutil.which("qemu-system-riscv32") is None:
+        pytest.skip("QEMU is not installed")
+    right, wrong = planted(chain(), "qemu-riscv32", "add_2", "+ 4194303u", "+ 4194290u")
+    assert bisect(right, against="device gdb:qemu").finding is None
+    for against, function in (("reference", "chain_02_add"), (right, "combine")):
+        finding = found(wrong, tmp_path, device="gdb:qemu", against=against)
+        assert finding.layer == "add_2" and "qemu-riscv32:gdb:qemu zig" in finding.where
+        assert finding.cause.spot.function == function
+    assert line_of(wrong, finding, "4194290u") == finding.cause.spot.source
+    assert not passes(finding.test.path)
 
 
 def test_states_of_the_second_inference(platform, tmp_path):
