@@ -18,6 +18,7 @@ from covp.errors import CovpError, DeviceFault, ToolchainError, UsageError
 from covp.laboratory.buffers import Buffer
 from covp.laboratory.kernel import Kernel, Value
 from covp.laboratory.outcome import RESULT, Divergence, Outcome, divergence, result_array
+from covp.laboratory.passed import contents, copied, take_over
 from covp.laboratory.target import Target
 from covp.runtime.session import Session
 from covp.runtime.signature import Signature
@@ -168,7 +169,8 @@ class Variants:
             arguments: as for `Kernel`, but tensors of a session.
 
         Returns:
-            the common result; arrays behind pointers that are not const are changed in place.
+            the common result; arrays behind pointers that are not const, and dictionaries, are
+            changed in place.
 
         Raises:
             Difference: variants do not agree; the first element in which they do not.
@@ -176,24 +178,26 @@ class Variants:
             UsageError: the arguments do not fit the C declaration.
         """
         outcomes: dict[str, Outcome] = {}
-        results: list[Value] = []
+        left: list[tuple[Value, list[Any]]] = []
         if self.reference is not None:
             outcomes[REFERENCE] = self._expected(arguments)
         for name, kernel in self.kernels.items():
-            copies = _copied(arguments)
+            copies = copied(arguments)
             try:
                 result = kernel(*copies)
             except DeviceFault as fault:
                 outcomes[name] = Outcome({}, fault)
             else:
-                results.append(result)
+                left.append((result, copies))
                 outcomes[name] = _outcome(kernel.signature, result, copies)
         faults = [outcome.fault for outcome in outcomes.values() if outcome.fault]
         if len(faults) == len(outcomes) and len({fault.kind for fault in faults}) == 1:
             raise faults[0]
         self._compare(outcomes)
-        self._take_over(arguments, outcomes[next(iter(self.kernels))])
-        return results[0]
+        result, copies = left[0]
+        for argument, copy in zip(arguments, copies, strict=True):
+            take_over(argument, copy)
+        return result
 
     @property
     def _signature(self) -> Signature:
@@ -202,7 +206,7 @@ class Variants:
     def _expected(self, arguments: Sequence[Any]) -> Outcome:
         """What the reference makes of the arguments."""
         assert self.reference is not None
-        signature, copies = self._signature, _copied(arguments)
+        signature, copies = self._signature, copied(arguments)
         plain = [c.array if isinstance(c, Buffer) else c for c in copies]
         result = self.reference(*plain)
         outcome = _outcome(signature, result, copies)
@@ -248,14 +252,6 @@ class Variants:
             where,
         )
 
-    def _take_over(self, arguments: Sequence[Any], outcome: Outcome) -> None:
-        """Write what a variant left into the caller's arrays."""
-        for parameter, argument in zip(self._signature.parameters, arguments, strict=True):
-            new = outcome.values.get(parameter.name)
-            if new is not None:
-                array = argument.array if isinstance(argument, Buffer) else argument
-                array[...] = new
-
 
 def differ(source: str | Path, function: str, *arguments: Any, **how: Any) -> Value:
     """One example on several variants: ``differ("dot.c", "dot", a, b, 3, flags=[(), ("-O3",)])``.
@@ -276,30 +272,13 @@ def differ(source: str | Path, function: str, *arguments: Any, **how: Any) -> Va
 
 
 def _outcome(signature: Signature, result: Any, arguments: Sequence[Any]) -> Outcome:
-    """What a call left: its result, and its arrays but the const ones."""
+    """What a call left: its result, and its arrays and dictionaries but const arrays."""
     values: dict[str, NDArray[Any]] = {}
     array = None if result is None else result_array(result, signature.result)
     if array is not None:
         values[RESULT] = array
     for parameter, argument in zip(signature.parameters, arguments, strict=True):
         pointee = parameter.type.pointee
-        if isinstance(argument, Buffer):
-            argument = argument.array
-        if isinstance(argument, np.ndarray) and pointee is not None and not pointee.const:
-            values[parameter.name] = argument
+        if isinstance(argument, dict) or (pointee is not None and not pointee.const):
+            values |= contents(parameter.name, argument)
     return Outcome(values)
-
-
-def _copied(arguments: Sequence[Any]) -> list[Any]:
-    """Copies of the arrays; an array that is there twice is one array again."""
-    copies: dict[int, NDArray[Any]] = {}
-
-    def copy(array: NDArray[Any]) -> NDArray[Any]:
-        return copies.setdefault(id(array), np.array(array))
-
-    return [
-        copy(argument) if isinstance(argument, np.ndarray)
-        else argument.with_array(copy(argument.array)) if isinstance(argument, Buffer)
-        else argument
-        for argument in arguments
-    ]  # fmt: skip

@@ -144,6 +144,39 @@ def test_placements_and_arrays_that_are_given_twice():
     assert differ(source, "low", Buffer(np.zeros(3, np.int8), alignment=8, offset=3)) == 3
 
 
+def test_structures():
+    source = """
+    #include <stdint.h>
+    struct image { int32_t rows; const int8_t *in; int16_t *out; struct { int32_t sum; } total; };
+    void add(struct image *one, const int8_t *more)
+    {
+        for (int32_t i = 0; i < one->rows; i++) {
+            one->out[i] = (int16_t)(one->in[i] + more[i]);
+            one->total.sum += one->out[i];
+        }
+    #ifdef WRONG
+        WRONG;
+    #endif
+    }
+    """
+    more = np.array([1, 2], np.int8)
+    more.flags.writeable = False
+    image: dict[str, Any] = {
+        "rows": 2,
+        "in": np.array([3, 4], np.int8),
+        "out": np.zeros(2, np.int16),
+    }
+    differ(source, "add", image, more)
+    assert (image["total"], image["out"].tolist()) == ({"sum": 10}, [4, 6])
+    for wrong, said in (
+        ("one->out[1]++", r"one.out \[1\] is 6 "),
+        ("one->total.sum--", "one.total."),
+    ):
+        flags = [(), (f"-DWRONG={wrong}",)]
+        with pytest.raises(Difference, match=said):
+            differ(source, "add", image, more, platforms=["riscv32"], flags=flags)
+
+
 def test_nothing_to_compare_and_missing_compilers(monkeypatch):
     with pytest.raises(UsageError, match="scale has nothing to be compared with"):
         Variants(SOURCE, "scale", platforms=["riscv32"])
