@@ -26,7 +26,7 @@ class TestSession(Session):
 
     @cached_property
     def modules(self) -> list[Module]:
-        """Everything that was loaded, in order."""
+        """Everything that tests and fixtures loaded themselves, in order."""
         return []
 
     def _add(self, module: _M) -> _M:
@@ -43,6 +43,7 @@ class _Mark:
 
     images: tuple[LoadedImage, ...]
     peripherals: frozenset[str]
+    timeout: float | None
     state: object
     use: object
 
@@ -87,6 +88,7 @@ class Bench:
         self._idle.discard(key)
         if key not in self._kernels:
             self._kernels[key] = self._load(key)
+            self.session.modules.remove(self._kernels[key])  # it stays
         return self._kernels[key]
 
     def leave(self, keys: set[SourceKey]) -> None:
@@ -106,14 +108,9 @@ class Bench:
             return self.session.load_c(what, flags=flags, include=include)
 
     def _unload_idle(self) -> None:
-        for key in self._idle:
-            if key in self._kernels:
-                self._unload(self._kernels.pop(key))
+        for key in self._idle & self._kernels.keys():
+            self._kernels.pop(key).unload()
         self._idle.clear()
-
-    def _unload(self, module: Module) -> None:
-        self.session.modules.remove(module)
-        module.unload()
 
     # -- going back ---------------------------------------------------------------------------
 
@@ -133,20 +130,23 @@ class Bench:
         if mark.use == self._use():
             return
         self.session.queue.drop_all()
-        self._drop_modules(mark)
+        self.session.timeout = mark.timeout
+        self._drop(mark)
         ability = self.session.device.abilities.state
         if ability is None:
             self._initialise_variables()
         else:
             ability.load_state(mark.state)
-            self._keep_kernels(mark)
+            if mark.images != tuple(self.session.images):
+                self._keep_kernels(mark)
         mark.use = self._use()
 
     def _marked(self) -> _Mark:
         self.session.sync()
         ability = self.session.device.abilities.state
         state = None if ability is None else ability.save_state()
-        return _Mark(tuple(self.session.images), self._peripherals(), state, self._use())
+        images, peripherals = tuple(self.session.images), self._peripherals()
+        return _Mark(images, peripherals, self.session.timeout, state, self._use())
 
     def _use(self) -> object:
         """Another value after each use of the device."""
@@ -156,18 +156,16 @@ class Bench:
         hardware = self.session.device.abilities.hardware
         return frozenset() if hardware is None else frozenset(hardware.peripherals)
 
-    def _drop_modules(self, mark: _Mark) -> None:
+    def _drop(self, mark: _Mark) -> None:
         """Unload what a test loaded, and take its peripherals off the bus."""
-        kernels = set(map(id, self._kernels.values()))
         for module in list(self.session.modules):
-            if not module.is_loaded:
+            if not (module.is_loaded and module.image in mark.images):
                 self.session.modules.remove(module)
-            elif id(module) not in kernels and module.image not in mark.images:
-                self._unload(module)
+                module.unload()
         hardware = self.session.device.abilities.hardware
-        for name in self._peripherals() - mark.peripherals:
-            assert hardware is not None
-            hardware.detach(name)
+        if hardware is not None:
+            for name in hardware.peripherals.keys() - mark.peripherals:
+                hardware.detach(name)
 
     def _keep_kernels(self, mark: _Mark) -> None:
         """Modules of kernels that were loaded since the mark belong to it, as they were loaded."""

@@ -68,8 +68,9 @@ class Benches:
 
     def back(self, level: object) -> None:
         """See `Bench.back`."""
-        for bench in self._open.values():
-            bench.back(level)
+        with one_line():
+            for bench in self._open.values():
+                bench.back(level)
 
     def forget(self, level: object) -> None:
         """See `Bench.forget`."""
