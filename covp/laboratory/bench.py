@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from covp.coverage import Coverage
-from covp.errors import CapacityError
+from covp.errors import CapacityError, UsageError
 from covp.laboratory.target import Target
 from covp.runtime.linking import RAM_SECTIONS, LoadedImage, write_image
 from covp.runtime.module import Module
@@ -32,6 +32,10 @@ class TestSession(Session):
     def _add(self, module: _M) -> _M:
         self.modules.append(super()._add(module))
         return module
+
+    def close(self) -> None:
+        """Refused, as other tests use it, too. Raises UsageError."""
+        raise UsageError("covp_session is closed by pytest; open a covp.Session(...) of your own")
 
 
 @dataclass
@@ -184,4 +188,4 @@ class Bench:
 
     def close(self) -> None:
         """Let the device go."""
-        self.session.close()
+        Session.close(self.session)

@@ -107,7 +107,8 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except CovpError as error:
-        pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
+        line = f"{type(error).__name__}: {error}"
+        raise pytest.fail.Exception(line, pytrace=False) from None
 
 
 @pytest.fixture(scope="session")

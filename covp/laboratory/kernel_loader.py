@@ -80,16 +80,29 @@ class KernelLoader:
         """
         __tracebackhide__ = True
         try:
-            asked = (str(source), name, tuple(flags), tuple(include))
-            if asked not in self._made:
-                self._made[asked] = self._make(source, name, flags, include)
-            return self._made[asked]
+            return self._found(source, name, flags, include)
         except CovpError as error:
             raise error.with_traceback(None) from None
 
     def close(self) -> None:
         """The tests of the file are over."""
         self._bench.leave(self._used)
+
+    def _found(
+        self,
+        source: str | Path,
+        name: str,
+        flags: Sequence[str],
+        include: Sequence[str | Path],
+    ) -> TestedKernel:
+        try:
+            asked: tuple[object, ...] = (str(source), name, tuple(flags), tuple(include))
+            known = self._made.get(asked)
+        except TypeError:
+            asked, known = (), None  # not of the types that `_make` demands
+        if known is None:
+            known = self._made[asked] = self._make(source, name, flags, include)
+        return known
 
     def _make(
         self,

@@ -92,9 +92,10 @@ def _chooses_itself(metafunc: pytest.Metafunc) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what the core cannot do, before anything is opened."""
-    wanted = tuple(str(name) for mark in item.iter_markers("covp_feature") for name in mark.args)
-    if not wanted:
+    marks = list(item.iter_markers("covp_feature"))
+    if not marks:
         return
+    wanted = tuple(str(name) for mark in marks for name in mark.args or ("",))
     from covp.platform_file import load_platform
 
     target = _target(item)

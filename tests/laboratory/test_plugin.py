@@ -142,6 +142,10 @@ def test_no_file(kernel): kernel("dott.c", "dot")
 def test_no_function(kernel): kernel("dot.c", "dott")
 def test_not_c(kernel): kernel("int one(void) { return x; }", "one")
 def test_flags(kernel): kernel("dot.c", "dot", flags="-O3")
+def test_include(kernel): kernel("dot.c", "dot", include=3)
+@pytest.mark.parametrize("covp_device", ["riscv32:rlt"], indirect=True)
+def test_device(kernel): ...
+def test_close(covp_session): covp_session.close()
 def test_dtype(kernel): kernel("dot.c", "dot")(np.zeros(3, np.int16), np.zeros(3, np.int8), 3)
 def test_read_only(kernel):
     a = np.zeros(3, np.int8)
@@ -157,14 +161,19 @@ def test_fault(kernel):
         "test_no_function": "dot.c has no function 'dott': did you mean dot?",
         "test_not_c": "module.c:1: use of undeclared identifier 'x'",
         "test_flags": "flags must",
+        "test_include": "include must be a list, each the path of a folder, not 3",
+        "test_device": "UsageError: unknown device 'rlt': did you mean rtl?",
+        "test_close": "covp_session is closed by pytest; open a covp.Session(...) of your own",
         "test_dtype": "dot: argument a: const int8_t * does not fit a tensor of int16",
         "test_read_only": "ramp: argument a is not const in C, and its array is read-only",
         "test_fault": "unmapped read at address 0xf0000000 (4 bytes)",
     }
-    assert run.outcomes == {f"{name}[riscv32]": "FAILED" for name in lines}
+    expected = {f"{name}[riscv32]": "FAILED" for name in lines if name != "test_device"}
+    assert run.outcomes == {**expected, "test_device[riscv32:rlt]": "ERROR"}
+    assert "During handling" not in run
     for line in lines.values():
         assert line in run, run.out
-    assert "covp/runtime" not in run and "covp/laboratory" not in run
+    assert "covp/runtime" not in run
 
 
 def test_a_project_without_covp_pays_nothing(project):
