@@ -12,7 +12,9 @@ enum { FLOAT = 32 }; /* number of the first floating-point register; Arm's are t
 enum { FLOW_OTHER, FLOW_BITS, FLOW_LOAD, FLOW_STORE, FLOW_UNKNOWN };
 #define R(N) (1ull << (N))
 
-/* What an instruction does. FLOW_BITS: `to` gets ((from << left) >> right) & mask, and bits of `also`. */
+/* What an instruction does. FLOW_BITS: `to` gets ((from << left) >> right) & mask, and bits of `also` and
+ * of itself.
+ */
 typedef struct {
     uint32_t kind;
     uint64_t uses;   /* registers whose values matter: operands of arithmetic, addresses */
@@ -24,6 +26,7 @@ typedef struct {
     uint32_t mask;
     uint64_t also;
     struct { uint8_t number, bytes; } parts[2]; /* registers of which only some bytes matter */
+    uint32_t keep; /* bits of `to` that stay */
 } Flow;
 
 static Flow uses(uint64_t read, uint64_t written) {
@@ -156,10 +159,18 @@ static Flow thumb_operator(uint32_t i, bool has_constant) {
     }
     if (op == 3 && n == 15) return has_constant ? uses(0, R(d)) : copies(d, r); /* mvn */
     if (op == 0 && !tests && has_constant) return bits_from(d, n, 0, 0, false, constant);
-    if (op == 1 && has_constant) return bits_from(d, n, 0, 0, false, ~constant);
+    if ((op == 1 || op == 2) && has_constant) return bits_from(d, n, 0, 0, false, ~constant);
     if (op <= 4 && !tests) return has_constant ? copies(d, n) : mixes(d, n, r);
     if (op == 6) return mixes(d, n, r); /* pkh */
     return uses(R(n) | right, tests ? 0 : R(d));
+}
+
+/* bfi, and bfc with n = 15: bits low to high */
+static Flow inserts(uint32_t d, uint32_t n, uint32_t low, uint32_t high) {
+    uint32_t field = high >= low ? (high - low == 31 ? ~0u : ((1u << (high - low + 1)) - 1) << low) : 0;
+    Flow f = bits_from(d, n == 15 ? d : n, n == 15 ? 0 : low, 0, false, n == 15 ? 0 : field);
+    f.keep = ~field;
+    return f;
 }
 
 static Flow thumb_plain_constant(uint32_t i) {
@@ -169,7 +180,7 @@ static Flow thumb_plain_constant(uint32_t i) {
     case 12: return bits_from(d, d, 0, 0, false, 0xffff); /* movt */
     case 20: return extracts(d, n, low, (i & 31) + 1, true);
     case 28: return extracts(d, n, low, (i & 31) + 1, false);
-    case 22: return n == 15 ? copies(d, d) : mixes(d, d, n); /* bfc, bfi */
+    case 22: return inserts(d, n, low, i & 31);
     default: return uses(R(n), R(d)); /* addw, subw, ssat, usat */
     }
 }
@@ -288,7 +299,8 @@ static Flow riscv_constant(uint32_t i) {
     case 1:
         if (seven == 0x30 && (by == 4 || by == 5)) return extracts(d, a, 0, by == 4 ? 8 : 16, true);
         return seven ? uses(R(a), R(d)) : bits_from(d, a, by, 0, false, ~0u);
-    case 4: case 6: return copies(d, a); /* xori, ori */
+    case 4: return copies(d, a); /* xori */
+    case 6: return bits_from(d, a, 0, 0, false, ~(uint32_t)((int32_t)i >> 20)); /* ori */
     case 5:
         if (seven & ~0x20u) return mixes(d, a, a); /* rori, rev8, orc.b, bexti */
         return bits_from(d, a, 0, by, seven == 0x20, ~0u);

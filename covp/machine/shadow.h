@@ -210,7 +210,7 @@ static bool check_block(Machine *m, uc_engine *uc, const Block *b) {
     bool used = !carry_undefined(m, u, b, &number);
     for (int n = 0; n < 2 && !used && b->address == s->returns_to; n++) {
         number = s->result[n];
-        used = u->bytes[number] & s->result_bytes[n];
+        used = u->bits[number] & bits_of_bytes(s->result_bytes[n]);
     }
     return !used || report(m, uc, FOUND_UNWRITTEN, u->pc[number], u->origin[number], 1, false);
 }

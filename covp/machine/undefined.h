@@ -1,6 +1,6 @@
 /* Registers that hold bytes of memory which was never written: such bytes may be copied, not used.
  *
- * A bit for each byte of a register. What code does with them is followed through its decoded
+ * A bit for each of a register; in memory a byte counts as written when one of its bits is. What code does with them is followed through its decoded
  * instructions, only while there are some: moves, shifts and logic carry them on, stores put them into
  * memory, everything else is a use. Values that depend on a condition (Arm's IT blocks) are not judged.
  */
@@ -14,7 +14,7 @@ enum { REGISTERS = 64, NO_INDEX = 0xffffffff };
 typedef struct {
     uint32_t count;            /* registers with such bytes */
     uint32_t at;               /* instruction of the block that runs, up to which is known */
-    uint8_t bytes[REGISTERS];
+    uint32_t bits[REGISTERS];
     uint32_t origin[REGISTERS]; /* the memory's address, ... */
     uint32_t pc[REGISTERS];     /* ... and where it was loaded */
 } Undefined;
@@ -26,9 +26,17 @@ static uint32_t pc_of(const Block *b, uint32_t index) {
     return pc;
 }
 
-static void set_undefined(Undefined *u, uint32_t number, uint8_t bytes, uint32_t origin, uint32_t pc) {
-    u->count += (bytes != 0) - (u->bytes[number] != 0);
-    u->bytes[number] = bytes;
+/* The bits of bytes, of which each has a bit. */
+static uint32_t bits_of_bytes(uint32_t bytes) {
+    uint32_t bits = 0;
+    for (int n = 0; n < 4; n++)
+        if (bytes >> n & 1) bits |= 0xffu << 8 * n;
+    return bits;
+}
+
+static void set_undefined(Undefined *u, uint32_t number, uint32_t bits, uint32_t origin, uint32_t pc) {
+    u->count += (uint32_t)(bits != 0) - (uint32_t)(u->bits[number] != 0);
+    u->bits[number] = bits;
     u->origin[number] = origin;
     u->pc[number] = pc;
 }
@@ -41,7 +49,7 @@ static void define(Undefined *u, uint64_t registers) {
 /* One of the registers that has undefined bytes; NO_INDEX: none has. */
 static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
     for (uint64_t rest = registers; rest; rest &= rest - 1)
-        if (u->bytes[__builtin_ctzll(rest)]) return (uint32_t)__builtin_ctzll(rest);
+        if (u->bits[__builtin_ctzll(rest)]) return (uint32_t)__builtin_ctzll(rest);
     return NO_INDEX;
 }
 
@@ -49,25 +57,19 @@ static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
 static uint32_t used_by(const Undefined *u, const Flow *f) {
     if (f->kind == FLOW_UNKNOWN) return NO_INDEX;
     for (int n = 0; n < 2; n++)
-        if (u->bytes[f->parts[n].number] & f->parts[n].bytes) return f->parts[n].number;
+        if (u->bits[f->parts[n].number] & bits_of_bytes(f->parts[n].bytes)) return f->parts[n].number;
     return undefined_of(u, f->uses);
 }
 
 static void move_bits(Undefined *u, const Flow *f) {
-    uint32_t bits = 0, from = f->from;
-    uint8_t bytes = 0;
-    for (int n = 0; n < 4; n++)
-        if (u->bytes[f->from] >> n & 1) bits |= 0xffu << 8 * n;
-    bits <<= f->left;
+    uint32_t bits = u->bits[f->from] << f->left, from = f->from;
     bits = f->is_signed ? (uint32_t)((int32_t)bits >> f->right) : bits >> f->right;
     bits &= f->mask;
-    for (int n = 0; n < 4; n++) bytes |= (uint8_t)(!!(bits >> 8 * n & 0xff) << n);
-    uint32_t other = undefined_of(u, f->also);
-    if (other != NO_INDEX) {
-        bytes |= u->bytes[other];
-        from = other;
-    }
-    set_undefined(u, f->to, bytes, u->origin[from], u->pc[from]);
+    uint32_t other = undefined_of(u, f->also | (f->keep ? R(f->to) : 0));
+    if (!bits && other != NO_INDEX) from = other;
+    if (f->keep) bits |= u->bits[f->to] & f->keep;
+    if (other != NO_INDEX && f->also) bits |= u->bits[other];
+    set_undefined(u, f->to, bits, u->origin[from], u->pc[from]);
 }
 
 /* How many instructions an IT instruction makes conditional; 0: it is none. */
@@ -129,8 +131,10 @@ static uint32_t stored_undefined(const Machine *m, Undefined *u, const Block *b,
     follow_undefined(m, u, b, index, false, &used);
     uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
     if (number == NO_INDEX || f.kind != FLOW_STORE) return 0;
-    uint32_t high = size == 8 && number + 1 < REGISTERS ? u->bytes[number + 1] : 0;
-    return u->bytes[number] | high << 4;
+    uint32_t bytes = 0, words = size == 8 && number + 1 < REGISTERS ? 2 : 1;
+    for (uint32_t n = 0; n < 4 * words; n++)
+        bytes |= (uint32_t)((u->bits[number + n / 4] >> 8 * (n % 4) & 0xff) == 0xff) << n;
+    return bytes;
 }
 
 /* An access loads bytes of which some were never written; false: they are used. */
@@ -145,9 +149,9 @@ static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uin
     if (number == (m->is_thumb ? 15 : 0)) return true; /* a jump; no register */
     uint32_t low = unwritten & 15;
     if (f.is_signed && size < 4 && low >> (size - 1) & 1) low |= 15u << size & 15;
-    set_undefined(u, number, (uint8_t)low, address, pc);
+    set_undefined(u, number, bits_of_bytes(low), address, pc);
     if (size == 8 && number + 1 < REGISTERS)
-        set_undefined(u, number + 1, (uint8_t)(unwritten >> 4), address + 4, pc);
+        set_undefined(u, number + 1, bits_of_bytes(unwritten >> 4), address + 4, pc);
     u->at = index + 1; /* the address is used before the register is loaded */
     if (!u->count) return true;
     Undefined after = *u;
