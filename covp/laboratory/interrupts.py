@@ -17,6 +17,7 @@ from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import virtual_device
 from covp.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
 from covp.laboratory.kernel import Kernel
+from covp.runtime.module import Function, Module
 
 At = Literal["every", "random"] | Iterable[int]
 """Boundaries: instructions of the call that retire before the interrupt comes."""
@@ -26,7 +27,7 @@ def interrupted(
     kernel: Kernel,
     arguments: Sequence[Any] = (),
     *,
-    handler: str,
+    handler: str | Function,
     at: At = "every",
     examples: int = 100,
     seed: int = 0,
@@ -51,8 +52,8 @@ def interrupted(
     Args:
         kernel: on a virtual device.
         arguments: of each call, as the kernel takes them; arrays are copied for it.
-        handler: a function of the kernel's module without arguments, or with the attribute
-            interrupt.
+        handler: a function without arguments, or with the attribute interrupt: the name of one of
+            the kernel's module, or ``module["name"]``.
         at: "every" boundary, "random": ``examples`` of them, or their numbers: 0 is before the
             first instruction.
         examples, seed: of "random".
@@ -77,7 +78,7 @@ def check_interrupts(
     kernel: Kernel,
     arguments: Sequence[Any] = (),
     *,
-    handler: str,
+    handler: str | Function,
     expected: Any = None,
     at: At = "every",
     examples: int = 100,
@@ -130,17 +131,16 @@ def check_interrupts(
 def _bench(
     kernel: Kernel,
     arguments: Sequence[Any],
-    handler: str,
+    handler: str | Function,
     variables: Iterable[str] | None,
     line: int | None,
     priority: int | None,
     limit: int,
 ) -> Iterator[InterruptBench]:
     demand("kernel", kernel, Kernel, "a covp.testing.Kernel")
-    demand("handler", handler, str, "the name of a function")
+    demand("handler", handler, (str, Function), "the name of a function, or a function")
     demand_count("limit", limit)
-    module = kernel.function.module
-    made = Handler(virtual_device(kernel), module, handler, line, priority)
+    made = Handler(virtual_device(kernel), *_place(kernel, handler), line, priority)
     try:
         bench = InterruptBench(kernel, arguments, made, variables, limit)
         try:
@@ -149,6 +149,15 @@ def _bench(
             bench.close()
     finally:
         made.close()
+
+
+def _place(kernel: Kernel, handler: str | Function) -> tuple[Module, str]:
+    """The module and name of a handler."""
+    if isinstance(handler, str):
+        return kernel.function.module, handler
+    if handler.module.session is not kernel.session:
+        raise UsageError(f"{handler.signature.name} is in another session than {kernel.name}")
+    return handler.module, handler.signature.name
 
 
 def _boundaries(
