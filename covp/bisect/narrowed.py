@@ -28,7 +28,7 @@ def narrowed(trial: Trial) -> Cause:
     with ExitStack() as stack:
         here = _watchable(trial, stack)
         if here is None:
-            return Cause("not written", None, note="the device does not show its stores")
+            return Cause("unknown", None, note="the device does not show its stores")
         plain = _plain(here, stack)
         found = None
         if trial.other is not None:

@@ -78,7 +78,8 @@ class Cause:
     Attributes:
         kind: "store": the core stored it at ``spot``; "accelerator": the model of ``accelerator``
             did, ``spot`` is where it computes; "not written": nothing did, ``spot`` is the last
-            store to the tensor; "fault": the layer ended at ``spot``.
+            store to the tensor; "fault": the layer ended at ``spot``;
+            "unknown": the device does not show its stores.
         spot: function and line; None where the device does not show its stores.
         made: without optimization, where the wrong value was computed that is only passed on and
             stored afterwards; None where that is ``spot`` itself or not known.
@@ -90,7 +91,7 @@ class Cause:
         note: what else was found out, in one line.
     """
 
-    kind: Literal["store", "accelerator", "not written", "fault"]
+    kind: Literal["store", "accelerator", "not written", "fault", "unknown"]
     spot: Spot | None
     made: Spot | None = None
     other: Spot | None = None

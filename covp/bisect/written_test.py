@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from covp.bisect.layer_files import layer_files, needed_accelerators
 from covp.bisect.shrink import Shrunk
 from covp.bisect.walk import Trial
-from covp.errors import CovpError
+from covp.errors import CovpError, PlatformError
 from covp.graph.equality import FLOAT_TOLERANCE
-from covp.platform_file import load_platform, platform_names
+from covp.platform_file import load_platform, platform_names, read_platform
 from covp.program import AcceleratorInstance
 from covp.verify.printed_test import spec_of
 
@@ -44,7 +46,7 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
     Args:
         small: the wrong layer.
         folder: is made where it is missing.
-        platform: as the user named it; its file is copied where it is no built-in one.
+        platform: as the user named it; where it is no built-in one, a file of it is written.
 
     Raises:
         OSError: the folder cannot be written.
@@ -69,14 +71,27 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
 
 
 def _platform(given: str | Path, trial: Trial, folder: Path) -> str:
-    """The platform as a Python expression."""
+    """The platform as a Python expression; one that is not built in is written to a file."""
     platform = trial.bench.program.platform
     if platform.name in platform_names() and load_platform(platform.name) == platform:
         return repr(platform.name)
-    if Path(given).is_file():
-        shutil.copy(given, folder)
-        return f"HERE / {Path(given).name!r}"
-    return repr(str(given))
+    path = folder / f"{platform.name}.yaml"
+    keys = _stated(msgspec.to_builtins(platform))
+    path.write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
+    try:
+        if read_platform(path) == platform:
+            return f"HERE / {path.name!r}"
+    except PlatformError:
+        pass
+    path.unlink()
+    return repr(str(Path(given).resolve() if Path(given).is_file() else given))
+
+
+def _stated(value: Any) -> Any:
+    """Plain data without the keys that are None."""
+    if isinstance(value, dict):
+        return {key: _stated(inner) for key, inner in value.items() if inner is not None}
+    return [_stated(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _attached(accelerator: AcceleratorInstance, folder: Path) -> str:

@@ -103,3 +103,43 @@ def test_nothing_differs_on_accelerators(tmp_path):
     program = with_unit(tmp_path, "riscv32")
     assert [layer.target for layer in program.layers] == ["cpu", "cpu", "cpu", "mac", "cpu"]
     assert bisect(program).finding is None
+
+
+STARTUP = '''
+    def startup(self):
+        """Before every inference."""
+        return [CCall("mac_prepare", "mac_more.h", (42,))]
+
+    def driver(self, base):
+        """A job does nothing before that."""
+        files = dict(super().driver(base))
+        check = "if (mac_ready != 42)\\n        return;\\n    MAC_DESCRIPTOR ="
+        files["mac.c"] = files["mac.c"].replace("MAC_DESCRIPTOR =", check, 1)
+        files["mac.c"] = files["mac.c"].replace("#include", '#include "mac_more.h"\\n#include', 1)
+        declared = "#include <stdint.h>\\nextern int32_t mac_ready;\\nvoid mac_prepare(int32_t);\\n"
+        files["mac_more.h"] = f"#ifndef MAC_MORE\\n#define MAC_MORE\\n{declared}#endif\\n"
+        body = "int32_t mac_ready;\\nvoid mac_prepare(int32_t x) { mac_ready = x; }\\n"
+        files["mac_more.c"] = '#include "mac_more.h"\\n' + body
+        return files
+
+    def compute(self, job):'''
+
+
+def test_what_is_called_before_every_inference(tmp_path):
+    text = UNIT.replace("import Accelerator", "import Accelerator, CCall")
+    path = tmp_path / "unit.py"
+    path.write_text(text.replace("\n    def compute(self, job):", STARTUP))
+    spec = f"{path}:Mac"
+    program = covp.compile(chain(), "riscv32", [spec], allow_slower=True, schedules=None)
+    assert program.startup_function
+    assert bisect(program).finding is None
+    wrong = path.read_text().replace("- job.INPUT_ZERO_POINT", "- job.INPUT_ZERO_POINT - 1")
+    path.write_text(wrong)
+    program = covp.compile(chain(), "riscv32", [spec], allow_slower=True, schedules=None)
+    finding = bisect(program, folder=tmp_path / "out").finding
+    assert finding is not None and finding.cause is not None and finding.test is not None
+    assert finding.cause.kind == "accelerator"
+    test = finding.test.path
+    assert not passes(test)
+    (test.parent / "unit.py").write_text(wrong.replace("_POINT - 1", "_POINT"))
+    assert passes(test)

@@ -12,6 +12,7 @@ import pytest
 
 from covp.bisect import bisect
 from covp.errors import UsageError
+from covp.platform_file import load_platform, platforms_dir
 from covp.program import Program
 from tests.bisect.conftest import averaging, chain, line_of, memory, passes, planted
 
@@ -163,6 +164,19 @@ def test_another_emulator(tmp_path):
         assert finding.cause.spot.function == function
     assert line_of(wrong, finding, "4194290u") == finding.cause.spot.source
     assert not passes(finding.test.path)
+
+
+def test_a_platform_of_ones_own_comes_with_the_test(tmp_path):
+    text = (platforms_dir() / "riscv32.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("clock_hz", "stack: 8K\nclock_hz"))
+    _, wrong = planted(chain(), str(path), "add_2", "+ 4194303u", "+ 4194290u")
+    path.unlink()
+    test = found(wrong, tmp_path).test.path
+    (file,) = test.parent.glob("*.yaml")
+    assert f"Session(HERE / {file.name!r}, " in test.read_text()
+    assert load_platform(file) == wrong.platform
+    assert not passes(test)
 
 
 def test_states_of_the_second_inference(platform, tmp_path):
