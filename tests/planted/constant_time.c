@@ -19,12 +19,18 @@ uint32_t power_mod(uint32_t base, uint32_t key)
     uint32_t result = 1;
     base &= 0xFFFF;
     for (int32_t bit = 0; bit < 16; bit++) {
-        uint32_t mask = 0u - (key >> bit & 1), product = result * base & 0xFFFF;
+        uint32_t product = result * base & 0xFFFF, set = key >> bit & 1;
+        HIDE(set);
+#ifdef BUG
+        if (set) { /* BUG: not constant time */
+            HIDE(product);
+            result = product;
+        }
+#else
+        uint32_t mask = 0u - set;
         HIDE(mask);
-        if (PLANTED(!mask, 0)) /* BUG: not constant time */
-            product = 0;
-        else
-            result = (product & mask) | (result & ~mask);
+        result = (product & mask) | (result & ~mask);
+#endif
         base = base * base & 0xFFFF;
     }
     return result;
@@ -59,7 +65,9 @@ void saturate_all(int32_t *x, int32_t n)
             x[i] = limit;
         }
 #else
-        int32_t over = (127 - x[i]) >> 31;
+        int32_t over = 127 - x[i];
+        HIDE(over);
+        over >>= 31;
         HIDE(over);
         x[i] = (x[i] & ~over) | (127 & over);
 #endif
@@ -105,12 +113,11 @@ uint32_t remainder_of(uint32_t x, uint32_t modulus)
 int32_t select_row(const int32_t *table, int32_t rows, int32_t secret)
 {
     int32_t found = 0;
-    secret %= rows;
-    secret = secret < 0 ? 0 : secret;
+    HIDE(rows);
     for (int32_t i = 0; i < PLANTED(secret + 1, rows); i++) { /* BUG: not constant time */
         uint32_t off = (uint32_t)(i ^ secret), mask = ((off | (0u - off)) >> 31) - 1;
         HIDE(mask);
-        found |= (int32_t)((uint32_t)table[i] & mask);
+        found |= (int32_t)((uint32_t)table[i] & mask); /* BUG: not constant time */
     }
     return found;
 }
