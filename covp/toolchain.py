@@ -338,8 +338,11 @@ class Zig(Toolchain):
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Options under which each variable has a section of its own; clang merges some for Arm."""
-        return ("-mno-global-merge",) if self.core.architecture == "arm" else ()
+        """Options under which each variable has a section of its own; clang merges some.
+
+        -mno-global-merge is known for Arm only; this is the same for RISC-V.
+        """
+        return ("-mllvm", "-enable-global-merge=false")
 
     def _find(self) -> str:
         spec = importlib.util.find_spec("ziglang")

@@ -95,3 +95,4 @@ def _run(meter: Meter, arguments: tuple[Any, ...], body: Callable[[Span], None])
     meter.prepare()
     with suppress(_Here, CovpError), inside(meter.kernel, body):
         meter.kernel(*copies(arguments))
+    meter.kernel.session.device.reset()  # it may have ended in the middle of an IT block

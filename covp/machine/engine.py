@@ -18,6 +18,7 @@ RISCV_NAMES = (
     *(f"t{number}" for number in range(3, 7)),
 )
 _RISCV_FS_INITIAL = 1 << 13
+_THUMB = 1 << 24
 
 
 @functools.cache
@@ -72,7 +73,9 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
 def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
     """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
     for name, number in register_ids(core.architecture).items():
-        if name not in ("xpsr", "zero"):
+        if name == "xpsr":
+            engine.reg_write(number, _THUMB)  # no flags, outside of an IT block
+        elif name != "zero":
             engine.reg_write(number, stack_top if name == "sp" else 0)
     if core.architecture == "riscv" and core.has("fpu"):
         status = engine.reg_read(riscv_const.UC_RISCV_REG_MSTATUS)

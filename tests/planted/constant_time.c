@@ -50,7 +50,7 @@ int32_t weight_of(uint32_t key)
     for (int32_t bit = 0; bit < 32; bit++)
         weight += (int32_t)(key >> bit & 1);
 #endif
-    return weight;
+    return weight; /* BUG: not constant time */
 }
 
 /* saturate_all: a value that saturates takes another way. */
@@ -106,7 +106,7 @@ uint32_t remainder_of(uint32_t x, uint32_t modulus)
         x = (x & keep) | (less & ~keep);
     }
 #endif
-    return x;
+    return x; /* BUG: not constant time */
 }
 
 /* select_row: reads as many rows as the secret says. */
@@ -115,7 +115,8 @@ int32_t select_row(const int32_t *table, int32_t rows, int32_t secret)
     int32_t found = 0;
     HIDE(rows);
     for (int32_t i = 0; i < PLANTED(secret + 1, rows); i++) { /* BUG: not constant time */
-        uint32_t off = (uint32_t)(i ^ secret), mask = ((off | (0u - off)) >> 31) - 1;
+        uint32_t off = (uint32_t)(i ^ secret); /* BUG: not constant time */
+        uint32_t mask = ((off | (0u - off)) >> 31) - 1; /* BUG: not constant time */
         HIDE(mask);
         found |= (int32_t)((uint32_t)table[i] & mask); /* BUG: not constant time */
     }

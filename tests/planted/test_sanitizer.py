@@ -244,7 +244,15 @@ STACK: dict[str, Call] = {
     "write_past_local": lambda k, d: k("write_past_local")(d.integer(1, 3)),
     "smash_caller": lambda k, d: k("smash_caller")(d.integer(8, 16)),
 }
+STATIC: dict[str, Call] = {
+    "dot_weights": lambda k, d: k("dot_weights")(d.array("int8", 10), d.integer(0, 1)),
+    "scratch_ring": lambda k, d: k("scratch_ring")(d.integer(0, 20)),
+    "filter_state": lambda k, d: k("filter_state")(d.integer(0, 9)),
+    "bias_table": lambda k, d: k("bias_table")(6),
+    "copy_name": lambda k, d: k("copy_name")(d.integer(0, 1)),
+}
 TABLES = {
+    "bounds_static.c": STATIC,
     "bounds_read.c": READS,
     "bounds_write.c": WRITES,
     "lifetime.c": LIFETIMES,
