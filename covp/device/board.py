@@ -354,8 +354,9 @@ class Board:
 
     def _check_halted(self) -> None:
         self.check_open()
-        if any(core.execution.running for core in self.cores):
-            raise DeviceError("the state cannot be saved or loaded while a core runs")
+        for core in self.cores:
+            if core.execution.running:
+                raise DeviceError("the state cannot be saved or loaded while a core runs")
 
 
 def core_sources(core: Core, platform: Platform) -> Sources:

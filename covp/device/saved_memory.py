@@ -9,7 +9,7 @@ import numpy as np
 
 from covp.hardware.bus import Memory
 from covp.machine.emulated_core import EmulatedCore
-from covp.machine.native_counter import counter_library
+from covp.machine.native_counter import SavedPages, counter_library
 
 _MOST_PAGES = 64
 """Marked pages from which marking begins anew: to copy them takes longer than to find them."""
@@ -26,21 +26,24 @@ class SavedMemory:
     """
 
     def __init__(self, memories: Sequence[Memory], cores: Sequence[EmulatedCore]) -> None:
-        self._cores = cores
-        self._saved = [(memory, memory.content.copy()) for memory in memories]
-        counters = [core.counter.native for core in cores]
-        self._machines = (ctypes.c_void_p * len(counters))(*counters)
-        self._code = np.zeros(max(memory.dirty.size for memory in memories), np.uint32)
-        self._found = ctypes.c_uint32()
-        self._restore = counter_library().memory_restore
-        self._arguments = [
-            (
-                *(self._machines, len(counters), memory.region.start, memory.pointer),
-                *(content.ctypes.data, memory.dirty.ctypes.data, memory.dirty.size),
-                *(self._code.ctypes.data, ctypes.byref(self._found)),
+        self._cores, self._memories = cores, memories
+        self._content = [memory.content.copy() for memory in memories]
+        machines = (ctypes.c_void_p * len(cores))(*(core.counter.native for core in cores))
+        pages = (SavedPages * len(memories))(
+            *(
+                SavedPages(
+                    memory.pointer,
+                    content.ctypes.data,
+                    memory.dirty.ctypes.data,
+                    memory.region.start,
+                    memory.dirty.size,
+                )
+                for memory, content in zip(memories, self._content, strict=True)
             )
-            for memory, content in self._saved
-        ]
+        )
+        self._code = np.zeros(1 + sum(memory.dirty.size for memory in memories), np.uint32)
+        self._restore = counter_library().memory_restore
+        self._arguments = (machines, len(cores), pages, len(memories), self._code.ctypes.data)
         self._unmark()
 
     def load(self, is_near: bool) -> None:
@@ -49,13 +52,11 @@ class SavedMemory:
         ``is_near``: it is what was saved or loaded last.
         """
         if not is_near:
-            for memory, _ in self._saved:
+            for memory in self._memories:
                 np.maximum(memory.dirty, 1, out=memory.dirty)
-        marked = 0
-        for arguments in self._arguments:
-            self._found.value = 0
-            marked += self._restore(*arguments)
-            for address in self._code[: self._found.value].tolist():
+        marked = self._restore(*self._arguments)
+        if self._code[0]:
+            for address in self._code[1 : 1 + self._code[0]].tolist():
                 for core in self._cores:
                     core.forget_code(address, Memory.PAGE)
         if marked > _MOST_PAGES:
@@ -63,7 +64,7 @@ class SavedMemory:
 
     def _unmark(self) -> None:
         """Nothing differs; the cores have to mark a page again before they store to it."""
-        for memory, _ in self._saved:
+        for memory in self._memories:
             memory.dirty[memory.dirty == 1] = 0
         for core in self._cores:
             core.forget_pages()

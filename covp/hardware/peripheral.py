@@ -100,6 +100,7 @@ class Peripheral:
         own = {name: value for name, value in vars(self).items() if name not in self.not_saved}
         plain = PlainState.of(own)
         if plain is not None:
+            plain.names = frozenset(vars(self))
             return plain
         try:
             return copy.deepcopy(own, self._kept())
@@ -111,9 +112,11 @@ class Peripheral:
 
     def load_state(self, state: object) -> None:
         """Go back to what `save_state` returned, which stays as it is."""
-        if isinstance(state, PlainState):
-            self._drop_all_but(state.names)
-            state.load(vars(self))
+        if type(state) is PlainState:
+            attributes = vars(self)
+            if attributes.keys() != state.names:
+                self._drop_all_but(state.names)
+            state.load(attributes)
         else:
             assert isinstance(state, dict)
             self._drop_all_but(state.keys())

@@ -102,7 +102,7 @@ class PeripheralMap:
 
     def check_state(self, state: dict[str, object]) -> None:
         """Raises DeviceError: other peripherals were attached when it was saved."""
-        if set(state) != set(self.peripherals):
+        if state.keys() != self.peripherals.keys():
             raise DeviceError(
                 f"the state was saved with the peripherals {', '.join(state) or 'none'}, now "
                 f"there are: {', '.join(self.peripherals) or 'none'}"

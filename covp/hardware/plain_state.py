@@ -19,7 +19,7 @@ class PlainState:
         self._plain = plain
         self._flat = {name: value for name, value in containers.items() if _is_flat(value)}
         self._nested = {k: value for k, value in containers.items() if k not in self._flat}
-        self.names = frozenset((*plain, *containers))
+        self.names: frozenset[str] = frozenset((*plain, *containers))
 
     @classmethod
     def of(cls, attributes: dict[str, object]) -> PlainState | None:

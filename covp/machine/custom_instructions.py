@@ -150,6 +150,8 @@ class CustomInstructions:
         Raises:
             DeviceError: other units were there when it was saved.
         """
+        if not (self._units or self._numbers or state.units):
+            return
         saved = {name: instructions for name, (instructions, _) in state.units.items()}
         if saved != {name: unit.instructions for name, unit in self._units.items()}:
             raise DeviceError(

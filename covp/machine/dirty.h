@@ -27,31 +27,42 @@ static inline void mark_dirty(uint8_t *mark) {
     if (mark && *mark == CLEAN) *mark = DIRTY;
 }
 
-/* Go back to `base` where a page is marked; how many are.
+/* A memory, and what it goes back to. */
+typedef struct {
+    uint8_t *host;
+    const uint8_t *saved, *dirty;
+    uint32_t start, pages;
+} SavedPages;
+
+/* Whether code of one of the machines may be in a page. */
+static bool has_code(Machine *const *machines, uint32_t count, uint32_t address) {
+    for (uint32_t n = 0; n < count; n++)
+        if (machine_may_have_code(machines[n], address, DIRTY_BYTES)) return true;
+    return false;
+}
+
+/* Go back to what was saved where a page is marked; how many are.
  *
- * code: addresses of pages that changed and may have code of one of the machines; room for all pages.
+ * code: after their number, the addresses of pages that changed and may have code; room for all.
  */
-EXPORT uint32_t memory_restore(Machine *const *machines, uint32_t machine_count, uint32_t start,
-                               uint8_t *host, const uint8_t *base, const uint8_t *dirty,
-                               uint32_t pages, uint32_t *code, uint32_t *code_count) {
+EXPORT uint32_t memory_restore(Machine *const *machines, uint32_t machine_count,
+                               const SavedPages *memories, uint32_t memory_count, uint32_t *code) {
     uint32_t found = 0;
-    for (uint32_t page = 0; page < pages; page++) {
-        uint64_t eight = 0;
-        if (page % 8 == 0 && page + 8 <= pages) memcpy(&eight, dirty + page, 8);
-        if (page % 8 == 0 && page + 8 <= pages && !eight) {
-            page += 7;
-            continue;
+    code[0] = 0;
+    for (const SavedPages *s = memories; s < memories + memory_count; s++)
+        for (uint32_t page = 0; page < s->pages; page++) {
+            const uint8_t *mark = s->dirty + page;
+            uint64_t eight = 1;
+            if (page + 8 <= s->pages) memcpy(&eight, mark, sizeof eight);
+            if (!eight) page += 7;
+            if (!eight || !*mark) continue;
+            found++;
+            size_t at = (size_t)page << DIRTY_BITS;
+            if (!memcmp(s->host + at, s->saved + at, DIRTY_BYTES)) continue;
+            memcpy(s->host + at, s->saved + at, DIRTY_BYTES);
+            uint32_t address = s->start + (uint32_t)at;
+            if (has_code(machines, machine_count, address)) code[++code[0]] = address;
         }
-        if (!dirty[page]) continue;
-        found++;
-        size_t at = (size_t)page << DIRTY_BITS;
-        if (!memcmp(host + at, base + at, DIRTY_BYTES)) continue;
-        memcpy(host + at, base + at, DIRTY_BYTES);
-        int has_code = 0;
-        for (uint32_t n = 0; n < machine_count; n++)
-            has_code |= machine_may_have_code(machines[n], start + (uint32_t)at, DIRTY_BYTES);
-        if (has_code) code[(*code_count)++] = start + (uint32_t)at;
-    }
     return found;
 }
 

@@ -36,6 +36,14 @@ class _Region(ctypes.Structure):
     )  # fmt: skip
 
 
+class SavedPages(ctypes.Structure):
+    """A memory, and what it goes back to; see dirty.h."""
+
+    _fields_ = (
+        ("host", pointer), ("saved", pointer), ("dirty", pointer), ("start", u32), ("pages", u32)
+    )  # fmt: skip
+
+
 class CountPair(ctypes.Structure):
     """Instructions and cycles."""
 
@@ -151,7 +159,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_spending", None, (machine, pointer)),
         ("machine_moved", None, (machine, pointer)),
         ("machine_set_breakpoints", ctypes.c_int, (machine, pointer, u64)),
-        ("memory_restore", u32, (pointer, u32, u32, *[pointer] * 3, u32, *[pointer] * 2)),
+        ("memory_restore", u32, (pointer, u32, pointer, u32, pointer)),
         ("machine_set_stop", None, (machine, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_clear_caches", None, (machine,)),

@@ -7,7 +7,6 @@ sleep-on-exit, subpriorities beyond their order, the security extension.
 
 from __future__ import annotations
 
-import copy
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,10 +29,6 @@ _FPCA, _SPSEL = 1 << 2, 1 << 1
 _FRAME = struct.Struct("<8I")
 _FLOAT_FRAME = struct.Struct("<18I")  # s0-s15, fpscr and a gap
 _SAVED = ("R0", "R1", "R2", "R3", "R12", "LR")
-_STATE = (
-    *("pending", "active", "enabled", "levels", "priorities"),
-    *("vector_table", "priority_group", "cycles_spent"),
-)
 
 
 @dataclass(frozen=True)
@@ -220,13 +215,19 @@ class Nvic:
 
     def save_state(self) -> object:
         """Everything but the core's registers."""
-        return {name: copy.copy(getattr(self, name)) for name in _STATE}
+        return (
+            *(frozenset(self.pending), tuple(self.active), frozenset(self.enabled)),
+            *(frozenset(self.levels), dict(self.priorities)),
+            *(self.vector_table, self.priority_group, self.cycles_spent),
+        )
 
     def load_state(self, state: object) -> None:
         """Go back to a saved state."""
-        assert isinstance(state, dict)
-        for name, value in state.items():
-            setattr(self, name, copy.copy(value))
+        assert isinstance(state, tuple)
+        pending, active, enabled, levels, priorities, *numbers = state
+        self.pending, self.active, self.enabled = set(pending), list(active), set(enabled)
+        self.levels, self.priorities = set(levels), dict(priorities)
+        self.vector_table, self.priority_group, self.cycles_spent = numbers
 
     # -----------------------------------------------------------------------------------------
 
