@@ -114,6 +114,17 @@ def test_onnx(
     assert {"Conv", "LSTM", "Resize", "QLinearConv"} <= kinds
 
 
+def test_the_code_of_memory_safety(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks("memory-safety.md", "python")
+    exec(code, {})
+    printed = capsys.readouterr().out.strip()
+    (shown,) = re.findall(
+        r"^    (uninitialised .*)$", (DOCS / "memory-safety.md").read_text(), re.M
+    )
+    pattern = re.escape(shown).replace(r"\.\.\.", "[0-9a-f]+")
+    assert re.fullmatch(pattern, printed), printed
+
+
 def test_the_code_of_testing() -> None:
     names: dict[str, Any] = {}
     ran = []
