@@ -65,9 +65,11 @@ class Coverage:
         trace: TracebackType | None,
     ) -> None:
         session = self._session()
-        if kind is None and session is not None and session.is_open:
-            session.sync()
-        self.stop()
+        try:
+            if kind is None and session is not None and session.is_open:
+                session.sync()
+        finally:
+            self.stop()
 
     def start(self) -> None:
         """Count from now on; queued calls run first. Nothing where it counts already."""

@@ -173,6 +173,22 @@ def test_code_up_to_a_fault() -> None:
     assert lines[3] == lines[4] == 1 and lines[5] == 0
 
 
+def test_queued_calls_and_closing() -> None:
+    """A queued call that faults at the end, and a session that closes inside, are counted."""
+    text = "int f(int n)\n{\n  if (n)\n    __builtin_trap();\n  return 1;\n}\n"
+    with covp.Session("stm32l4r5") as session:
+        f = session.load_c(text, flags=("-O0",))["f"]
+        with pytest.raises(DeviceFault), Coverage(session) as c:
+            f(0)
+            f(1)
+        assert list(c.lines(only(c.data)).values())[:2] == [2, 2]
+        assert session.image_watchers == []
+        with Coverage(session) as late:
+            f(0).result()
+            session.close()
+        assert late.functions(only(late.data)) == {"f": 1}
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_assembly(platform: str, tmp_path: Path) -> None:
     source = tmp_path / "half.S"
