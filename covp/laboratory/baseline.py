@@ -84,6 +84,16 @@ def _changes_of(test: str, old: dict[str, int], new: dict[str, int]) -> Iterator
             yield Change(name, test, old[name], new[name])
 
 
+def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
+    """In how many tests of both a kernel is called more or less often than before."""
+    old = before.tests.get(key, {})
+    return sum(
+        old[test].get("calls") != figures.stored().get("calls")
+        for test, figures in results.tests[key].items()
+        if test in old
+    )
+
+
 def regressions(
     before: Baseline, results: Results, threshold: float
 ) -> dict[KernelKey, list[Change]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from covp.laboratory.baseline import Baseline, changes
+from covp.laboratory.baseline import Baseline, changes, other_work
 from covp.laboratory.figures import KernelKey, Results
 
 HEADS = ("kernel", "platform", "calls", "instructions", "cycles", "code bytes")
@@ -32,8 +32,10 @@ def _change(results: Results, key: KernelKey, before: Baseline) -> str:
     found = changes(before, results, key)
     if not found:
         return "not comparable"
-    moved = [change for change in found if change.percent]
-    return "; ".join(map(str, moved)) if moved else "none"
+    parts = [str(change) for change in found if change.percent]
+    if other := other_work(before, results, key):
+        parts.append(f"other calls in {other} test{'s' if other != 1 else ''}: not compared")
+    return "; ".join(parts) or "none"
 
 
 def plain(rows: Sequence[Sequence[str]]) -> list[str]:
