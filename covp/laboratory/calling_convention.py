@@ -1,11 +1,18 @@
-"""The registers that a C function has to leave as they were."""
+"""`check_registers`: the registers that a C function has to leave as they were."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from typing import Any
+
 from unicorn import arm_const, riscv_const
 
+from covp.arguments import demand_count
 from covp.device.virtual import VirtualDevice
 from covp.errors import KernelError
+from covp.laboratory.aftermath import Aftermath, place_of, same
+from covp.laboratory.inside import Span, copies, inside, virtual_device
 from covp.laboratory.kernel import Kernel
 
 # Procedure Call Standard for the Arm Architecture, 6.1.1 and 6.1.2.1; RISC-V calling convention,
@@ -13,27 +20,43 @@ from covp.laboratory.kernel import Kernel
 _ARM = (*(f"R{n}" for n in range(4, 12)), "SP")
 _ARM_FLOATS = tuple(f"S{n}" for n in range(16, 32))
 _RISCV = {"sp": 2, "gp": 3, "tp": 4, "s0": 8, "s1": 9} | {f"s{n}": 16 + n for n in range(2, 12)}
+_POINTERS = ("sp", "gp", "tp")
 _RISCV_FLOATS = {"fs0": 8, "fs1": 9} | {f"fs{n}": 16 + n for n in range(2, 12)}
 
 
 def kept_registers(device: VirtualDevice) -> dict[str, int]:
     """The present values of the registers that a function has to keep, by name."""
+    return {name: int(device.engine.reg_read(id)) for name, id in _kept_ids(device).items()}
+
+
+def _kept_ids(device: VirtualDevice) -> dict[str, int]:
+    """Unicorn's numbers of the registers that a function has to keep, by name."""
     core = device.platform.core
     if core.architecture == "arm":
         names = _ARM + (_ARM_FLOATS if core.has("fpu") else ())
-        ids = {name.lower(): getattr(arm_const, f"UC_ARM_REG_{name}") for name in names}
-    else:
-        whole = {name: f"X{n}" for name, n in _RISCV.items()}
-        floats = {name: f"F{n}" for name, n in _RISCV_FLOATS.items()} if core.has("fpu") else {}
-        ids = {
-            name: getattr(riscv_const, f"UC_RISCV_REG_{number}")
-            for name, number in (whole | floats).items()
-        }
-    return {name: int(device.engine.reg_read(number)) for name, number in ids.items()}
+        return {name.lower(): getattr(arm_const, f"UC_ARM_REG_{name}") for name in names}
+    whole = {name: f"X{n}" for name, n in _RISCV.items()}
+    floats = {name: f"F{n}" for name, n in _RISCV_FLOATS.items()} if core.has("fpu") else {}
+    return {
+        name: getattr(riscv_const, f"UC_RISCV_REG_{number}")
+        for name, number in (whole | floats).items()
+    }
+
+
+def _scratch_ids(device: VirtualDevice) -> tuple[int, ...]:
+    """Those of general registers that hold nothing when a function is entered."""
+    if device.platform.core.architecture == "arm":
+        return (arm_const.UC_ARM_REG_R12,)
+    return tuple(getattr(riscv_const, f"UC_RISCV_REG_X{n}") for n in (5, 6, 7, 28, 29, 30, 31))
 
 
 def check_kept(kernel: Kernel, before: dict[str, int], device: VirtualDevice) -> None:
     """Compare with the values when the kernel was entered.
+
+    Args:
+        kernel: it has just returned.
+        before: what `kept_registers` gave then.
+        device: of the kernel.
 
     Raises:
         KernelError: the kernel returned with another value in one of them.
@@ -44,4 +67,66 @@ def check_kept(kernel: Kernel, before: dict[str, int], device: VirtualDevice) ->
                 f"{kernel.name} returns with 0x{value:x} in {name}, which a function has to keep; "
                 f"it was 0x{before[name]:x}: name {name} among the clobbers of inline assembly, or "
                 "save it"
+            )
+
+
+def check_registers(
+    kernel: Kernel, arguments: Sequence[Any] = (), *, examples: int = 8, seed: int = 0
+) -> None:
+    """Check a function's use of the core's registers, as far as its calling convention goes.
+
+    It is called with random values in the registers that it has to keep, and in those that hold
+    nothing when it is entered. It has to return with the former as they were, and its result,
+    arrays and the variables of its module must depend on none of them. That finds inline assembly
+    and assembly that changes registers without saying so, or uses one that nothing was put into,
+    though callers may not have noticed yet.
+
+    Args:
+        kernel: on a virtual device.
+        arguments: of each call; arrays are copied for it.
+        examples: how many calls; each one starts from the same state.
+        seed: of the values.
+
+    Raises:
+        KernelError: a register is not kept, or the outcome depends on one.
+        DeviceFault: the kernel faulted, as it may with an address out of such a register.
+        UsageError: not a virtual device.
+    """
+    demand_count("examples", examples)
+    device, session, chance = virtual_device(kernel), kernel.session, random.Random(seed)
+    called, snapshot = Kernel(kernel.function), kernel.session.snapshot()
+    first: Aftermath | None = None
+
+    def body(span: Span) -> None:
+        own = kept_registers(device)
+        kept = {name: id for name, id in _kept_ids(device).items() if name not in _POINTERS}
+        for id in (*kept.values(), *_scratch_ids(device)):
+            device.engine.reg_write(id, chance.getrandbits(30))  # as a float, no NaN
+        before = kept_registers(device)
+        device.execute(span.start, span.end)
+        check_kept(called, before, device)
+        for name, id in kept.items():
+            device.engine.reg_write(id, own[name])  # the caller's
+
+    try:
+        for _ in range(examples):
+            session.restore(snapshot)
+            given = copies(tuple(arguments))
+            with inside(called, body):
+                result = called(*given)
+            outcome = Aftermath.of(called, result, given, None)
+            first = first or outcome
+            _check_alike(called, first, outcome)
+    finally:
+        session.restore(snapshot)
+
+
+def _check_alike(kernel: Kernel, first: Aftermath, outcome: Aftermath) -> None:
+    known = first.parts(kernel)
+    for name, value in outcome.parts(kernel).items():
+        if not same(value, known[name]):
+            place, now, then = place_of(value, known[name])
+            raise KernelError(
+                f"{kernel.name} uses a register that nothing was put into: {name}{place} is {now}, "
+                f"and {then} with other values in such registers"
             )

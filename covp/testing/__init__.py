@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from covp.coverage import Coverage, CoverageData
     from covp.laboratory.answers import answering, check_answers
     from covp.laboratory.buffers import Buffer
+    from covp.laboratory.calling_convention import check_registers
     from covp.laboratory.constant_time import TimeDifference, constant_time
     from covp.laboratory.differential import Difference, Variants, differ
     from covp.laboratory.interrupts import check_interrupts, interrupted
@@ -93,6 +94,7 @@ __all__ = [
     "arrays",
     "check_answers",
     "check_interrupts",
+    "check_registers",
     "constant_time",
     "differ",
     "interrupted",
@@ -122,6 +124,7 @@ _LABORATORY = {
     "ScriptedPeripheral": "covp.laboratory.scripted",
     "answering": "covp.laboratory.answers",
     "check_answers": "covp.laboratory.answers",
+    "check_registers": "covp.laboratory.calling_convention",
     "check_interrupts": "covp.laboratory.interrupts",
     "interrupted": "covp.laboratory.interrupts",
 }
