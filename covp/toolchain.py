@@ -328,13 +328,23 @@ class Zig(Toolchain):
     """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
 
     name = "zig"
-    undefined_behaviour_checks = (
-        *_CHECKS,
-        "-fno-sanitize=function,vptr",
-        "-fno-sanitize-merge",
-        # else functions for RISC-V whose only calls are those, which do not return, lose their ra
-        "-fno-omit-frame-pointer",
-    )
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        # Else functions whose only calls are those of checks, which do not return, lose the address
+        # that they return to. ARMv6-M's inline assembly needs the frame pointer's register.
+        keep = "-fsanitize-recover=all" if core.isa.is_armv6m else "-fno-omit-frame-pointer"
+        self.undefined_behaviour_checks = (
+            *_CHECKS,
+            "-fno-sanitize=function,vptr",
+            # through pointers to variables of known size; an option of its own, or zig drops it
+            "-fsanitize=local-bounds",
+            "-fno-sanitize-trap=local-bounds",
+            # an array at the end of a structure is of any length only if it says 0 or 1
+            "-fstrict-flex-arrays=1",
+            "-fno-sanitize-merge",
+            keep,
+        )
 
     @property
     def apart(self) -> tuple[str, ...]:

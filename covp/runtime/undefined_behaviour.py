@@ -104,19 +104,15 @@ def as_finding(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
     if not name.startswith(_HANDLER):
         return fault
     name = name.removeprefix(_HANDLER).removesuffix("_abort")
-    sp = fault.registers.get("sp", fault.registers.get("rsp", 0))
     detail, source, address = _KINDS.get(name, name.replace("_", " ")), None, None
-    with suppress(DeviceError):
-        call = _Call(device.read, sp)
-        source = call.source
-        address = call.values[0] if name in _ABOUT_AN_ADDRESS else None
-        detail = _DETAILS[name](call) if name in _DETAILS else detail
-    fault.kind, fault.detail, fault.address, fault.size = (
-        "undefined behaviour",
-        detail,
-        address,
-        None,
-    )
+    if name not in _WITHOUT_DATA:
+        with suppress(DeviceError):  # a stack that was written over
+            call = _Call(device.read, fault.registers.get("sp", fault.registers.get("rsp", 0)))
+            source = call.source
+            address = call.values[0] if name in _ABOUT_AN_ADDRESS else None
+            detail = _DETAILS[name](call) if name in _DETAILS else detail
+    fault.kind, fault.detail = "undefined behaviour", detail
+    fault.address, fault.size = address, None
     fault.call_stack = fault.call_stack[1:]
     _place(fault, device, source)
     return fault
@@ -262,10 +258,11 @@ _DETAILS: dict[str, Callable[[_Call], str]] = {
     "nonnull_arg": _null_argument,
 }
 _KINDS = {
-    "local_out_of_bounds": "access outside a local array",
+    "local_out_of_bounds": "access outside a variable of known size",
     "builtin_unreachable": "code that cannot be reached",
     "missing_return": "the function ends without a value",
     "nonnull_return_v1": "a null pointer is returned where none may be",
     "function_type_mismatch": "call through a pointer to another type of function",
 }
+_WITHOUT_DATA = ("local_out_of_bounds",)
 _ABOUT_AN_ADDRESS = ("type_mismatch_v1", "alignment_assumption")

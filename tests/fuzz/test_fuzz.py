@@ -117,6 +117,18 @@ def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None
     under_the_sanitizer(cases)
 
 
+@pytest.mark.parametrize(
+    "name", ["cortex-m0plus", "riscv32", pytest.param("stm32l4r5", marks=pytest.mark.slow)]
+)
+@batches(1)
+@given(few)
+def test_cores_execute_no_undefined_behaviour(name: str, cases: list[Unusual]) -> None:
+    """The code of that very core, and accesses outside its tables as well."""
+    with Session(name, timeout=60, ubsan=True) as session:
+        failures = run_batch(session, cases, [session.platform.core], check=is_right)
+    assert not failures, "\n".join(failures)
+
+
 @pytest.mark.parametrize("name", PLATFORMS)
 @batches(1)
 @given(few)

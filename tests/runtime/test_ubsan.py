@@ -185,6 +185,50 @@ def test_the_stack_holds_inlined_functions_and_callers(platform: str, toolchain:
     assert str(fault).endswith(f"; called by layer (module.c:{line + 6})")
 
 
+KNOWN_SIZE = """\
+#include <stdint.h>
+static int16_t four[4] = {1, 2, 3, 4};
+struct sized {
+    int16_t count;
+    int16_t last[3];
+};
+struct open {
+    int16_t count;
+    int16_t last[1];
+};
+int32_t through_a_pointer(int32_t i) {
+    const int16_t *p = four;
+    return p[i]; /* through_a_pointer */
+}
+int32_t of_a_structure(const struct sized *p, int32_t i) {
+    return p->last[i]; /* of_a_structure */
+}
+int32_t of_any_length(const struct open *p, int32_t i) {
+    return p->last[i];
+}
+"""
+
+
+@pytest.mark.parametrize("platform, toolchain", CORES)
+def test_objects_of_known_size(platform: str, toolchain: str) -> None:
+    """Behind them is other memory, so that nothing else shows it."""
+    with with_toolchain(platform, toolchain) as session:
+        module = session.load_c(KNOWN_SIZE)
+        placed = session.place(np.arange(8, dtype=np.int16).tobytes())
+        good: dict[str, tuple[int, ...]] = {"through_a_pointer": (3,)}
+        if toolchain == "zig":  # with GCC the array at the end may have any length
+            good["of_a_structure"] = (placed.address, 2)
+        for name, arguments in good.items():
+            assert module[name](*arguments).result() == arguments[-1] + 1
+            with pytest.raises(DeviceFault) as caught:
+                module[name](*arguments[:-1], arguments[-1] + 1).result()
+            texts = KNOWN_SIZE.splitlines()
+            line = next(n for n, text in enumerate(texts, 1) if f"/* {name}" in text)
+            assert caught.value.kind == "undefined behaviour"
+            assert caught.value.source == f"module.c:{line}"
+        assert module["of_any_length"](placed.address, 5).result() == 6
+
+
 def test_without_it_no_check_is_compiled_in() -> None:
     with Session("stm32l4r5") as plain, Session("stm32l4r5", ubsan=True) as checked:
         code = "int add(int a, int b) {\n    return a + b;\n}\n"

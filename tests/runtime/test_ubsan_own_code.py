@@ -76,7 +76,10 @@ def test_memory_functions(platform: str, toolchain: str) -> None:
     renamed = tuple(f"-D{n}=checked_{n}" for n in ("memcpy", "memmove", "memset", "memcmp"))
     with opened(platform, toolchain, ubsan=True) as session:
         flags = ("-g", *plain_loops(session.toolchain), *renamed)
-        module = session.load_sources({**own("memory.c"), "calls.c": MEMORY}, "memory", flags=flags)
+        # without the other names that Arm's ABI has for the same functions
+        text = own("memory.c")["memory.c"].partition("#ifdef __arm__")[0]
+        sources = {"memory.c": text, "calls.c": MEMORY}
+        module = session.load_sources(sources, "memory", flags=flags)
         expected = np.random.default_rng(3).integers(0, 3, 96).astype(np.uint8)
         tensor = session.tensor(expected)
         for to in range(6):
