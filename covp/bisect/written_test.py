@@ -158,10 +158,11 @@ def test_{layer.function}():
     with Session({platform}, {bench.device!r}, {bench.toolchain!r}) as session:
 {attach}        module = session.load_sources(files, "{layer.function}", flags=FLAGS)
         symbols = module.image.elf.symbols
-        memory = session.tensor(data["memory"])
+        memory = module.address("{program.arena_symbol}")
+        session.write(memory, data["memory"].tobytes())
 {startup}        layer = symbols["{layer.function}"].value
-        session.call(layer, *(memory.address + offset for offset in ARGUMENTS))
-        after = memory.numpy()
+        session.call(layer, *(memory + offset for offset in ARGUMENTS))
+        after = np.frombuffer(session.read(memory, data["memory"].size), np.uint8)
 {_checks(trial)}'''
 
 
