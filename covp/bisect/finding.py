@@ -90,7 +90,7 @@ class Finding:
         if cause.kind == "accelerator":
             lines.append(f"  stored by the model of {cause.accelerator}: {cause.spot}")
             if cause.driver:
-                lines.append(f"  started by: {cause.driver}")
+                lines.append(f"  its driver meanwhile: {cause.driver}")
         elif cause.kind == "not written":
             last = f"; the last store to the tensor: {cause.spot}" if cause.spot else ""
             lines.append(f"  never stored to{last}")

@@ -67,14 +67,18 @@ class MasterLog:
     def __enter__(self) -> MasterLog:
         for accelerator, unit in self._units:
             place = _computed_at(accelerator, unit)
-            unit.bus = _ToldBus(unit.bus, self._telling(accelerator.name, place))  # type: ignore[assignment]
+            unit.bus = _ToldBus(unit.bus, self._telling(accelerator, place))  # type: ignore[assignment]
         return self
 
-    def _telling(self, master: str, place: str) -> Callable[[int, bytes], None]:
+    def _telling(
+        self, accelerator: AcceleratorInstance, place: str
+    ) -> Callable[[int, bytes], None]:
         def tell(address: int, data: bytes) -> None:
             core = self._device.core
-            calls = self._device.board.symbols.calls(core.counter.block())
-            self._told(MasterStore(master, place, calls[0] if calls else "", address, data))
+            calls = self._device.board.call_stack(core.counter.block(), core.registers(), core)
+            own = [call for call in calls if any(f"({file}:" in call for file in accelerator.files)]
+            driver = next(iter([*own, *calls]), "")
+            self._told(MasterStore(accelerator.name, place, driver, address, data))
 
         return tell
 
