@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 FLOATS = 4.0
 """float32 values are drawn between minus and plus this, where nothing else is said."""
-_ELEMENTS, _BYTES = 24, 1024
+_ELEMENTS, _BYTES, _PLACED_BYTES = 24, 1024, 2048
 """The most elements of several bytes, and the most bytes of an array, that shrink one by one."""
 _DIRECT = 16
 """Of 256 arrays so many have no content: Hypothesis draws their elements."""
@@ -146,6 +146,8 @@ def draw_array(
             _add_special(flat, seed & 0xFFFF, nan, infinity)
     if (exact or dtype.kind == "f") and dtype.itemsize > 1 and count <= _ELEMENTS:
         flat = _draw_elements(data, flat, dtype, low, high, nan, infinity, count)
+    elif len(shape) > 1 and dtype.kind != "f" and _places_fit(shape, dtype):
+        flat = _draw_places(data, flat, dtype, shape, int(low), int(high))
     elif dtype.kind == "f" or count * dtype.itemsize > _BYTES:
         flat = _draw_window(data, flat, np.full(count, min(max(0, low), high), dtype))
     else:
@@ -189,6 +191,42 @@ def _draw_window(data: ConjectureData, flat: Array | None, zeros: Array) -> Arra
     if flat is not None:
         zeros[start:end] = flat[start:end]
     return zeros
+
+
+def _places_fit(shape: Shape, dtype: np.dtype[Any]) -> bool:
+    size = math.prod(shape) * (len(shape) + dtype.itemsize)
+    return max(shape) <= 256 and size <= _PLACED_BYTES
+
+
+def _draw_places(
+    data: ConjectureData,
+    flat: Array | None,
+    dtype: np.dtype[Any],
+    shape: Shape,
+    low: int,
+    high: int,
+) -> Array:
+    """Arrays of several axes: where the elements that are not zero lie, and their codes.
+
+    A place outside of the array is moved to its edge. So when Hypothesis makes an axis shorter,
+    the elements stay, and those of two arrays that belong together stay together.
+    """
+    axes, size = len(shape), dtype.itemsize
+    zero = min(max(0, low), high)
+    if flat is None:
+        drawn = data.draw_bytes(0, _PLACED_BYTES)
+        array = np.full(shape, zero, dtype)
+        whole = len(drawn) // (axes + size) * (axes + size)
+        rows = np.frombuffer(drawn[:whole], np.uint8).reshape(-1, axes + size)
+        if array.size and len(rows):
+            places = np.minimum(rows[:, :axes], np.array(shape) - 1)
+            array[tuple(places.T)] = _decode(rows[:, axes:].tobytes(), dtype, low, high)
+        return array.ravel()
+    at = np.flatnonzero(flat != zero)
+    codes = np.frombuffer(_encode(flat[at], low, high), np.uint8).reshape(-1, size)
+    places = np.stack(np.unravel_index(at, shape), axis=1).astype(np.uint8)
+    data.draw_bytes(0, _PLACED_BYTES, forced=np.hstack([places, codes]).tobytes())
+    return flat
 
 
 def _draw_bytes(

@@ -55,8 +55,9 @@ def requantizations(
 ) -> st.SearchStrategy[Requantization]:
     """Requantizations with zero points and the clamps of activations.
 
-    Mostly such that sums of the usual magnitude fill the type or saturate it; one of eight has
-    shifts from -31 on. Shifts to the left keep the largest sum within 32 bits, as C asks for.
+    Mostly such that sums of the usual magnitude fill the type or saturate it; two of eight have
+    shifts of few bits to the right, where small sums end between two integers; one of eight shifts
+    from -31 on. Shifts to the left keep the largest sum within 32 bits, as C asks for.
 
     Args:
         channels: how many multipliers and shifts.
@@ -91,12 +92,16 @@ def draw_requantization(
     most_shift: int = MOST_SHIFT,
 ) -> Requantization:
     """See `requantizations`; for sums of so many bits, with shifts up to a most one."""
-    wide = data.draw_integer(0, 7) == 7
+    kind = data.draw_integer(0, 7)
     zero_point, low, high = draw_clamp(data, dtype)
     seeds = draw_seed(data), draw_seed(data)
     usual = dtype.itemsize * 8 - bits
     limit = MOST_SHIFT if any_shift else min(max(31 - most_bits, 0), most_shift)
-    ends = (LEAST_SHIFT, limit) if wide or any_shift else (usual - 3, usual + 2)
+    ends = (usual - 3, usual + 2)
+    if kind in (5, 6):  # results in the middle of two integers are frequent
+        ends = (-5, 0)
+    elif kind == 7 or any_shift:
+        ends = (LEAST_SHIFT, limit)
     least, most = (min(max(end, LEAST_SHIFT), limit) for end in ends)
     shift = draw_array(data, seeds[0], np.dtype(np.int8), (channels,), least, most)
     multiplier = draw_array(data, seeds[1], np.dtype(np.int32), (channels,), LEAST, MOST)
