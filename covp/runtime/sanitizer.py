@@ -355,7 +355,8 @@ def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
         for gap in [*ends, Block(block.end, 0)]:
             if gap.address > start:
                 piece = Extent(start, gap.address - start, f"{name} {section}", state)
-                yield _variable(piece, image.elf)
+                # what lies behind the last gap has constants without a symbol, and libraries
+                yield _variable(piece, image.elf) if gap.size else piece
             start = gap.end
 
 

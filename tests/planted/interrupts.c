@@ -157,3 +157,85 @@ int32_t leave_masked(int32_t x)
     ENABLE();
     return now;
 }
+
+/* publish: the index tells of a sample that is not there yet. */
+volatile uint32_t ring[4], head, tail, taken;
+
+void publish_handler(void)
+{
+    taken = 99;
+    if (tail != head) {
+        taken = ring[tail & 3];
+        tail++;
+    }
+}
+
+void publish(uint32_t sample)
+{
+    uint32_t at = head;
+    PLANTED(head = at + 1, ring[at & 3] = sample); /* BUG: interrupt */
+    PLANTED(ring[at & 3] = sample, head = at + 1); /* BUG: interrupt */
+}
+
+/* scale_level: what was tested is not what is used. */
+volatile int32_t input = 5;
+
+void scale_level_handler(void)
+{
+    input = -3;
+}
+
+int32_t scale_level(int32_t by)
+{
+    int32_t now = input;                          /* BUG: interrupt */
+    return now > 0 ? PLANTED(input, now) * by : 0; /* BUG: interrupt */
+}
+
+/* to_text: a static buffer that the handler writes into as well. */
+char text[4], handlers_text[4];
+volatile char shown;
+
+static NOINLINE char *digits(int32_t value, char *to)
+{
+    to[0] = (char)('0' + value % 10); /* BUG: interrupt */
+    HIDE(to);
+    to[1] = (char)('0' + value / 10 % 10); /* BUG: interrupt */
+    HIDE(to);
+    return to; /* BUG: interrupt */
+}
+
+void to_text_handler(void)
+{
+    shown = *digits(99, PLANTED(text, handlers_text));
+}
+
+int32_t to_text(int32_t value)
+{
+    char *at = digits(value, text);
+    return at[0] + at[1] * 256; /* BUG: interrupt */
+}
+
+/* update_both: the inner function ends the lock of the outer one. */
+volatile uint32_t first_count, second_count;
+
+void update_both_handler(void)
+{
+    first_count += 10;
+    second_count += first_count;
+}
+
+static NOINLINE void update_first(int32_t is_locked)
+{
+    DISABLE();
+    first_count++;
+    if (!is_locked)
+        ENABLE(); /* BUG: interrupt */
+} /* BUG: interrupt */
+
+void update_both(void)
+{
+    DISABLE();
+    update_first(PLANTED(0, 1));
+    second_count += first_count; /* BUG: interrupt */
+    ENABLE();
+}

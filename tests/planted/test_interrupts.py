@@ -19,6 +19,10 @@ ARGUMENTS: dict[str, tuple[int, ...]] = {
     "shared_scratch": (10,),
     "wait_for_flag": (4,),
     "leave_masked": (-1,),
+    "publish": (7,),
+    "scale_level": (2,),
+    "to_text": (12,),
+    "update_both": (),
 }
 
 

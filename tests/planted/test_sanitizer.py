@@ -229,6 +229,9 @@ UNINITIALISED: dict[str, Call] = {
     "first_run": lambda k, d: k("first_run")(scratch("int32", 1), 3, d.integer(0, 9)),
     "word_of_bytes": lambda k, d: k("word_of_bytes")(d.array("uint8", 4), scratch("uint8", 4)),
     "first_result": lambda k, d: k("first_result")(scratch("int32", 1), d.integer(0, 1)),
+    "look_up": lambda k, d: k("look_up")(d.array("int32", 4, 0, 9)),
+    "float_gain": lambda k, d: k("float_gain")(d.integer(1, 8), 1.25),
+    "count_rounds": lambda k, d: k("count_rounds")(scratch("int32", 3), d.integer(0, 9)),
     "pass_by_value": lambda k, d: k("pass_by_value")(d.integer(0, 9)),
     "checksum": lambda k, d: (
         n := d.integer(1, 31),

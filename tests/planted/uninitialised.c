@@ -234,3 +234,62 @@ int32_t keep_history(const int16_t *x, int32_t n, int16_t *history, int16_t *sav
         energy += saved[i] * saved[i]; /* BUG: uninitialised read */
     return energy;
 }
+
+/* look_up: an index that nothing has set. */
+struct cursor { int32_t row, column; };
+
+static NOINLINE void to_start(struct cursor *at)
+{
+    at->row = 0;
+#ifndef BUG
+    at->column = 2;
+#endif
+}
+
+static NOINLINE int32_t element(const int32_t *table, const struct cursor *at)
+{
+    int32_t column = at->column & 3; /* BUG: uninitialised read */
+    return table[at->row + column];  /* BUG: uninitialised read */
+}
+
+int32_t look_up(const int32_t *table)
+{
+    struct cursor at;
+    to_start(&at);
+    return element(table, &at) + 1; /* BUG: uninitialised read */
+}
+
+/* float_gain: a float that is compared before it has a value. */
+static NOINLINE void set_gains(float *gains, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        gains[i] = 0.5f * (float)i;
+}
+
+static NOINLINE int32_t above(const float *gains, int32_t n, float limit)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (gains[i] > limit) /* BUG: uninitialised read */
+            count++;
+    return count;
+}
+
+int32_t float_gain(int32_t n, float limit)
+{
+    float gains[8];
+    set_gains(gains, n - PLANTED(1, 0));
+    return above(gains, n, limit) + 1;
+}
+
+/* count_rounds: the end of a loop that nothing has set. */
+int32_t count_rounds(int32_t *limits, int32_t start)
+{
+    int32_t rounds = 0;
+    limits[0] = start;
+    limits[PLANTED(2, 1)] = start + 3;
+    HIDE(limits);
+    for (int32_t i = limits[0]; i < limits[1]; i++) /* BUG: uninitialised read */
+        rounds++;
+    return rounds;
+}
