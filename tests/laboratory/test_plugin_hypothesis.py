@@ -14,7 +14,7 @@ def project(tmp_path):
     found = Project(tmp_path)
     # a file that no cache has: it is compiled in the first example, which has a deadline of 200 ms
     mark = f"{time.time_ns()}{os.getpid()}"
-    found.write("new.c", f"int twice(int n) {{ return n == {mark[-9:]} ? 1 : 2 * n; }}")
+    found.write("new.c", f"int twice(int n) {{ return n == {int(mark[-9:])} ? 1 : 2 * n; }}")
     return found
 
 
