@@ -26,6 +26,7 @@ FILES = {
     "mlperf_tiny_balanced": "python benchmarks/mlperf_tiny.py --optimize balanced",
     "kernels": "python benchmarks/kernels.py",
     "emulation_speed": "python benchmarks/emulation_speed.py --rounds 5",
+    "laboratory": "python benchmarks/laboratory.py --rounds 5",
 }
 """Each JSON file of benchmarks/results and the command whose ``--json`` writes it."""
 CORES = {
@@ -181,6 +182,43 @@ def emulation() -> str:
     return table(head, cells, 2)
 
 
+def _found(what: str) -> Rows:
+    return [row for row in rows_of("laboratory") if row["what"] == what]
+
+
+def laboratory_calls() -> str:
+    """Calls and examples a second beside the references."""
+    examples = {row["platform"]: row for row in _found("examples")}
+    cells = []
+    for row in _found("calls"):
+        example = examples[row["platform"]]
+        figures = [row[by] for by in ("ours", "qemu", "qemu_processes", "cffi")]
+        figures += [example[by] for by in ("ours", "cffi", "empty")]
+        cells.append((row["platform"], *(f"{one:,}" if one else "-" for one in figures)))
+    head = ("platform", "covp", "QEMU, one process", "QEMU, a process each", "CFFI on the host",
+            "examples with covp", "examples with CFFI", "examples without a call")  # fmt: skip
+    return table(head, cells)
+
+
+def laboratory_restore() -> str:
+    """Microseconds to go back to a snapshot."""
+    cells = [
+        (row["platform"], str(row["pages"]), str(row["ours"]), f"{row['copy']:,}")
+        for row in _found("restore")
+    ]
+    return table(("platform", "pages stored to", "restore", "copy of all memory"), cells)
+
+
+def laboratory_checks() -> str:
+    """What checks cost, as ratios."""
+    cells = [
+        (row["platform"], row["program"], f"{row['sanitized']}x", f"{row['ubsan']}x")
+        for row in _found("checks")
+    ]
+    head = ("platform", "program", "time with `sanitize`", "instructions with `ubsan`")
+    return table(head, cells, 2)
+
+
 def commands() -> str:
     """How the JSON files are made."""
     lines = (f"{call} --json benchmarks/results/{name}.json" for name, call in FILES.items())
@@ -217,6 +255,9 @@ def page() -> str:
         "layers_above": str(sum(row["ratio"] > 1 for row in layers)),
         "layers": worst_layers(),
         "emulation": emulation(),
+        "laboratory_calls": laboratory_calls(),
+        "laboratory_restore": laboratory_restore(),
+        "laboratory_checks": laboratory_checks(),
     }
     return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
 
