@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 import covp
 from covp.errors import KernelError, UsageError
+from covp.laboratory.inside import Span, inside
 from covp.testing import Buffer, Kernel, check_interrupts, interrupted
 
 PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
@@ -297,3 +300,45 @@ def test_usage(module):
     with pytest.raises(UsageError, match="line 40"):
         check(module, "bump", line=40)
     assert check(module, "masked_bump", at=[0, 2]) == 2
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_long_blocks_of_code(platform):
+    """The pc tells how many of 1500 instructions without a branch came before it."""
+    source = """
+    #include <stdint.h>
+    volatile uint32_t ticks;
+    void tick_isr(void) { ticks = ticks + 1; }
+    void straight(void)
+    {
+        __asm volatile(".rept 1500\\n nop\\n .endr");
+    }
+    """
+    wanted = [0, 1, 255, 510, 511, 512, 513, 1023, 1024, 1400, 1499, 1500]
+    with covp.Session(platform) as session:
+        kernel = Kernel(session.load_c(source)["straight"])
+        seen: list[int] = []
+        for call in interrupted(kernel, handler="tick_isr", at=wanted):
+            assert call.variables["ticks"] == 1 and call.taken == call.boundary
+            with inside(kernel, functools.partial(ends, seen=seen, instructions=call.boundary)):
+                kernel()
+        sizes = {(pc - seen[0]) / n for pc, n in zip(seen[1:], wanted[1:], strict=True)}
+        assert sizes == {2}  # of a nop, compressed on RISC-V
+
+
+def ends(span: Span, seen: list[int], instructions: int) -> None:
+    """Run so many instructions of a kernel, note the pc, and run the rest."""
+    pc = span.forward(instructions)
+    seen.append(pc)
+    span.finish(pc, 10_000)
+
+
+@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+def test_with_the_sanitizer(platform):
+    """What the core stores for an interrupt is no access of the program."""
+    with covp.Session(platform, sanitize=True) as session:
+        module = session.load_c(SOURCE)
+        x = np.array([1, 2, 3, 4], np.int32)
+        assert check(module, "sum_stack", x, expected=10) > 10
+        with pytest.raises(KernelError, match="variable ticks is 1, 2 with"):
+            check(module, "bump")
