@@ -34,6 +34,11 @@ def least(strategy: st.SearchStrategy[Any], wrong: Callable[[Any], Any]) -> Any:
         (arrays("int8", lengths), lambda a: (a < -100).sum() >= 2, [-101, -101]),
         (arrays("int8", lengths, low=-8, high=7), lambda a: (a > 5).sum() > 1, [6, 6]),
         (arrays("int8", (2, 3), low=5), lambda a: True, [[5, 5, 5], [5, 5, 5]]),
+        (
+            arrays("int8", st.tuples(st.just(2), st.integers(1, 40))),
+            lambda a: ((a[0] < -126) & (a[1] > 125)).sum() >= 2,
+            [[-127, -127], [126, 126]],
+        ),
         (arrays("int16", st.integers(0, 9)), lambda a: (a > 1000).any(), [1001]),
         (arrays("int32", st.integers(0, 9)), lambda a: (a == -(2**31)).any(), [-(2**31)]),
         (arrays("float32", st.integers(0, 9)), lambda a: (a > 1.5).any(), [2.0]),

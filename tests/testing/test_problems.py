@@ -239,7 +239,7 @@ def test_a_missing_saturation_shrinks_to_one_number() -> None:
     draws = problems.fully_connected()
     found = [find(draws, wrong, settings=few, random=Random(n)) for n in range(5)]
     single = [p for p in found if p.weights.size == p.input.size == 1]
-    assert len(single) >= 3, "two arrays whose elements have to meet do not always get there"
+    assert len(single) >= 4, "nearly always: 19 of 20"
 
 
 def test_geometry_that_is_given() -> None:
