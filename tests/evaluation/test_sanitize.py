@@ -24,11 +24,11 @@ DEFECTS = {  # text, the line that is wrong, and the fault
         "out-of-bounds read",
         "offset -4 of ",
     ),
-    "WritesBefore": (
-        f"{RIGHT}\n((volatile int32_t *)output)[-1] = 0;",
-        "((volatile int32_t *)output)[-1] = 0;",
+    "WritesPast": (
+        f"{RIGHT}\n((volatile int32_t *)output)[8] = 0;",
+        "((volatile int32_t *)output)[8] = 0;",
         "out-of-bounds write",
-        "offset -4 of y, which has 32 bytes",
+        "offset 32 of y, which has 32 bytes",
     ),
     "WritesItsInput": (
         f"{RIGHT}\n*(volatile int32_t *)(uintptr_t)input = 3;",
