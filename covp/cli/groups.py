@@ -21,7 +21,7 @@ class GroupedCommand(click.Command):
         "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
         "Model and inputs": ("shapes", "states", "streaming", "operators", "inputs", "seed"),
         "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
-        "Checks": ("check", "require_offload", "against", "ulps"),
+        "Checks": ("check", "sanitize", "ubsan", "require_offload", "against", "ulps"),
         "Report": ("profile", "causes", "traffic", "explain", "output", "as_json"),
         "Waveform": ("wave", "wave_cycles", "wave_layer"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ class Buffer:
     def is_placed(self) -> bool:
         """Whether it has an address."""
         return self._address is not None
+
+    @property
+    def members(self) -> Iterable[tuple[Buffer, bool]]:
+        """Of a structure, the buffers that its pointers lead to, and whether they are const."""
+        return ()
 
     @property
     def pointer(self) -> int:

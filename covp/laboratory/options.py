@@ -179,15 +179,14 @@ def missing_features(platform: Platform, wanted: tuple[str, ...]) -> list[str]:
     Raises:
         UsageError: no core at all has one of them.
     """
-    from covp.cores import CORES
+    from covp.cores import CORES, Core
 
-    def has(core_name: str) -> frozenset[str]:
-        core = CORES[core_name]
+    def has(core: Core) -> frozenset[str]:
         return core.features | core.isa.extensions | {core.isa.profile, core.architecture}
 
-    known = frozenset().union(*(has(name) for name in CORES))
+    known = frozenset().union(*map(has, CORES.values()))
     for feature in wanted:
         if feature not in known:
             raise UsageError(f"covp_feature: unknown {feature!r}: {near_misses(feature, known)}")
-    present = has(platform.core.name)
+    present = has(platform.core)
     return [feature for feature in wanted if feature not in present]

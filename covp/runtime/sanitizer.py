@@ -52,6 +52,9 @@ class _Array(Protocol):
     @property
     def written(self) -> bool: ...
 
+    @property
+    def members(self) -> Iterable[tuple[_Array, bool]]: ...
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -231,7 +234,7 @@ class Sanitizer:
             if isinstance(argument, _Array):
                 name = argument.name or parameter.name
                 yield _extent_of(argument, name, points_to_const(parameter.type))
-                for member, is_const in getattr(argument, "members", ()):  # of a structure
+                for member, is_const in argument.members:
                     yield _extent_of(member, member.name, is_const)
         words = words_of(call.task)
         passed = {one.pointer for one in call.arguments if isinstance(one, _Array)}

@@ -18,7 +18,8 @@ class DeviceTensor:
 
     Attributes:
         shape, dtype: as of the numpy array it came from; dtype is little-endian.
-        name, written: as of other arguments: it has none, and its bytes have values.
+        name, written, members: as of other arguments: it has no name, its bytes have values, and
+            it is no structure with pointers.
         session: where it lives.
     """
 
@@ -28,6 +29,7 @@ class DeviceTensor:
             raise UsageError(f"a tensor of {values.dtype} cannot be put on the device")
         self.session = session
         self.name, self.written = "", True
+        self.members: tuple[tuple[DeviceTensor, bool], ...] = ()
         self.shape: tuple[int, ...] = values.shape
         self.dtype: np.dtype[Any] = values.dtype.newbyteorder("<")
         what = f"tensor {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}"

