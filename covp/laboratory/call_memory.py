@@ -54,13 +54,14 @@ class CallMemory:
         Raises:
             CapacityError: they do not fit the RAM.
         """
+        sanitizer = self._session.sanitizer
         key = tuple([(one.nbytes, one.alignment, one.offset) for one in buffers])
-        plan = self._plans.get(key)
+        # where memory is checked each call has its own: pointers that were kept are found
+        plan = self._plans.get(key) if sanitizer is None else None
         if plan is None or plan.gaps is not self._ram.gaps():
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             plan = self._plans[key] = self._planned(buffers)
-        sanitizer = self._session.sanitizer
         for buffer, address in zip(buffers, plan.addresses, strict=True):
             buffer.place(address)
             if sanitizer is not None:

@@ -126,8 +126,10 @@ def test_a_schema_is_what_is_printed(
     monkeypatch.chdir(tmp_path)
     if section == "covp.calibrate/1":
         need_rtl("cv32e40p")
-    if section == "covp.tune/1":
+    if section in ("covp.tune/1", "covp.cache/1"):  # one of its own, and a small one
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    if section == "covp.cache/1":
+        call(capsys, "run", "toycar", "-p", "riscv32", "--check", "none")
     if section == "covp.cores/1":
         Path("main.c").write_text(MAIN)
         Path("sensor.c").write_text("int main(void) { return 0; }")

@@ -85,6 +85,9 @@ static __attribute__((noinline)) void keep(int16_t *a, int32_t i, int16_t value)
 }
 void remember(int32_t i, int16_t value) { keep(history, i, value); }
 void remember_other(int32_t i, int16_t value) { keep(other, i, value); }
+static const int8_t *kept;
+int32_t keep_pointer(const int8_t *a) { kept = a; return *kept; }
+int32_t use_pointer(const int8_t *a) { return *a + *kept; }         /* use_pointer */
 struct pair { uint8_t tag; uint32_t value; };
 void move(const struct pair *from, struct pair *to) { *to = *from; }
 """
@@ -205,6 +208,14 @@ def test_tensors_that_were_freed(module):
     tensor.free()
     found = fault(module, "indirect", where, 1)
     assert found.kind == "use after free" and "offset 1 of tensor 2 int8" in str(found)
+
+
+def test_arrays_of_an_earlier_call(module):
+    a, b = np.array([1, 2, 3], np.int8), np.array([4, 5, 6], np.int8)
+    for _ in range(40):
+        assert Kernel(module["keep_pointer"])(a) == 1
+        found = fault(module, "use_pointer", b)
+        assert found.kind == "use after free" and "offset 0 of a, which has 3" in str(found)
 
 
 def test_tensors_that_the_call_was_not_given(module):

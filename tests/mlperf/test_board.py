@@ -99,6 +99,7 @@ def test_clients_come_and_go(board: BenchmarkBoard) -> None:
     assert board.windows.inferences == 3
 
 
+@pytest.mark.slow
 def test_several_boards_at_once() -> None:
     """In one process, on different platforms, in turns within a transfer."""
     data = inputs(3)

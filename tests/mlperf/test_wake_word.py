@@ -248,6 +248,7 @@ def test_its_sources_compile_without_a_warning(platform: str, toolchain: str) ->
     assert len(own) >= 8 and compiler.compile(own, headers, flags=STRICT)
 
 
+@pytest.mark.slow
 def test_the_exported_project_is_the_board(card: Path, tmp_path: Path) -> None:
     """Built by make, it hears what the board of `covp board` hears."""
     folder = tmp_path / "project"

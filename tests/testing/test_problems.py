@@ -228,6 +228,7 @@ def test_what_is_wrong_for_three_rows_shrinks_to_three_rows_of_zeros() -> None:
     assert not any(np.any(each) for each in (p.input, p.weights, p.bias) if each is not None)
 
 
+@pytest.mark.slow
 def test_a_missing_saturation_shrinks_to_one_number() -> None:
     """A kernel whose result wraps instead: one product is enough."""
 

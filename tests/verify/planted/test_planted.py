@@ -23,7 +23,7 @@ def _found(plant: Plant, folder: Path, seconds: float) -> str | None:
     return verify(str(file), seconds=seconds).failure
 
 
-@pytest.mark.parametrize("file", ["conv", "adder", "dot"])
+@pytest.mark.parametrize("file", ["conv", "adder", pytest.param("dot", marks=pytest.mark.slow)])
 def test_no_alarm_where_nothing_is_planted(file: str) -> None:
     verdict = verify(str(HERE / f"{file}.py"), examples=30, seconds=300)
     assert verdict.failure is None, verdict.test
