@@ -1,9 +1,12 @@
 """Coverage, checks for undefined behaviour and other devices in the pytest plugin."""
 
+import contextlib
 import shutil
 import xml.etree.ElementTree as ET
 
 import pytest
+
+from tests.rtl.conftest import need_rtl
 
 from .project import DOT, Project
 
@@ -57,9 +60,11 @@ def test_sum(kernel):
 
 def test_the_core_as_rtl_and_qemu(project):
     devices = ["qemu-riscv32:gdb:qemu"] if shutil.which("qemu-system-riscv32") else []
-    devices += ["picorv32:rtl"] if shutil.which("verilator") else []
+    with contextlib.suppress(pytest.skip.Exception):
+        need_rtl("picorv32")
+        devices.append("picorv32:rtl")
     if not devices:
-        pytest.skip("neither QEMU nor Verilator is installed")
+        pytest.skip("neither QEMU nor the RTL of picorv32 with Verilator is installed")
     run = project.run(*(word for name in devices for word in ("--covp-platform", name)))
     assert run.status == 0, run.out
     assert set(run.outcomes) == {
