@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from covp.bisect.layer_files import layer_files, needed_accelerators
 from covp.bisect.masters import MasterLog, MasterStore
 from covp.bisect.tensors import Tensors
 from covp.bisect.trace import Trace
+from covp.closing import Closing
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.machine.store_log import StoreLog
@@ -24,7 +24,7 @@ from covp.runtime.module import Module
 from covp.runtime.session import Session
 
 
-class Bench:
+class Bench(Closing):
     """A program on a device of its own until `close`.
 
     Args:
@@ -78,17 +78,6 @@ class Bench:
         files = layer_files(self.program, only)
         flags = ("-g1", *self.program.flags)
         return self.session.load_sources(files, self.program.name, flags=flags)
-
-    def __enter__(self) -> Bench:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let the device go."""

@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from covp.closing import Closing
 from covp.errors import DeviceError
 
 _ACCEPT_TIMEOUT = 0.1  # seconds between two checks whether the server is to end
 PATIENCE = 3.0  # seconds that a second client waits before it is let go
 
 
-class DebugServer:
+class DebugServer(Closing):
     """Listens, and serves one connection after the other in a thread of its own.
 
     A handler that raises ends its connection, never the server: what a debugger sends cannot
@@ -65,12 +66,6 @@ class DebugServer:
         self.host, self.port = host, self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, name="covp-server", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> DebugServer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection and the server, and wait for its thread."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
+from covp.closing import Closing
 from covp.debug.core_registers import CoreRegisters
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault, ProgramExit
@@ -39,7 +40,7 @@ class Access(Enum):
     ANY = "any"
 
 
-class DebugTarget:
+class DebugTarget(Closing):
     """Run control of a `VirtualDevice`, for several debuggers at once.
 
     The core runs in a thread of its own. Accesses from other threads halt it for a
@@ -77,12 +78,6 @@ class DebugTarget:
         self.reset(halt=True)
         self._thread = threading.Thread(target=self._serve, name="covp-core", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> DebugTarget:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Halt the core and end its thread; the device stays open."""

@@ -16,6 +16,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
+from covp.closing import Closing
 from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
@@ -39,7 +40,7 @@ _KINDS: dict[int, tuple[FaultKind, str]] = {
 }
 
 
-class HostDevice:
+class HostDevice(Closing):
     """The platform's memory at its addresses in a child process, run by this machine's processor.
 
     The memory is shared with the child and outlives it. A program that faults or takes too long
@@ -78,12 +79,6 @@ class HostDevice:
         self._file = os.memfd_create(f"covp-{platform.name}")
         os.truncate(self._file, size)
         self._memory: mmap.mmap | None = mmap.mmap(self._file, size)
-
-    def __enter__(self) -> HostDevice:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_memory", None) is not None:

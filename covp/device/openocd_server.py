@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
+from covp.closing import Closing
 from covp.device.child_process import ends_with_parent
 from covp.errors import DeviceError, PlatformError
 from covp.platform_file import Platform
@@ -20,7 +21,7 @@ _LISTENING = re.compile(r"Listening on port (\d+) for tcl connections")
 _TROUBLE = re.compile(r"^.*(?:rror|ould not|an't find|not found|failed).*$", re.MULTILINE)
 
 
-class OpenOcdServer:
+class OpenOcdServer(Closing):
     """A running OpenOCD; a context manager that ends it.
 
     Args:
@@ -59,12 +60,6 @@ class OpenOcdServer:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> OpenOcdServer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End OpenOCD; a second call does nothing."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable
 
+from covp.closing import Closing
 from covp.device.base import Abilities, Sources, Stop
 from covp.device.board import Board, core_sources
 from covp.device.counted_phases import CountedPhases
@@ -22,7 +23,7 @@ LONGEST_BLOCK = 512
 """Instructions that the emulator translates at once, at most."""
 
 
-class VirtualDevice(VirtualMachine):
+class VirtualDevice(VirtualMachine, Closing):
     """Programs on a board's core 0: executed as a whole, or under a debugger's control.
 
     Other cores of the board are halted; `covp.device.turns` runs several.
@@ -42,12 +43,6 @@ class VirtualDevice(VirtualMachine):
         self._breakpoints: frozenset[int] = frozenset()
         board = platform if isinstance(platform, Board) else Board(platform.seen_by(FIRST))
         super().__init__(board)
-
-    def __enter__(self) -> VirtualDevice:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # -- LowLevelDevice -----------------------------------------------------------------------
 

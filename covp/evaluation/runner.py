@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.closing import Closing
 from covp.device.base import Abilities
 from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
@@ -50,7 +50,7 @@ class Wanted:
 NOTHING_MORE = Wanted()
 
 
-class Runner:
+class Runner(Closing):
     """A build, loaded onto a device of its own until `close`.
 
     Args:
@@ -84,17 +84,6 @@ class Runner:
         except BaseException:
             self.session.close()
             raise
-
-    def __enter__(self) -> Runner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let the device go."""

@@ -7,8 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from covp.closing import Closing
 
-class OutsideSource:
+
+class OutsideSource(Closing):
     """A registered source of input from outside: a terminal, a socket, a debugger.
 
     `Clock.outside` makes them. While one is open, a program that waits with nothing scheduled is
@@ -17,12 +19,6 @@ class OutsideSource:
 
     def __init__(self, queue: OutsideQueue) -> None:
         self._queue = queue
-
-    def __enter__(self) -> OutsideSource:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def post(self, fire: Callable[[], None]) -> None:
         """Call ``fire`` in the simulation's thread, between two blocks of code. Thread-safe.

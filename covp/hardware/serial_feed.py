@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from covp.closing import Closing
 from covp.hardware.clock import Clock
 from covp.hardware.serial_port import SerialPort
 
 
-class SerialFeed:
+class SerialFeed(Closing):
     """Reads in a thread of its own and feeds the port in the simulation's; a context manager.
 
     While it is open a program that sleeps waits for it. What comes depends on the host's time: such
@@ -28,12 +29,6 @@ class SerialFeed:
         self._source = clock.outside()
         self._thread = threading.Thread(target=self._follow, name="covp-serial", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> SerialFeed:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Nothing comes from here any more; the thread ends with its next read."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.arguments import demand, demand_count, demand_each
+from covp.closing import Closing
 from covp.errors import CovpError, DeviceFault, ToolchainError, UsageError
 from covp.laboratory.buffers import Buffer
 from covp.laboratory.kernel import Kernel, Value
@@ -59,7 +59,7 @@ class Variant:
         return f"{self.target} {' '.join((self.toolchain, *self.flags))}"
 
 
-class Variants:
+class Variants(Closing):
     """A C function, compiled in several ways, that is called with numpy arrays and has to agree.
 
     ::
@@ -146,17 +146,6 @@ class Variants:
                 f"{self.function} has nothing to be compared with: give several platforms, "
                 "toolchains or flags, or a reference"
             )
-
-    def __enter__(self) -> Variants:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let the devices go. A second call does nothing."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
+from covp.closing import Closing
 from covp.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError
@@ -49,7 +50,7 @@ class PinPort(Protocol):
 PinWatcher = Callable[[str, bool, int], None]
 
 
-class Bench:
+class Bench(Closing):
     """The board boots when it is made, and runs in a thread of its own until it is closed.
 
     Its time is virtual: it passes while the firmware works and while a wave is played, as fast as
@@ -94,12 +95,6 @@ class Bench:
             failure = self._failure
             self.close()
             raise DeviceError(f"the firmware does not boot: {failure or 'it sends nothing'}")
-
-    def __enter__(self) -> Bench:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Switch the board off. A second call does nothing."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from covp.closing import Closing
 from covp.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, PlatformError
@@ -58,7 +59,7 @@ class Windows:
             self._open = 0
 
 
-class BenchmarkBoard:
+class BenchmarkBoard(Closing):
     """Firmware with a model on an emulated core, its serial port on a pseudo terminal.
 
     It has booted when this returns, and serves in threads of its own until it is closed. Several
@@ -186,12 +187,6 @@ class BenchmarkBoard:
             self.device.request_halt()
             self._thread.join(_RETRY)
         self.device.close()
-
-    def __enter__(self) -> BenchmarkBoard:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def serial_port(device: VirtualDevice) -> SerialPort:

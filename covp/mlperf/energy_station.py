@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
+from covp.closing import Closing
 from covp.errors import UsageError
 from covp.evaluation import Evaluation
 from covp.evaluation.energy import Energy
@@ -71,7 +72,7 @@ class EnergyMonitor:
             self._events += 1
 
 
-class EnergyStation:
+class EnergyStation(Closing):
     """A board whose commands come through an interface board, and a monitor of its energy.
 
     So the official runner wants it in energy mode.
@@ -146,12 +147,6 @@ class EnergyStation:
         self.board.close()
         self._interface.close()
         self._monitor.close()
-
-    def __enter__(self) -> EnergyStation:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def inference_energy(simulated: Evaluation) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
+from covp.closing import Closing
 from covp.mlperf.bench import Bench
 from covp.mlperf.interface_board import InterfaceBoard
 from covp.mlperf.power_monitor import PowerMonitor
@@ -18,7 +18,7 @@ INTERFACE_USB, MONITOR_USB = "0483:374e", "0483:5740"
 """Vendor and product of an STM32H573I-DK and an X-NUCLEO-LPM01A, as in devices_sww.yaml."""
 
 
-class WakeWordStation:
+class WakeWordStation(Closing):
     """A board with the streaming wake word, an interface board and an energy monitor.
 
     As in the official set-up the host talks to the board through the interface board.
@@ -58,17 +58,6 @@ class WakeWordStation:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> WakeWordStation:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def ports(self) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from covp.arguments import demand_count, demand_name, demand_seconds
+from covp.closing import Closing
 from covp.device.base import Stop
 from covp.device.board import Board
 from covp.device.counted_phases import CountedPhases
@@ -29,7 +29,7 @@ from covp.program import AcceleratorInstance, Program
 _STATUS = "covp_exit_status"
 
 
-class System:
+class System(Closing):
     """Runs one firmware image on each core of a platform, on common memory and in common time.
 
     A run is deterministic: the same images and inputs give the same instructions and cycles::
@@ -58,17 +58,6 @@ class System:
         self.board = Board(self.platform)
         self.firmware: dict[str, Firmware] = {}
         self._toolchain = toolchain
-
-    def __enter__(self) -> System:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the emulators. A second call does nothing; other calls after it are errors."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from covp.closing import Closing
 from covp.device.base import Abilities, Source, Sources, Stop
 from covp.device.phase_count import PhaseCount
 from covp.device.wave import Wave
@@ -47,7 +48,7 @@ _CAUSES: dict[int, tuple[FaultKind, str]] = {
 }
 
 
-class RtlDevice:
+class RtlDevice(Closing):
     """Programs on a core's RTL, cycle by cycle.
 
     Every execution starts from the core's reset, so that its registers are undefined but for the
@@ -85,12 +86,6 @@ class RtlDevice:
             peripheral = load_peripheral(config.model, config.parameters)
             self.attach(peripheral, config.base, config.name, config.irq)
         self._source = Source("rtl", platform.core.name, platform.wait_states)
-
-    def __enter__(self) -> RtlDevice:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_machine"):
