@@ -378,7 +378,7 @@ def read_platform(path: Path) -> Platform:
         platform = msgspec.convert(content, Platform)
     except msgspec.ValidationError as error:
         raise PlatformError(f"{path}: {_readable(str(error))[:_LONGEST]}") from None
-    problem = _first_problem(platform)
+    problem = first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
     return msgspec.structs.replace(
@@ -454,7 +454,7 @@ def _readable(message: str) -> str:
     return f"{where}: {reason}" if where else reason
 
 
-def _first_problem(platform: Platform) -> str | None:
+def first_problem(platform: Platform) -> str | None:
     """The first broken rule that types cannot express, as "key: reason"; or None."""
     if not _NAME.match(platform.name):
         return f"name: {platform.name!r} must start with a letter and hold no spaces"

@@ -1,0 +1,105 @@
+"""`varied`: a platform and its accelerators with other values, by the names that sweeps use.
+
+`gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.` change the
+platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory region such as
+flash `platform.flash.size` and `platform.flash.wait_states`, or `platform.flash.wait_states.fetch` and
+`.data` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.parameters import Value
+from covp.accelerator.registry import find_backends
+from covp.errors import PlatformError, UsageError, near_misses
+from covp.platform_file import Platform, Region, first_problem, load_platform
+
+PLATFORM = "platform"
+_OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}
+_OF_REGIONS = ("size", "wait_states", "wait_states.fetch", "wait_states.data")
+
+
+def varied(
+    platform: Platform | str,
+    accelerators: Sequence[str | AcceleratorBackend],
+    values: Mapping[str, Value],
+) -> tuple[Platform, list[AcceleratorBackend]]:
+    """A platform and accelerators with other values.
+
+    Args:
+        platform: a name, a path or a platform.
+        accelerators: as for `covp.compile`.
+        values: by name, see the module.
+
+    Raises:
+        UsageError: there is no such name, or the accelerator's parameter does not allow a value.
+        PlatformError: the platform does not allow a value.
+    """
+    changed, units = load_platform(platform), find_backends(accelerators)
+    own: dict[str, dict[str, Value]] = {}
+    for name, value in values.items():
+        owner, _, parameter = name.partition(".")
+        if owner == PLATFORM:
+            changed = _with(changed, name, parameter, value)
+        elif owner in (unit.name for unit in units) and parameter:
+            own.setdefault(owner, {})[parameter] = value
+        else:
+            known = [PLATFORM, *(unit.name for unit in units)]
+            raise UsageError(
+                f"{name}: a parameter is named OWNER.NAME, such as gemm.size or platform.clock_hz; "
+                f"no owner {owner!r} is here: {near_misses(owner, known)}"
+            )
+    return changed, [_changed(unit, own.get(unit.name, {})) for unit in units]
+
+
+def _changed(unit: AcceleratorBackend, values: Mapping[str, Value]) -> AcceleratorBackend:
+    if not values:
+        return unit
+    other = type(unit)({**unit.values, **values})
+    return other if other.name == unit.name else other.renamed(unit.name)
+
+
+def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
+    """The platform with one other value; ``name`` is that of the whole parameter, for errors."""
+    region = next((one for one in platform.memory if key.startswith(one.name + ".")), None)
+    if region is not None:
+        other = _region(region, name, key.removeprefix(region.name + "."), value)
+        memory = tuple(other if one is region else one for one in platform.memory)
+        changed = msgspec.structs.replace(platform, memory=memory)
+    elif key in _OWN:
+        changed = msgspec.structs.replace(platform, **{_OWN[key]: value})
+    else:
+        of_regions = [f"{one.name}.{part}" for one in platform.memory for part in _OF_REGIONS]
+        raise UsageError(
+            f"{name}: no such value of platform {platform.name}: "
+            f"{near_misses(key, [*_OWN, *of_regions])}"
+        )
+    return _checked(changed, f"{name}={value}")
+
+
+def _region(region: Region, name: str, key: str, value: Any) -> Region:
+    if key not in _OF_REGIONS:
+        raise UsageError(
+            f"{name}: no such value of a memory region: {near_misses(key, _OF_REGIONS)}"
+        )
+    first, _, part = key.partition(".")
+    if part:
+        value = msgspec.structs.replace(region.waits, **{part: value})
+    return msgspec.structs.replace(region, **{first: value})
+
+
+def _checked(platform: Platform, where: str) -> Platform:
+    """A platform that is as a file could state it. Raises PlatformError."""
+    try:
+        checked = msgspec.convert(msgspec.to_builtins(platform), Platform)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{where}: {error}") from None
+    problem = first_problem(checked)
+    if problem:
+        raise PlatformError(f"{where}: {problem}")
+    return checked

@@ -1,0 +1,1 @@
+"""Reports: figures and tables of runs and sweeps in one HTML file."""
