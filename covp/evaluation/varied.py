@@ -1,8 +1,8 @@
 """`varied`: a platform and its accelerators with other values, by the names that sweeps use.
 
-`gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.` change
-the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory region such
-as flash `platform.flash.size` and `platform.flash.wait_states`, or alone
+`gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.`
+change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory
+region such as flash `platform.flash.size` and `platform.flash.wait_states`, or one of
 `platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`.
 """
 
