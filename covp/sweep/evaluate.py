@@ -1,0 +1,96 @@
+"""`evaluate_points`: the rows of points, in a worker process or in this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from covp.errors import CovpError
+from covp.evaluation import Evaluation, Sample, build, recorded_schedules
+from covp.evaluation.area import estimate_areas
+from covp.evaluation.energy import Energy
+from covp.evaluation.runner import measured
+from covp.evaluation.varied import varied
+from covp.models import load_model
+from covp.sweep.points import Point, Row
+
+
+def evaluate_points(points: Sequence[Point]) -> list[Row]:
+    """The rows of points, in their order.
+
+    A function of the points alone: whoever calls it, in whatever process and together with
+    whatever other points, gets the same rows. A point that fails is a row with the reason.
+    """
+    return [_row(point) for point in points]
+
+
+def _row(point: Point) -> Row:
+    try:
+        figures = _figures(_evaluated(point))
+    except CovpError as error:
+        figures = {"status": "failed", "reason": " ".join(str(error).split())}
+    return Row(**_stated(point), **figures)
+
+
+def _stated(point: Point) -> dict[str, Any]:
+    """What a row says of its point."""
+    return {
+        "key": point.key,
+        "model": point.model,
+        "platform": point.platform,
+        "accelerators": point.accelerators,
+        "toolchain": point.toolchain,
+        "optimize": point.optimize,
+        "vary": point.values,
+        "seed": point.seed,
+        "covp_version": version("covp"),
+    }
+
+
+def _evaluated(point: Point) -> Evaluation:
+    """The point, built and run."""
+    platform, units = varied(point.platform, point.accelerators, point.values)
+    graph = load_model(point.model)
+    made = build(
+        graph,
+        platform,
+        units,
+        toolchain=point.toolchain,
+        schedules=recorded_schedules(platform, point.toolchain, point.optimize),
+        allow_unused=True,
+        allow_slower=True,
+    )
+    return measured(made, Sample.random(graph, point.seed))[0]
+
+
+def _figures(result: Evaluation) -> dict[str, Any]:
+    """The figures of a run."""
+    profile, memory, energy = result.profile, result.memory, result.energy
+    source = profile.sources.cycles
+    offloads = [entry.offload for entry in profile.layers if entry.offload is not None]
+    return {
+        "how": "run",
+        "instructions": profile.instructions,
+        "cycles": profile.cycles,
+        "seconds": profile.seconds,
+        "waiting": sum(offload.waiting for offload in offloads),
+        "energy_j": energy.joules if isinstance(energy, Energy) else None,
+        "area_um2": _area(result),
+        "flash_bytes": memory.flash_bytes,
+        "ram_bytes": memory.ram_bytes,
+        "arena_bytes": memory.arena_bytes,
+        "mac_coverage": result.mac_coverage,
+        "matches_reference": result.matches_reference,
+        "cycles_model": source.model if source else None,
+        "cycles_error": source.error if source else None,
+        "model_source": result.source,
+    }
+
+
+def _area(result: Evaluation) -> float | None:
+    """Of all accelerators together; None where it is not known of one of them."""
+    areas = estimate_areas(result.program)
+    if len(areas) < len(result.program.accelerators):
+        return None
+    return sum(area.um2 for area in areas)
