@@ -100,6 +100,15 @@ def tables_as_in_a_pipe() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def bytecode_is_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where none may be written, each process that a test starts would compile all of covp."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        folder = tmp_path_factory.getbasetemp()
+        folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+
+
+@pytest.fixture(scope="session", autouse=True)
 def zig_keeps_its_libraries() -> None:
     """Zig builds its C library for the host in half a minute: once, not in each test's cache."""
     os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache_dir("zig")))

@@ -99,10 +99,8 @@ class Project:
 
     def _process(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         drop = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "CI"}
-        drop |= {"PYTHONDONTWRITEBYTECODE"}
         environment = {name: value for name, value in os.environ.items() if name not in drop}
         environment["PYTHONPATH"] = str(Path(covp.__file__).parents[1])
-        environment["PYTHONPYCACHEPREFIX"] = str(self.folder.parent / "pycache")
         return subprocess.run(
             command,
             cwd=self.folder,

@@ -5,7 +5,6 @@ The official tests of one node, and what they leave out against onnxruntime.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,6 +15,8 @@ import onnxruntime
 import pytest
 
 from covp.testing.onnx_backend import Backend
+
+from .node_tests import node_tests, passes
 
 _LISTED = """
 Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BatchNormalization BitShift BitwiseAnd
@@ -35,30 +36,17 @@ TYPES = {np.dtype(name) for name in (
 
 @cache
 def official() -> dict[str, list[Any]]:
-    """Operator to its tests of one node with tensors of known types."""
-    from onnx.backend.test.loader import load_model_tests
+    """Operator to its tests with tensors of known types."""
 
-    found: dict[str, list[Any]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package computes what it expects while it loads
-        tests = load_model_tests(kind="node")
-    for test in tests:
+    def readable(test: Any) -> bool:
         graph = test.model.graph
         values = [value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)]
         known = all(v and onnx.helper.tensor_dtype_to_np_dtype(v) in TYPES for v in values)
-        readable = test.model.opset_import[0].version >= 7
-        if len(graph.node) == 1 and known and readable:
-            found.setdefault(graph.node[0].op_type, []).append(test)
-    return found
+        return known and test.model.opset_import[0].version >= 7
 
-
-def passes(test: Any, platform: str) -> None:
-    prepared = Backend.prepare(test.model, platform)
-    for inputs, outputs in test.data_sets:
-        for got, wanted in zip(prepared.run(inputs), outputs, strict=True):
-            wanted = np.asarray(wanted)
-            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-            np.testing.assert_allclose(got, wanted, rtol=test.rtol, atol=test.atol)
+    return {
+        kind: [test for test in tests if readable(test)] for kind, tests in node_tests().items()
+    }
 
 
 @pytest.mark.parametrize("kind", OPERATORS)

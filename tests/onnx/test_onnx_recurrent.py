@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from onnx.backend.test.loader import load_model_tests
 
 import covp
 from covp.errors import ModelError
 from covp.frontend.onnx import read_onnx
 from covp.graph.reference import run_reference
-from covp.testing.onnx_backend import Backend
+
+from .node_tests import PLATFORMS, node_tests, passes
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 NAMES = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"]
@@ -28,29 +27,26 @@ ACTIVATIONS = {
     "LeakyRelu": (0.03,), "ThresholdedRelu": (0.1,), "Elu": (0.7,),
     "Affine": (0.6, 0.05), "ScaledTanh": (0.9, 0.8), "HardSigmoid": (0.3, 0.4),
 }  # fmt: skip
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of tests of other operators
-    SUITE = [
-        case
-        for case in load_model_tests(kind="node")
-        if case.model.graph.node[0].op_type in GATES and "expanded" not in case.name
-    ]
 
 
-def test_the_suite_has_them():
-    assert len(SUITE) == 18
+def suite():
+    """The onnx package's own tests of the three."""
+    found = [test for kind in GATES for test in node_tests()[kind] if "expanded" not in test.name]
+    assert len(found) == 18
+    return found
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "mps2-an386"])
-@pytest.mark.parametrize("case", SUITE, ids=lambda case: case.name)
-def test_suite(case, platform):
-    prepared = Backend.prepare(case.model, platform)
-    for inputs, outputs in case.data_sets:
-        found = prepared.run(inputs)
-        assert len(found) == len(outputs)
-        for ours, wanted in zip(found, outputs, strict=True):
-            assert ours.dtype == wanted.dtype
-            np.testing.assert_allclose(ours, wanted, rtol=case.rtol, atol=case.atol)
+def test_half_of_the_suite():
+    """On the two platforms in turns."""
+    for number, test in enumerate(suite()[::2]):
+        passes(test, PLATFORMS[number % 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_suite(platform):
+    for test in suite():
+        passes(test, platform)
 
 
 @st.composite
