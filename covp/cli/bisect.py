@@ -11,9 +11,7 @@ from covp.cli import options
 from covp.cli.groups import GroupedCommand
 from covp.cli.input_file import read_input
 from covp.cli.output import print_json
-from covp.evaluation import recorded_schedules
 from covp.platform_file import load_platform
-from covp.tune.records import Objective
 
 
 class _TwoWords(GroupedCommand):
@@ -43,11 +41,8 @@ def _against(context: click.Context, option: click.Parameter, text: str) -> Agai
 @options.allow_slower
 @options.device
 @options.toolchain
-@options.operators
-@options.shapes
-@options.states
-@options.streaming
-@click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
+@options.interface
+@options.inputs
 @options.seed
 @click.option(
     "--against",
@@ -71,10 +66,7 @@ def _against(context: click.Context, option: click.Parameter, text: str) -> Agai
     metavar="DIR",
     help="Where the test is written; bisect_MODEL by default.",
 )
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@options.tuned
+@options.schedules
 @options.as_json
 def bisect(
     model: str,
@@ -83,18 +75,13 @@ def bisect(
     allow_slower: bool,
     device: str,
     toolchain: str,
-    shapes: dict[str, tuple[int, ...]],
-    states: dict[str, str],
-    streaming: int,
+    interface: options.Interface,
     inputs: tuple[str, ...],
     seed: int,
     against: Against,
     ulps: int,
     output: str | None,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
-    tuned: bool,
+    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Find MODEL's first wrong layer, then the function and line, and write a small test of it.
@@ -103,7 +90,6 @@ def bisect(
     """
     values = [read_input(path) for path in inputs]
     board = load_platform(platform)
-    schedules = recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
     verdict = search(
         model,
         platform,
@@ -117,10 +103,8 @@ def bisect(
         folder=output,
         report=lambda what: click.echo(what, err=True) if not as_json else None,
         allow_slower=allow_slower,
-        schedules=schedules if tuned else None,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
+        schedules=schedules.recorded(board, toolchain, device),
+        **interface,
     )
     if as_json:
         print_json(verdict.record())

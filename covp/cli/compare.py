@@ -14,10 +14,9 @@ from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.errors import UsageError
-from covp.evaluation import Comparison, ScheduleSource, recorded_schedules, survey
+from covp.evaluation import Comparison, ScheduleSource, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.platform_file import load_platform
-from covp.tune.records import Objective
 
 
 @click.command()
@@ -27,16 +26,10 @@ from covp.tune.records import Objective
 @options.allow_slower
 @options.device
 @options.toolchain
-@options.operators
-@options.shapes
-@options.states
-@options.streaming
+@options.interface
 @options.seed
 @options.check
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@options.tuned
+@options.schedules
 @options.as_json
 def compare(
     models: tuple[str, ...],
@@ -45,15 +38,10 @@ def compare(
     allow_slower: bool,
     device: str,
     toolchain: str,
-    shapes: dict[str, tuple[int, ...]],
-    states: dict[str, str],
-    streaming: int,
+    interface: options.Interface,
     seed: int,
     check: str | None,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
-    tuned: bool,
+    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Run each of MODELS on the core alone and with the accelerators; one row per model.
@@ -62,25 +50,19 @@ def compare(
     named: where it fits, what it costs there, and what memory is left.
     """
     boards = [load_platform(platform) for platform in platforms]
-    choices = {
-        board.name: recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
-        for board in boards
-        if tuned
-    }
+    choices = {board.name: schedules.recorded(board, toolchain, device) for board in boards}
     if len(boards) > 1:
         tries = partial(
             survey,
             platforms=boards,
             accelerators=accelerators,
             toolchain=toolchain,
-            schedules=lambda board: choices.get(board.name),
+            schedules=lambda board: choices[board.name],
             device=device,
             seed=seed,
             check=check,
             allow_slower=allow_slower,
-            shapes=shapes,
-            states=states,
-            streaming=streaming,
+            **interface,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
     if not accelerators:
@@ -88,7 +70,7 @@ def compare(
             "one platform is compared with accelerators on it: name one with --accel, "
             "or several platforms with -p"
         )
-    board, schedules = boards[0], choices.get(boards[0].name)
+    board = boards[0]
     found = []
     with progress("running", 2 * len(models)) as advance:
         for model in models:
@@ -98,14 +80,12 @@ def compare(
                     board,
                     accelerators,
                     toolchain=toolchain,
-                    schedules=schedules,
+                    schedules=choices[board.name],
                     device=device,
                     seed=seed,
                     check=check,
                     allow_slower=allow_slower,
-                    shapes=shapes,
-                    states=states,
-                    streaming=streaming,
+                    **interface,
                     starts=partial(_advance, advance, model),
                 )
             )

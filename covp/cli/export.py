@@ -12,14 +12,13 @@ from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
-from covp.evaluation import Sample, build, recorded_schedules
+from covp.evaluation import Sample, build
 from covp.export import Application, Library, Project, export_project
 from covp.export.layouts import layout_names
 from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
 from covp.mlperf.firmware import tiny_application
 from covp.mlperf.wake_word import is_wake_word, wake_word_application
 from covp.platform_file import load_platform
-from covp.tune.records import Objective
 
 
 @click.command()
@@ -28,10 +27,7 @@ from covp.tune.records import Objective
 @options.accelerators
 @options.allow_slower
 @options.toolchain
-@options.operators
-@options.shapes
-@options.states
-@options.streaming
+@options.interface
 @click.option(
     "--layout",
     type=click.Choice(layout_names()),
@@ -69,10 +65,7 @@ from covp.tune.records import Objective
 )
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@options.tuned
+@options.schedules
 @options.as_json
 def export(
     model: str,
@@ -80,9 +73,7 @@ def export(
     accelerators: tuple[str, ...],
     allow_slower: bool,
     toolchain: str,
-    shapes: dict[str, tuple[int, ...]],
-    states: dict[str, str],
-    streaming: int,
+    interface: options.Interface,
     layout: str,
     samples: tuple[str, ...],
     firmware: str,
@@ -91,10 +82,7 @@ def export(
     arena: str,
     output: Path,
     seed: int,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
-    tuned: bool,
+    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Write MODEL as a C library with a self-test and a project around it to DIR."""
@@ -108,14 +96,8 @@ def export(
         accelerators,
         allow_slower=allow_slower,
         toolchain=toolchain,
-        schedules=recorded_schedules(
-            board, toolchain, optimize, max_scratch=max_scratch, flash_trade=flash_trade
-        )
-        if tuned
-        else None,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
+        schedules=schedules.recorded(board, toolchain),
+        **interface,
         name=prefix or "",
     )
     warn(made.program.warnings)

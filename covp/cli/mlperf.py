@@ -14,7 +14,6 @@ from covp.cli.output import print_json, progress, warn
 from covp.errors import UsageError
 from covp.mlperf.points import Settings
 from covp.mlperf.sweep import LABEL, sweep
-from covp.tune.records import Objective
 
 _PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
 """Between two accelerators of a set-up; not in c++/unit.py or 1e+6."""
@@ -56,10 +55,7 @@ def _setups(
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
 @options.toolchain
 @options.seed
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@options.tuned
+@options.schedules
 @click.option(
     "--markdown",
     "report",
@@ -78,10 +74,7 @@ def mlperf(
     jobs: int | None,
     toolchain: str,
     seed: int,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
-    tuned: bool,
+    schedules: options.ScheduleChoice,
     report: Path | None,
     as_json: bool,
 ) -> int:
@@ -103,10 +96,17 @@ def mlperf(
             data=data,
             reference=reference,
             jobs=jobs or os.cpu_count() or 1,
-            settings=Settings(toolchain, optimize, max_scratch, flash_trade, tuned, allow_slower,
-                              seed),
+            settings=Settings(
+                toolchain,
+                schedules.optimize,
+                schedules.max_scratch,
+                schedules.flash_trade,
+                schedules.tuned,
+                allow_slower,
+                seed,
+            ),
             advance=advance,
-        )  # fmt: skip
+        )
     warn(f"{row.point}: {text}" for row in rows if row.performance for text in
          row.performance.warnings)  # fmt: skip
     if report is not None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from covp.tune.records import Objective
 from covp.tune.trial import FLASH_TRADE
+
+if TYPE_CHECKING:
+    from covp.evaluation import RecordedSchedules
+    from covp.platform_file import Platform
 
 platform = click.option(
     "-p",
@@ -119,8 +126,10 @@ streaming = click.option(
     metavar="[N]",
     help="Take N new rows of a stream (default: 1) instead of a whole window, compute what is new.",
 )
-_accelerators = partial(
-    click.option,
+inputs = click.option(
+    "--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input."
+)
+accelerators = click.option(
     "-a",
     "--accel",
     "accelerators",
@@ -129,7 +138,6 @@ _accelerators = partial(
     help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
     "NAME=ACCEL names the instance.",
 )
-accelerators = _accelerators()
 allow_slower = click.option(
     "--allow-slower",
     is_flag=True,
@@ -206,4 +214,65 @@ operators = click.option(
     callback=_load_operators,
     expose_value=False,
     help="Registers operators, converters or instructions that covp does not know.",
+)
+
+
+def _bundle(
+    name: str, value: Callable[..., object], keys: tuple[str, ...], *parts: Callable[..., Any]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Several options, listed as they stand here; the command gets one value, made of ``keys``."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def call(**given: Any) -> int:
+            made = value(**{key: given.pop(key) for key in keys})
+            return command(**given, **{name: made})
+
+        for option in reversed(parts):
+            option(call)
+        return call
+
+    return decorate
+
+
+class Interface(TypedDict):
+    """What a model file leaves open, in the words of `covp.evaluation.build`."""
+
+    shapes: dict[str, tuple[int, ...]]
+    states: dict[str, str]
+    streaming: int
+
+
+interface = _bundle(
+    "interface", Interface, tuple(Interface.__annotations__), operators, shapes, states, streaming
+)
+
+
+@dataclass(frozen=True)
+class ScheduleChoice:
+    """Which of the tuner's records a command takes, as `covp.evaluation.recorded_schedules`."""
+
+    optimize: Objective
+    max_scratch: int | None
+    flash_trade: int
+    tuned: bool
+
+    def recorded(
+        self, platform: Platform, toolchain: str, device: str = "virtual"
+    ) -> RecordedSchedules | None:
+        """The schedules; None with --untuned."""
+        from covp.evaluation import recorded_schedules
+
+        if not self.tuned:
+            return None
+        return recorded_schedules(
+            platform, toolchain, self.optimize, device, self.max_scratch, self.flash_trade
+        )
+
+
+schedules = _bundle(
+    "schedules",
+    ScheduleChoice,
+    tuple(field.name for field in fields(ScheduleChoice)),
+    *(optimize, max_scratch, flash_trade, tuned),
 )

@@ -22,12 +22,10 @@ from covp.evaluation import (
     Sample,
     Wanted,
     build,
-    recorded_schedules,
     rejected_layers,
 )
 from covp.evaluation import run as evaluate
 from covp.platform_file import load_platform
-from covp.tune.records import Objective
 
 
 @click.command(cls=GroupedCommand)
@@ -37,11 +35,8 @@ from covp.tune.records import Objective
 @options.allow_slower
 @options.device
 @options.toolchain
-@options.operators
-@options.shapes
-@options.states
-@options.streaming
-@click.option("--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input.")
+@options.interface
+@options.inputs
 @options.seed
 @options.check
 @options.sanitize
@@ -76,10 +71,7 @@ from covp.tune.records import Objective
 @waveform.file
 @waveform.cycles
 @waveform.layer
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@options.tuned
+@options.schedules
 @options.as_json
 def run(
     model: str,
@@ -88,9 +80,7 @@ def run(
     allow_slower: bool,
     device: str,
     toolchain: str,
-    shapes: dict[str, tuple[int, ...]],
-    states: dict[str, str],
-    streaming: int,
+    interface: options.Interface,
     inputs: tuple[str, ...],
     seed: int,
     check: str | None,
@@ -104,10 +94,7 @@ def run(
     wave: str | None,
     wave_cycles: str | None,
     wave_layer: int | None,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
-    tuned: bool,
+    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
@@ -120,13 +107,9 @@ def run(
         accelerators,
         allow_slower=allow_slower,
         toolchain=toolchain,
-        schedules=recorded_schedules(board, toolchain, optimize, device, max_scratch, flash_trade)
-        if tuned
-        else None,
+        schedules=schedules.recorded(board, toolchain, device),
         require_offload=require_offload,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
+        **interface,
     )
     warn(made.program.warnings)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)

@@ -34,10 +34,7 @@ from covp.tune.tuner import tune as search
 @options.platform
 @options.device
 @options.toolchain
-@options.operators
-@options.shapes
-@options.states
-@options.streaming
+@options.interface
 @click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
 @click.option("--seconds", type=options.Seconds(), help="Time for all layers together.")
 @click.option(
@@ -63,9 +60,7 @@ def tune(
     platform: str,
     device: str,
     toolchain: str,
-    shapes: dict[str, tuple[int, ...]],
-    states: dict[str, str],
-    streaming: int,
+    interface: options.Interface,
     trials: int | None,
     seconds: float | None,
     strategy: Strategy,
@@ -82,7 +77,7 @@ def tune(
     Every candidate must match the reference. Trials are stored as they finish: an interrupted
     search continues where it stopped.
     """
-    graph, board = as_graph(model, shapes, states, streaming), load_platform(platform)
+    graph, board = as_graph(model, **interface), load_platform(platform)
     wanted = Options(
         trials=None if strategy == "exhaustive" and trials is None else trials or 64,
         seconds=seconds,
