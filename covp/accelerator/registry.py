@@ -63,6 +63,19 @@ def find_backend(spec: str) -> AcceleratorBackend:
     return _make(spec)
 
 
+def at_folder(spec: str, folder: Path) -> str:
+    """The same accelerator, named from anywhere.
+
+    Args:
+        spec: a text that `find_backend` takes.
+        folder: that the path of its file, if it has one, is relative to.
+    """
+    named = _INSTANCE.match(spec)
+    name, text = (f"{named['instance']}=", named["spec"]) if named else ("", spec)
+    file = _FILE.match(text)
+    return spec if file is None else f"{name}{folder / file['path']}{text[file.end('path') :]}"
+
+
 def find_backends(
     accelerators: Sequence[str | AcceleratorBackend],
 ) -> list[AcceleratorBackend]:

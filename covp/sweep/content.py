@@ -1,0 +1,125 @@
+"""What the key of a design is made of: the content of all that its figures depend on.
+
+Files are read where they are; their names and places do not matter. The tuner's records of this
+machine are not in it: what is tuned during a sweep does not make its rows new designs.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import covp
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.parameters import Value
+from covp.cache import content_key
+from covp.models import find_model
+from covp.platform_file import Platform
+from covp.plugins import call_hook
+from covp.sweep.sources import sources
+from covp.toolchain import get_toolchain
+
+_SOURCES = frozenset({".py", ".c", ".h", ".S", ".ld", ".in", ".yaml", ".jsonl"})
+_WITHOUT_EFFECT = frozenset({"cli", "report", "sweep", "timeline", "mlperf", "bisect", "export"})
+
+
+@functools.lru_cache(maxsize=1)
+def covp_content() -> str:
+    """Of this covp: its version, and the files that figures come from."""
+    root = Path(covp.__file__).parent
+    folders = (root, *(path for path in root.iterdir() if path.is_dir()))
+    files = sorted(
+        path
+        for folder in folders
+        if folder.name not in _WITHOUT_EFFECT
+        for path in (folder.glob("*") if folder == root else folder.rglob("*"))
+        if path.suffix in _SOURCES
+    )
+    parts = ((str(path.relative_to(root)), path.read_bytes()) for path in files)
+    return content_key(version("covp"), *(text for part in parts for text in part))
+
+
+def design_content(
+    model: str,
+    platform: Platform,
+    units: Sequence[AcceleratorBackend],
+    toolchain: str,
+    **settings: Any,
+) -> str:
+    """Of a design whose parameters are as the files say.
+
+    Args:
+        model: a name of the zoo or a path.
+        platform, units: that run it.
+        toolchain: "zig" or "gcc".
+        settings: all else that its figures depend on; JSON.
+
+    Raises:
+        CovpError: a file cannot be read, or the compiler is not there.
+    """
+    return content_key(
+        covp_content(),
+        _file(str(find_model(model).path)),
+        platform_content(platform),
+        *(unit_content(unit) for unit in units),
+        get_toolchain(toolchain, platform.core).version,
+        json.dumps(settings, sort_keys=True),
+    )
+
+
+def platform_content(platform: Platform) -> str:
+    """Of a platform: its values, and a timing model of the user's."""
+    values = msgspec.to_builtins(platform)
+    timing = values.pop("timing", None)
+    return content_key(json.dumps(values, sort_keys=True), timing_content(timing))
+
+
+def timing_content(timing: str | None) -> str:
+    """Of a timing model that is a file; else its name."""
+    path = Path(str(timing).rpartition(":")[0] or str(timing))
+    if timing is None or path.suffix not in (".py", ".yaml", ".yml"):
+        return str(timing)
+    return f"{_file(str(path))}{str(timing).removeprefix(str(path))}"
+
+
+def value_content(name: str, value: Value) -> Value:
+    """Of a varied parameter: the value, of a file what is in it."""
+    return timing_content(str(value)) if name == "platform.timing" else value
+
+
+def unit_content(unit: AcceleratorBackend) -> str:
+    """Of an accelerator: its parameters, the Python of backend and model, the C of its driver.
+
+    Raises:
+        AcceleratorError: its hooks raised.
+    """
+    files = call_hook(f"accelerator {unit.name}", "driver", unit.driver, 0)
+    return content_key(
+        unit.name,
+        json.dumps(unit.values, sort_keys=True),
+        json.dumps(dict(files), sort_keys=True),
+        *sources((type(unit), unit.peripheral_class())),
+    )
+
+
+def _file(path: str) -> str:
+    """Of a file; read again when it has changed."""
+    state = Path(path).stat()
+    return _file_at(path, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(maxsize=256)
+def _file_at(path: str, changed: int, size: int) -> str:
+    return content_key(Path(path).read_bytes())
+
+
+def point_key(content: str, vary: Mapping[str, Value]) -> str:
+    """The key of a design with other values than those of its files."""
+    values = {name: value_content(name, value) for name, value in vary.items()}
+    return content_key(content, json.dumps(values, sort_keys=True))
