@@ -1,0 +1,173 @@
+"""Databases of sweeps: which one a path or URL means, how it is opened, its errors as one line."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import sqlalchemy as sql
+from sqlalchemy.engine import URL, make_url
+
+from covp.errors import CovpError, UsageError
+
+PATIENCE = 60.0
+"""Seconds for which a server that was there may be away."""
+_CONNECT = 5
+"""Seconds for the answer of a server."""
+_BUSY = 30.0
+"""Seconds in which SQLite waits for a reader that just recovers the file."""
+
+_Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
+
+
+class Unreachable(CovpError):
+    """The database is not there, and may come back."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A database.
+
+    Attributes:
+        url: as SQLAlchemy takes it.
+        file: of SQLite; None for a server.
+    """
+
+    url: URL
+    file: Path | None
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            return str(self.file)
+        shown = self.url.set(drivername="postgresql")
+        return shown.render_as_string(hide_password=True)
+
+
+def locate(where: str | Path) -> Location:
+    """The database that a path or URL means.
+
+    Raises:
+        UsageError: it is no such URL.
+    """
+    if isinstance(where, Path) or "://" not in where:
+        file = Path(where).absolute()
+        return Location(URL.create("sqlite", database=str(file)), file)
+    try:
+        url = make_url(where)
+    except (sql.exc.ArgumentError, ValueError):
+        raise UsageError(
+            f"{_without_password(where)}: no URL of a database; such as "
+            "postgresql://user@host:5432/database"
+        ) from None
+    kind = url.drivername.partition("+")[0]
+    if kind in ("postgresql", "postgres"):
+        return Location(url.set(drivername="postgresql+psycopg"), None)
+    if kind == "sqlite" and url.database not in (None, "", ":memory:"):
+        return locate(Path(str(url.database)))
+    raise UsageError(
+        f"{_without_password(where)}: results are kept in SQLite (the default) or PostgreSQL: "
+        "postgresql://user@host/database"
+    )
+
+
+def _without_password(where: str) -> str:
+    scheme, _, rest = where.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def opened(location: Location, read_only: bool = False) -> sql.Engine:
+    """An engine; nothing is connected yet."""
+    if location.file is None:
+        wait = {"connect_timeout": _CONNECT}
+        return sql.create_engine(location.url, pool_pre_ping=True, connect_args=wait)
+    url = location.url
+    if read_only:
+        query = {"mode": "ro", "uri": "true"}
+        url = url.set(database=f"file:{quote(str(location.file))}", query=query)
+    engine = sql.create_engine(url, connect_args={"timeout": _BUSY}, poolclass=sql.StaticPool)
+    if not read_only:
+        sql.event.listen(engine, "connect", _durable)
+    return engine
+
+
+def _durable(connection: Any, _: Any) -> None:
+    """Of SQLite: many may read while one writes, and what was committed survives a power cut."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+@contextmanager
+def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
+    """A database to read from, which another process may be writing.
+
+    Raises:
+        UsageError: there is no such file.
+        CovpError: it cannot be read.
+    """
+    location = locate(where)
+    if location.file is not None and not location.file.is_file():
+        raise UsageError(f"{location.file}: there is no sweep; `covp sweep FILE.yaml -o` makes one")
+    engine = opened(location, read_only=True)
+    try:
+        with told(location), engine.connect() as connection:
+            yield connection, location
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def told(location: Location) -> Iterator[None]:
+    """Errors of the database as one line that names it."""
+    try:
+        yield
+    except sql.exc.DBAPIError as error:
+        text = " ".join(str(error.orig).split())
+        if location.file is None:
+            raise _of_server(location, text, error) from None
+        raise _of_file(location, text) from None
+    except sql.exc.SQLAlchemyError as error:
+        raise CovpError(f"{location}: {' '.join(str(error).split())}") from None
+
+
+def _of_server(location: Location, text: str, error: sql.exc.DBAPIError) -> CovpError:
+    if not isinstance(error, sql.exc.OperationalError) and not error.connection_invalidated:
+        return CovpError(f"{location}: {text}")
+    hint = "check that the server runs and that user, password and database are right"
+    return Unreachable(f"{location}: {text}; {hint}. What was stored stays")
+
+
+def _of_file(location: Location, text: str) -> CovpError:
+    hints = {
+        "full": "make room and start again: what was stored stays, and the sweep goes on",
+        "disk i/o": "make room or check the disk, and start again: what was stored stays",
+        "malformed": "move it away to begin anew, or try sqlite3's .recover",
+        "not a database": "name another folder with -o, or move the file away",
+        "unable to open": "the folder must be there and writable: name another with -o",
+        "readonly": "make the file writable, or name another folder with -o",
+        "locked": "another program writes it: close that",
+    }
+    hint = next((hint for part, hint in hints.items() if part in text.lower()), None)
+    return CovpError(f"{location}: {text}" + (f"; {hint}" if hint else ""))
+
+
+def patiently(work: Callable[[], _Result]) -> _Result:
+    """Do work; while the database cannot be reached, again for `PATIENCE` seconds."""
+    started, pause = time.monotonic(), 0.1
+    while True:
+        try:
+            return work()
+        except Unreachable as error:
+            if time.monotonic() - started + pause > PATIENCE:
+                raise
+            _log.warning("%s; trying again", error)
+            time.sleep(pause)
+            pause = min(2 * pause, 5.0)

@@ -1,0 +1,194 @@
+"""The store: one row per key, one writer or shared work, and errors of one line."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sql
+
+from covp.errors import CovpError, UsageError
+from covp.sweep import tables
+from covp.sweep.points import Row
+from covp.sweep.status import read_status
+from covp.sweep.store import Store, stored_rows
+from tests.sweep import standins
+from tests.sweep.postgres import Server
+
+POINTS = standins.points(20)
+KEYS = [point.key for point in POINTS]
+ROWS = standins.arithmetic(POINTS)
+
+
+def failed(number: int, reason: str) -> Row:
+    return Row(key=KEYS[number], model="m", platform="p", status="failed", reason=reason)
+
+
+def test_rows_come_back_as_they_were(url: str) -> None:
+    full = Row(
+        key="k" * 64, model="ü", platform="p", accelerators=("a:size=8", "b"), seed=2**40,
+        vary={"a.size": 8, "platform.core": "cortex-m4", "a.share": 0.1, "a.on": True},
+        how="run", instructions=2**60, cycles=1, seconds=1e-9, energy_j=0.1 + 0.2, area_um2=1e300,
+        matches_reference=False, cycles_error=0.003, covp_version="1",
+    )  # fmt: skip
+    with Store(url) as store:
+        store.put([full, *ROWS], 0)
+        assert store.rows(["nothing", full.key, *KEYS[::-1]]) == [full, *ROWS[::-1]]
+        assert {row.key for row in store.rows()} == {full.key, *KEYS}
+    assert stored_rows(url, [full.key]) == [full]
+
+
+def test_work_done_twice_is_one_row(url: str) -> None:
+    with Store(url) as store:
+        store.put([failed(0, "first"), ROWS[1], ROWS[1]], 0)
+        store.put([failed(0, "second"), failed(1, "late")], 0)
+        assert store.rows(KEYS) == [failed(0, "second"), ROWS[1]]
+        store.put(ROWS[:2], 0)
+        store.put([failed(0, "late")], 0)
+        assert store.rows() == [ROWS[1], ROWS[0]]  # as they were found
+        assert store.finished(KEYS) == dict.fromkeys(KEYS[:2], "ok")
+        store.put([failed(2, "once")], 0)
+        store.forget_failed(KEYS)
+        assert store.finished(KEYS) == dict.fromkeys(KEYS[:2], "ok")
+
+
+def test_coordinators_share_work(postgres_url: str) -> None:
+    with Store(postgres_url) as first, Store(postgres_url) as second:
+        first.join(20)
+        second.join(20)
+        assert first.claim(KEYS[:10]) == set(KEYS[:10])
+        assert second.claim(KEYS[5:15]) == set(KEYS[10:15])
+        assert first.claim(KEYS[:10]) == set(KEYS[:10])
+        first.put(ROWS[:5], 15)
+        assert second.claim(KEYS) == set(KEYS[10:])
+        # it is silent for too long: others may go on with what it had
+        with first._begun() as connection:
+            late = tables.now(connection) - tables.LEASE - 1
+            mine = tables.coordinators.c.id == first._me
+            connection.execute(sql.update(tables.coordinators).where(mine).values(heartbeat=late))
+        assert second.claim(KEYS[:10]) == set(KEYS[5:10])
+        first.beat()
+        assert first.claim(KEYS) == set()
+        second.close()
+        assert first.claim(KEYS) == set(KEYS[5:])
+
+
+def test_status_while_it_runs_and_after(url: str) -> None:
+    with Store(url) as store:
+        store.join(20)
+        store.put([*ROWS[:6], failed(7, "no")], 13)
+        status = read_status(url)
+        assert (status.done, status.failed, status.left) == (6, 1, 13)
+        assert status.running[0].endswith(f":{os.getpid()}") and status.rate
+    status = read_status(url)
+    assert (status.done, status.left, status.running, status.rate) == (6, 13, (), None)
+    assert str(status) == "6 done, 1 failed, 13 left; not running"
+
+
+def test_a_column_of_a_later_version_is_added(url: str) -> None:
+    with Store(url) as store:
+        store.put(ROWS[:1], 0)
+        with store._begun() as connection:
+            connection.execute(sql.text("ALTER TABLE rows DROP COLUMN accuracy"))
+    with Store(url) as store:
+        assert store.rows() == ROWS[:1]
+
+
+def test_one_writer_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.sqlite"
+    with Store(path):
+        with pytest.raises(UsageError, match=f"process {os.getpid()} is working on this sweep"):
+            Store(path)
+        assert stored_rows(path) == []
+    Store(path).close()
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.sqlite"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Store(path) as store:
+        store.put(ROWS[:10], 10)
+        largest = (tmp_path / "sweep.sqlite-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))
+        try:
+            many = [failed(number, "x" * 99_999) for number in range(10, 20)]
+            with pytest.raises(CovpError, match=r"sweep\.sqlite: .*; make room .*stays") as error:
+                store.put(many, 0)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "\n" not in str(error.value)
+        assert store.finished(KEYS).keys() == set(KEYS[:10])
+        store.put(ROWS, 0)
+    assert stored_rows(path, KEYS) == ROWS
+
+
+def test_a_killed_writer_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.sqlite"
+    code = (
+        "import os, sys; from covp.sweep.store import Store; from tests.sweep import standins\n"
+        "store, rows = Store(sys.argv[1]), standins.arithmetic(standins.points(20))\n"
+        "store.join(20); store.put(rows[:10], 10); print('stored', flush=True)\n"
+        "store.put(rows[10:], 0); os.kill(os.getpid(), 9)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (-9, "stored\n")
+    assert read_status(path).running == ()
+    assert stored_rows(path, KEYS) == ROWS
+    with Store(path) as store:
+        assert store.claim(KEYS) == set()
+
+
+def test_a_server_that_comes_back(postgres_url: str, postgres_server: Server) -> None:
+    with Store(postgres_url) as store:
+        store.join(20)
+        store.put(ROWS[:5], 15)
+        postgres_server.stop()
+        postgres_server.start()
+        store.put(ROWS[5:], 0)
+        assert store.rows(KEYS) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("mysql://host/x", "kept in SQLite"),
+        ("postgresql:/me@x://y", "no URL of a database"),
+        ("postgresql://me:secret@127.0.0.1:1/x", r"127\.0\.0\.1:1/x: .*check that the server runs"),
+    ],
+)
+def test_a_wrong_url_is_one_line(where: str, message: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(CovpError, match=message) as error:
+        Store(where)
+    assert "\n" not in str(error.value) and "secret" not in str(error.value)
+    assert time.monotonic() - started < 60
+
+
+def test_a_wrong_file_is_one_line(tmp_path: Path) -> None:
+    text = tmp_path / "text.sqlite"
+    text.write_text("no database" * 1000)
+    damaged = tmp_path / "damaged.sqlite"
+    with Store(damaged) as store:
+        store.put(ROWS, 0)
+    content = bytearray(damaged.read_bytes())
+    content[4096:] = bytes(len(content) - 4096)
+    damaged.write_bytes(content)
+    for path, hint in ((text, "name another folder"), (damaged, "move it away")):
+        with pytest.raises(CovpError, match=hint) as error, Store(path) as store:
+            store.rows()
+        assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="there is no sweep"):
+        stored_rows(tmp_path / "none.sqlite")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CovpError, match="cannot be written"):
+        Store(tmp_path / "file" / "sweep.sqlite")
+    plain = sqlite3.connect(tmp_path / "empty.sqlite")
+    plain.close()
+    with pytest.raises(CovpError, match="no such table"):
+        stored_rows(tmp_path / "empty.sqlite")
