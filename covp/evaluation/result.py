@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
 from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import wrong_estimates
+from covp.evaluation.lifetimes import arena_tensors, live_bytes
+from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap
+from covp.evaluation.roofs import core_record, unit_records
 from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import macs
 from covp.html_table import html_table
 from covp.platform_file import Platform
-from covp.program import Program, ProgramState, ProgramTensor
+from covp.program import Program, ProgramLayer, ProgramState, ProgramTensor
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
 _ROUNDING = frozenset(
@@ -52,6 +56,7 @@ class Evaluation:
         check: how much was compared with the reference, and the first difference.
         sample: the inputs, and what was expected.
         recorded: the waveform that was requested, and its cycles.
+        memory_map: what lies where.
     """
 
     build: Build
@@ -65,6 +70,7 @@ class Evaluation:
     check: Check
     sample: Sample
     recorded: Recorded | None = None
+    memory_map: MemoryMap = NO_MEMORY_MAP
 
     @property
     def program(self) -> Program:
@@ -138,8 +144,11 @@ class Evaluation:
         """The JSON document ``covp.run/1`` of docs/json.md."""
         profile, cycles = self.profile, self.profile.sources.cycles
         energy = self.energy if isinstance(self.energy, Energy) else None
+        arena = arena_tensors(self.program)
+        lives = live_bytes(arena, len(self.program.layers))
         return {
             "schema": "covp.run/1",
+            "covp_version": version("covp"),
             "model": self.model,
             "model_source": self.source,
             "platform": self.platform.name,
@@ -156,6 +165,8 @@ class Evaluation:
             "seconds": profile.seconds,
             "energy_j": energy.joules if energy else None,
             "energy_source": energy.record() if energy else None,
+            "core": core_record(self.platform),
+            "units": unit_records(self.program),
             "accelerator_area": [area.record() for area in estimate_areas(self.program)],
             "simulation_seconds": self.simulation_seconds,
             "matches_reference": None if self.check.level == "none" else self.matches_reference,
@@ -170,9 +181,14 @@ class Evaluation:
                 "stack_bytes": self.memory.stack_bytes,
                 "state_bytes": self.memory.state_bytes,
             },
+            "memory_map": self.memory_map.record(self.platform),
+            "arena": [tensor.record() for tensor in arena],
             "streaming": _streaming(self.build.graph),
             "states": [_state(state) for state in self.program.states],
-            "layers": [_layer(entry) for entry in profile.layers],
+            "layers": [
+                _layer(entry) | self._described(entry.layer, live)
+                for entry, live in zip(profile.layers, lives, strict=False)
+            ],
             "between": {
                 "instructions": profile.between.instructions,
                 "cycles": profile.between.cycles,
@@ -184,6 +200,26 @@ class Evaluation:
                 _output(tensor, array)
                 for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
             ],
+        }
+
+    def _described(self, layer: ProgramLayer, live: int) -> dict[str, Any]:
+        """What a layer makes and takes; ``live``: bytes of the arena in use while it runs."""
+        graph = self.program.lowered or self.program.graph
+        constants = [
+            tensor.data.nbytes
+            for op in graph.ops
+            if op.name in layer.operators
+            for tensor in op.inputs
+            if tensor is not None and tensor.data is not None
+        ]
+        result = layer.outputs[0] if layer.outputs else None
+        return {
+            "tensor": result.name if result else None,
+            "shape": list(result.shape) if result else None,
+            "dtype": result.dtype.name if result else None,
+            "parameter_bytes": sum(constants),
+            "code_bytes": (self.memory_map.code_bytes or {}).get(layer.function),
+            "live_bytes": live,
         }
 
     def _repr_html_(self) -> str:

@@ -16,6 +16,7 @@ from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import Check, check_layers, checked_level, output_check
+from covp.evaluation.memory_map import memory_map
 from covp.evaluation.renewed import renewed
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
@@ -127,6 +128,7 @@ class Runner(Closing):
             check=check,
             sample=sample,
             recorded=recording.recorded if recording else None,
+            memory_map=memory_map(self.session, self.build.program),
         )
 
     def _recording(self) -> AbstractContextManager[Any]:

@@ -8,6 +8,9 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
+Peak = Annotated[float, msgspec.Meta(gt=0)]
+
+
 class Memory(msgspec.Struct):
     flash_bytes: Count
     ram_bytes: Count
@@ -22,8 +25,53 @@ class State(msgspec.Struct):
     bytes: Count
 
 
+class Core(msgspec.Struct):
+    name: str
+    clock_hz: Count
+    macs_per_cycle: Peak | None
+    bytes_per_cycle: Peak | None
+    code: str | None
+
+
+class Unit(msgspec.Struct):
+    name: str
+    spec: str
+    macs_per_cycle: Peak | None
+    bytes_per_cycle: Peak | None
+    um2: Peak | None
+
+
+class Place(msgspec.Struct):
+    what: str
+    address: Count
+    bytes: Count
+
+
+class Region(msgspec.Struct):
+    name: str
+    kind: Literal["flash", "ram"]
+    address: Count
+    size_bytes: Count
+    used: list[Place]
+
+
+class ArenaTensor(msgspec.Struct):
+    name: str
+    kind: Literal["input", "output", "tensor", "scratch", "state"]
+    offset: Count
+    bytes: Count
+    first: Count
+    last: Count
+
+
 class Layer(msgspec.Struct):
     index: Count
+    tensor: str | None
+    shape: list[Count] | None
+    dtype: str | None
+    parameter_bytes: Count
+    code_bytes: Count | None
+    live_bytes: Count
     name: str
     op: str
     target: str
@@ -115,6 +163,11 @@ class Run(msgspec.Struct):
     matches_reference: bool | None
     check: Check
     memory: Memory
+    covp_version: str
+    core: Core
+    units: list[Unit]
+    memory_map: list[Region]
+    arena: list[ArenaTensor]
     states: list[State]
     layers: list[Layer]
     between: Between

@@ -1,0 +1,115 @@
+"""`arena_tensors`: what lies in a program's arena, where, and from which layer to which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from covp.program import LayerMemory, Program
+
+Kind = Literal["input", "output", "tensor", "scratch", "state"]
+
+
+@dataclass
+class ArenaTensor:
+    """A piece of the arena from its first use to its last.
+
+    Attributes:
+        name: of the tensor in the model; of scratch memory what the layer uses it for.
+        kind: what it is; an input that is an output is an output.
+        offset: bytes from the start of the arena.
+        bytes: its size.
+        first, last: positions in `Program.layers` of the first and last layer that use it. Inputs
+            are there from the first layer on, outputs to the last one, states all the time.
+    """
+
+    name: str
+    kind: Kind
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @property
+    def end(self) -> int:
+        """The offset past its last byte."""
+        return self.offset + self.bytes
+
+
+def arena_tensors(program: Program) -> list[ArenaTensor]:
+    """All of them, by their first layer."""
+    end = max(len(program.layers) - 1, 0)
+    found = [
+        ArenaTensor(state.name, "state", state.tensor.offset, state.tensor.nbytes, 0, end)
+        for state in program.states
+    ]
+    found += [ArenaTensor(t.name, "input", t.offset, t.nbytes, 0, 0) for t in program.inputs]
+    for position, layer in enumerate(program.layers):
+        names = {output.name for output in layer.outputs}
+        for piece in layer.memory:
+            there = _holders(found, piece.offset, piece.nbytes)
+            used = [one for one in there if piece.is_read or one.kind == "state"]
+            for one in used:
+                one.last = max(one.last, position)
+            if not used:
+                found.append(_begun(piece, position, piece.name in names))
+    for result in program.outputs:
+        for one in _holders(found, result.offset, result.nbytes):
+            one.kind, one.last = "output", end
+    return sorted(found, key=lambda one: (one.first, one.offset))
+
+
+def _begun(piece: LayerMemory, position: int, is_result: bool) -> ArenaTensor:
+    kind: Kind = "tensor" if is_result or piece.is_read else "scratch"
+    return ArenaTensor(piece.name, kind, piece.offset, piece.nbytes, position, position)
+
+
+def _holders(found: Sequence[ArenaTensor], offset: int, size: int) -> list[ArenaTensor]:
+    """The latest that lie in a stretch of the arena; what they cover is theirs.
+
+    A tensor may lie in another's memory under its own name, and in parts that several layers wrote.
+    """
+    holders, left = [], [(offset, offset + size)]
+    for one in reversed(found):
+        rest = [part for start, stop in left for part in _without(start, stop, one)]
+        if rest != left:
+            holders.append(one)
+        left = rest
+    return holders
+
+
+def _without(start: int, stop: int, one: ArenaTensor) -> Iterator[tuple[int, int]]:
+    """A stretch without what a tensor covers of it."""
+    if one.end <= start or stop <= one.offset:
+        yield start, stop
+        return
+    if start < one.offset:
+        yield start, one.offset
+    if one.end < stop:
+        yield one.end, stop
+
+
+def live_bytes(tensors: Sequence[ArenaTensor], layers: int) -> list[int]:
+    """Bytes of the arena that hold something while each layer runs; shared bytes count once.
+
+    Args:
+        tensors: what `arena_tensors` found.
+        layers: how many the program has.
+    """
+    return [
+        _covered([(t.offset, t.offset + t.bytes) for t in tensors if t.first <= i <= t.last])
+        for i in range(layers)
+    ]
+
+
+def _covered(stretches: list[tuple[int, int]]) -> int:
+    total, end = 0, 0
+    for start, stop in sorted(stretches):
+        total += max(0, stop - max(start, end))
+        end = max(end, stop)
+    return total
