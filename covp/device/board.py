@@ -22,8 +22,7 @@ from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import CoreState, EmulatedCore
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform
+from covp.platform_file import FIRST, Platform
 from covp.semihosting import Semihosting
 from covp.symbols import Symbols
 from covp.timing.model import core_timing

@@ -15,8 +15,7 @@ from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.machine.counter import Totals
 from covp.machine.watchpoints import Watch, WatchHit
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform
+from covp.platform_file import FIRST, Platform
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
 LONGEST_BLOCK = 512

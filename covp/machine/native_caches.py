@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import NamedTuple, get_args
 
-from covp.memory_caches import Cache, Replacement
 from covp.platform_file import Platform, parse_size
+from covp.platform_file.caches import Cache, Replacement
 from covp.timing.native import WaitStates, pointer, u32, u64
 
 MAX_REGIONS = 16

@@ -10,8 +10,7 @@ from covp.debug.program_file import ProgramFile, read_program
 from covp.errors import ToolchainError, UsageError
 from covp.export.library import Library
 from covp.multicore.platform_header import NAME, platform_header
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform
+from covp.platform_file import FIRST, Platform
 from covp.program import Program
 from covp.runtime.elf import ElfImage, Symbol
 from covp.runtime.standalone import link_standalone

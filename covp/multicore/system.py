@@ -22,8 +22,7 @@ from covp.hardware.traffic import TrafficLedger
 from covp.machine.emulated_core import EmulatedCore
 from covp.multicore.firmware import Firmware, build_firmware, read_firmware
 from covp.multicore.report import CoreRun, CoresRun, LayerRun
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform, load_platform
+from covp.platform_file import FIRST, Platform, load_platform
 from covp.program import AcceleratorInstance, Program
 
 _STATUS = "covp_exit_status"

@@ -7,8 +7,7 @@ from pathlib import Path
 from string import Template
 
 from covp.errors import UsageError
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform
+from covp.platform_file import FIRST, Platform
 from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
 from covp.runtime.placement import Placement
 from covp.toolchain import Source, Toolchain, runtime_dir

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.graph.graph import Graph
-from covp.platform_cores import FIRST
-from covp.platform_file import Platform, Region
+from covp.platform_file import FIRST, Platform, Region
 
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-O2")
 """Of the compiler, for the driver: a warning is an error."""

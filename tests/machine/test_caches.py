@@ -15,8 +15,8 @@ from unicorn import unicorn_const as uc
 import covp.machine.counter as counter
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.memory_caches import Cache
 from covp.platform_file import Platform, WaitStates, load_platform
+from covp.platform_file.caches import Cache
 from covp.timing.trace import cost
 from tests.conftest import Loaded, load
 

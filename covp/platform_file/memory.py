@@ -1,0 +1,113 @@
+"""`Region`: a stretch of memory of a platform; sizes, wait states, regions that are one."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection
+from typing import Annotated, Literal
+
+import msgspec
+
+Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
+Wait = Annotated[int, msgspec.Meta(ge=0, le=255)]
+_LARGEST = 1 << 48
+_SIZE = re.compile(r"^\s*([0-9]{1,12})\s*([KkMm]i?[Bb]?)\s*$")
+
+
+Kind = Literal["flash", "ram"]
+
+
+class WaitStates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Wait states of a memory, apart for instructions and data."""
+
+    fetch: Wait = 0
+    data: Wait = 0
+
+
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """A stretch of memory.
+
+    ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
+    the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
+    are the cycles that an access to a word takes beyond the least; a number is for both kinds.
+    ``caches`` names those that it is read through.
+    """
+
+    name: str
+    kind: Kind
+    start: Address
+    size: int | str
+    wait_states: Wait | WaitStates = 0
+    caches: tuple[str, ...] = ()
+
+    # cached: every access to memory asks for them
+    @functools.cached_property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return parse_size(self.size)
+
+    @functools.cached_property
+    def end(self) -> int:
+        """First address past the end of the region."""
+        return self.start + self.bytes
+
+    @functools.cached_property
+    def waits(self) -> WaitStates:
+        """The wait states of fetches and of loads and stores."""
+        both = self.wait_states
+        return both if isinstance(both, WaitStates) else WaitStates(both, both)
+
+    def holds(self, address: int, size: int = 1) -> bool:
+        """Whether all of ``size`` bytes from ``address`` lie in the region."""
+        return self.start <= address and address + size <= self.end
+
+    def overlaps(self, other: Region) -> bool:
+        """Whether the two have bytes in common."""
+        return self.start < other.end and other.start < self.end
+
+
+@functools.lru_cache(maxsize=256)
+def parse_size(size: int | str) -> int:
+    """Bytes of 4096, "320K", "1M", "64 KiB".
+
+    Raises:
+        ValueError: not a size.
+    """
+    if isinstance(size, int):
+        if abs(size) > _LARGEST:
+            raise ValueError("more than 2^48 bytes")
+        return size
+    match = _SIZE.match(size)
+    if match is None:
+        raise ValueError(f"{size!r:.40} is not a size; write bytes or such as 320K, 1M")
+    return int(match[1]) * (1024 if match[2][0] in "Kk" else 1024 * 1024)
+
+
+def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> tuple[Region, ...]:
+    """Regions that lie next to each other and are alike as one, such as two banks of a flash.
+
+    It stands where its first part was listed; its name is those of the parts in the order of their
+    addresses, joined by "_".
+
+    Args:
+        memory: of a platform.
+        apart: names of regions that stay alone.
+    """
+    rest = list(memory)
+    for left in sorted(memory, key=lambda region: region.start):
+        lower = next((r for r in rest if continues(r, left)), None)
+        if lower is None or {lower.name, left.name} & set(apart):
+            continue
+        name, size = f"{lower.name}_{left.name}", lower.bytes + left.bytes
+        one = msgspec.structs.replace(lower, name=name, size=size)
+        first = min(rest.index(lower), rest.index(left))
+        rest[first] = one
+        rest = [region for region in rest if region not in (lower, left)]
+    return tuple(rest)
+
+
+def continues(lower: Region, upper: Region) -> bool:
+    """Whether the second one follows the first without a gap or a difference."""
+    alike = (lower.kind, lower.waits, lower.caches) == (upper.kind, upper.waits, upper.caches)
+    return alike and lower.end == upper.start
