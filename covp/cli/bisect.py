@@ -9,8 +9,8 @@ from covp.bisect import bisect as search
 from covp.bisect.against import KINDS
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
-from covp.cli.input_file import read_input
 from covp.cli.output import print_json
+from covp.evaluation.data.files import read_array
 from covp.platform_file import load_platform
 
 
@@ -88,7 +88,7 @@ def bisect(
 
     Each layer runs alone, from the reference's tensors. Exit status 1: a layer differs.
     """
-    values = [read_input(path) for path in inputs]
+    values = [read_array(path) for path in inputs]
     board = load_platform(platform)
     verdict = search(
         model,

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from covp.cli import options
-from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
 from covp.evaluation import Sample, build
+from covp.evaluation.data.files import read_array
 from covp.export import Application, Library, Project, export_project
 from covp.export.layouts import layout_names
 from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
@@ -88,7 +88,7 @@ def export(
     """Write MODEL as a C library with a self-test and a project around it to DIR."""
     tiny = firmware == "mlperf-tiny"
     _check_options(tiny, layout, samples, benchmark)
-    values = [read_input(path) for path in samples]
+    values = [read_array(path) for path in samples]
     board = load_platform(platform)
     made = build(
         model,

@@ -20,6 +20,14 @@ class GroupedCommand(click.Command):
     HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
         "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
         "Model and inputs": ("shapes", "states", "streaming", "operators", "inputs", "seed"),
+        "Samples": (
+            "samples",
+            "labels",
+            "data_on",
+            "data_limit",
+            "float_model",
+            "jobs",
+        ),
         "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
         "Checks": ("check", "sanitize", "ubsan", "require_offload", "against", "ulps"),
         "Report": ("profile", "causes", "traffic", "explain", "output", "as_json"),

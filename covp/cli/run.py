@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
+from covp.cli import data as samples_and_labels
 from covp.cli import options
 from covp.cli import wave as waveform
 from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
-from covp.cli.input_file import read_input
 from covp.cli.output import print_json, warn
 from covp.cli.run_report import print_report
 from covp.cli.traffic_report import print_traffic
@@ -25,6 +26,8 @@ from covp.evaluation import (
     rejected_layers,
 )
 from covp.evaluation import run as evaluate
+from covp.evaluation.data.accuracy import first_inputs
+from covp.evaluation.data.files import read_array
 from covp.platform_file import load_platform
 
 
@@ -38,6 +41,7 @@ from covp.platform_file import load_platform
 @options.interface
 @options.inputs
 @options.seed
+@samples_and_labels.options
 @options.check
 @options.sanitize
 @options.ubsan
@@ -83,6 +87,10 @@ def run(
     interface: options.Interface,
     inputs: tuple[str, ...],
     seed: int,
+    samples: Path | None,
+    labels: Path | None,
+    data_on: str,
+    data_limit: int | None,
     check: str | None,
     sanitize: bool,
     ubsan: bool,
@@ -98,7 +106,8 @@ def run(
     as_json: bool,
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
-    values = [read_input(path) for path in inputs]
+    values = [read_array(path) for path in inputs]
+    data = samples_and_labels.read_data(samples, labels, data_on, data_limit)
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     board = load_platform(platform)
     made = build(
@@ -112,6 +121,8 @@ def run(
         **interface,
     )
     warn(made.program.warnings)
+    if data is not None and not values:
+        values = first_inputs(data, made.graph)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
     result = evaluate(
         made,
@@ -123,6 +134,8 @@ def run(
         sanitize=sanitize,
         ubsan=ubsan,
     )
+    if data is not None:
+        result = replace(result, data=samples_and_labels.run_data(result.build, data, device))
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))

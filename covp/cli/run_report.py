@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from covp.cli.data import data_lines
 from covp.cli.energy_report import area_lines, energy_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import operator_cell, print_table
@@ -35,6 +36,9 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     for line in (*energy_lines(result), *area_lines(result)):
         click.echo(line)
     _print_jobs(result)
+    if result.data is not None:
+        for line in data_lines(result.data):
+            click.echo(line)
     _print_simulation(result)
     for line in verdict_lines(result, again):
         click.echo(line)

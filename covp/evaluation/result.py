@@ -15,6 +15,7 @@ from covp.device.wave import Recorded
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
+from covp.evaluation.data.quality import Quality
 from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import wrong_estimates
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
@@ -22,6 +23,7 @@ from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap
 from covp.evaluation.roofs import core_record, unit_records
 from covp.evaluation.sample import Sample
 from covp.graph.equality import FLOAT_TOLERANCE
+from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import macs
 from covp.html_table import html_table
@@ -57,6 +59,7 @@ class Evaluation:
         sample: the inputs, and what was expected.
         recorded: the waveform that was requested, and its cycles.
         memory_map: what lies where.
+        data: how right the model is over samples, where there are some.
     """
 
     build: Build
@@ -71,6 +74,7 @@ class Evaluation:
     sample: Sample
     recorded: Recorded | None = None
     memory_map: MemoryMap = NO_MEMORY_MAP
+    data: Quality | None = None
 
     @property
     def program(self) -> Program:
@@ -200,6 +204,7 @@ class Evaluation:
                 _output(tensor, array)
                 for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
             ],
+            "data": self.data.record() if self.data else None,
         }
 
     def _described(self, layer: ProgramLayer, live: int) -> dict[str, Any]:
@@ -326,9 +331,17 @@ def _state(state: ProgramState) -> dict[str, Any]:
 
 
 def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:
+    scale, zero_point, values = None, None, None
+    if tensor.quantization is not None:
+        scale = float(tensor.quantization.scale[0])
+        zero_point = int(tensor.quantization.zero_point[0])
+        values = dequantized(array, scale, zero_point).reshape(-1).tolist()
     return {
         "name": tensor.name,
         "dtype": tensor.dtype.name,
         "shape": list(tensor.shape),
         "data": array.reshape(-1).tolist(),
+        "scale": scale,
+        "zero_point": zero_point,
+        "values": values,
     }

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from covp.accelerator.registry import find_backends
 from covp.evaluation import Build
+from covp.evaluation.workers import Failed, Workers
 from covp.graph.graph import Graph
 from covp.mlperf.entrants import Entrant, demand_samples
 from covp.mlperf.points import DEFAULTS, Job, Performance, Point, Settings, measure
 from covp.mlperf.quality import Quality, score
 from covp.mlperf.rows import Row
 from covp.mlperf.scoring import Answers, Chunk, Subject, answers, chunks
-from covp.mlperf.workers import Failed, Workers
 from covp.platform_file import Platform, load_platform
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
+from covp.evaluation.data.stored import quantized
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -118,20 +119,6 @@ class Task:
         steps = (flat.astype(np.int32) - tensor.zero_point).astype(np.float32)
         differences = steps * np.float32(tensor.scale) - _floats(sample)
         return float(np.mean(differences.astype(np.float64) ** 2))
-
-
-def quantized(values: Array, tensor: Tensor) -> Array:
-    """round(value / scale) + zero point, halves away from zero, clamped, in float32.
-
-    Args:
-        values: float32, finite.
-        tensor: int8, whose scale and zero point they get.
-    """
-    steps = values / np.float32(tensor.scale)
-    whole = np.trunc(steps)
-    whole += np.sign(steps) * (np.abs(steps - whole) >= 0.5)
-    clamped: Array = np.clip(whole.astype(np.float64) + tensor.zero_point, -128, 127)
-    return clamped.astype(np.int8)
 
 
 def _floats(sample: bytes) -> Array:

@@ -91,6 +91,50 @@ class Output(msgspec.Struct):
     dtype: Literal["int8", "int32", "float32"]
     shape: list[Count]
     data: list[int | float]
+    scale: float | None
+    zero_point: int | None
+    values: list[float] | None
+
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class MeanError(msgspec.Struct):
+    absolute: Seconds | None
+    squared: Seconds | None
+
+
+class Beside(msgspec.Struct):
+    what: str
+    top1: Share | None
+    top5: Share | None
+    auc: Share | None
+    mean_error: MeanError | None
+    other_classes: Count | None
+    other_bytes: Count | None
+
+
+class Spread(msgspec.Struct):
+    min: Count
+    mean: Seconds
+    max: Count
+
+
+class Data(msgspec.Struct):
+    samples: Count
+    steps: Count
+    on: Literal["device", "reference"]
+    top1: Share | None
+    top5: Share | None
+    auc: Share | None
+    mean_error: MeanError | None
+    saturated: Share
+    cycles: Spread | None
+    float: Beside | None
+    litert: Beside | None
+    litert_reason: str | None
+    seconds: Seconds
+    processes: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Schedules(msgspec.Struct):
@@ -172,6 +216,7 @@ class Run(msgspec.Struct):
     layers: list[Layer]
     between: Between
     outputs: list[Output]
+    data: Data | None
 
     def added_up(self) -> "Run":
         """The sums that the contract promises."""

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from covp.mlperf.quality import Quality, area_under_curve, top_1
-from covp.mlperf.tasks import TASKS, quantized
+from covp.evaluation.data.metrics import area_under_curve, top_1
+from covp.evaluation.data.stored import quantized
+from covp.mlperf.quality import Quality
+from covp.mlperf.tasks import TASKS
 from covp.testing.tensors import int8
 from covp.zoo.catalog import CATALOG
 

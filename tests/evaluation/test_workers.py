@@ -7,7 +7,7 @@ import os
 import pytest
 
 from covp.errors import CapacityError, DeviceError
-from covp.mlperf.workers import Failed, Workers
+from covp.evaluation.workers import Failed, Workers
 
 
 def halved(value: int) -> int:

@@ -1,0 +1,127 @@
+"""Options for samples with labels, and what is printed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from covp.cli.output import progress
+from covp.errors import UsageError
+from covp.evaluation import Build
+from covp.evaluation.data.accuracy import Data, accuracy_of
+from covp.evaluation.data.quality import Beside, Quality, Scores
+
+_OPTIONS = (
+    click.option(
+        "--data",
+        "samples",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER|FILE",
+        help="Run many samples: a .npy file (samples, ...), a .npz file with an array for each "
+        "input, or a folder with a .npy or raw file for each; floats are quantized.",
+    ),
+    click.option(
+        "--labels",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="What is right for each sample, .npy or text: classes for top-1, 0 and 1 for the area "
+        "under the curve, floats for mean errors.",
+    ),
+    click.option(
+        "--data-on",
+        "data_on",
+        type=click.Choice(["device", "reference"]),
+        default="device",
+        show_default=True,
+        help="What runs the samples; the bit-exact reference is faster and has no cycles.",
+    ),
+    click.option(
+        "--data-limit",
+        "data_limit",
+        type=click.IntRange(1),
+        metavar="N",
+        help="The first N samples only.",
+    ),
+)
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options ``--data`` and those that belong to it."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_data(
+    samples: Path | None, labels: Path | None, data_on: Any, data_limit: int | None
+) -> Data | None:
+    """The data that the options name; None: there is none.
+
+    Raises:
+        UsageError: an option needs ``--data``.
+    """
+    if samples is not None:
+        return Data(samples, labels, data_on, data_limit)
+    given = {"--labels": labels, "--data-limit": data_limit}
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} belongs to samples: name them with --data")
+    return None
+
+
+def run_data(build: Build, data: Data, device: str) -> Quality:
+    """`accuracy_of` with a bar on a terminal."""
+    with progress("samples", None) as advance:
+        return accuracy_of(build, data, device=device, advance=advance)
+
+
+def data_lines(quality: Quality) -> list[str]:
+    """What is printed of samples."""
+    steps = f" of {quality.steps} inferences each" if quality.steps > 1 else ""
+    where = {
+        "device": "on the device",
+        "reference": "by the bit-exact reference, not on the device",
+    }
+    lines = [f"{quality.samples:,} samples{steps} {where[quality.on]}: {_scores(quality.scores)}"]
+    for name, beside in (("float model", quality.float_model), ("LiteRT", quality.litert)):
+        if isinstance(beside, Beside):
+            lines.append(f"{name}: {_beside(beside)}")
+        elif beside is not None:
+            lines.append(f"{name}: {beside}")
+    if quality.saturated > 0.001:
+        lines.append(
+            f"{quality.saturated:.1%} of the samples' values are beyond what the input can hold: "
+            "were they scaled as in the training?"
+        )
+    if quality.cycles is not None:
+        cycles = quality.cycles
+        lines.append(f"cycles {cycles.min:,} to {cycles.max:,}, mean {cycles.mean:,.0f}")
+    rate = quality.samples / max(quality.seconds, 1e-9) * 60
+    lines.append(f"samples run in {quality.seconds:,.1f} s, {rate:,.0f} a minute")
+    return lines
+
+
+def _scores(scores: Scores) -> str:
+    found = []
+    if scores.top1 is not None:
+        found.append(f"top-1 {scores.top1:.2%}")
+    if scores.top5 is not None:
+        found.append(f"top-5 {scores.top5:.2%}")
+    if scores.auc is not None:
+        found.append(f"AUC {scores.auc:.4f}")
+    if scores.mean_error is not None:
+        error = scores.mean_error
+        found.append(f"mean absolute error {error.absolute:.4g}, squared {error.squared:.4g}")
+    return ", ".join(found) or "no labels"
+
+
+def _beside(beside: Beside) -> str:
+    found = [_scores(beside.scores)]
+    if beside.other_classes is not None:
+        found.append(f"another class for {beside.other_classes:,} samples")
+    if beside.other_bytes is not None:
+        found.append(f"other bytes for {beside.other_bytes:,}")
+    return f"{', '.join(found)} ({beside.what})"

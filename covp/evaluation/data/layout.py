@@ -1,0 +1,189 @@
+"""`Layout`: where the samples, and the steps of a sequence, are in an array of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import UsageError
+from covp.evaluation.data.stored import quantized, real, rounds_half_to_even
+from covp.graph.graph import Graph, Tensor
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Of some samples, for one input of a model.
+
+    Attributes:
+        stored: (samples, steps, *shape of the input), of its dtype.
+        reals: the same as real values: the floats that were given, or what is stored.
+        beyond: how many floats the type cannot hold.
+    """
+
+    stored: Array
+    reals: Array
+    beyond: int
+
+    @staticmethod
+    def together(parts: Sequence[Inputs]) -> Inputs:
+        """Those of the parts one after the other."""
+        stored = np.concatenate([part.stored for part in parts])
+        reals = np.concatenate([part.reals for part in parts])
+        return Inputs(stored, reals, sum(part.beyond for part in parts))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What arrays for one input of a model may look like, and how they become its inputs.
+
+    Attributes:
+        tensor: the input.
+        keeps_states: of the model: a sample may be a sequence, which starts from the states after a
+            reset and has its answer at the end.
+        axis: of time in the input of a network on a stream; None: it is on none.
+        half_to_even: how floats are quantized, see `quantized`.
+    """
+
+    tensor: Tensor
+    keeps_states: bool = False
+    axis: int | None = None
+    half_to_even: bool = False
+
+    @staticmethod
+    def of(graph: Graph) -> list[Layout]:
+        """Of each input."""
+        axis = graph.streaming.axis if graph.streaming else None
+        half = rounds_half_to_even(graph)
+        return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
+
+    def count(self, shape: Shape, where: str) -> tuple[int, int]:
+        """Samples in an array, and inferences of each.
+
+        The first axis is of samples. Dimensions of 1 of the input may be left out.
+
+        Args:
+            shape: of the array.
+            where: names it in errors.
+
+        Raises:
+            UsageError: it does not fit the input.
+        """
+        found = self._counted(shape)
+        if found is None:
+            raise UsageError(f"{where}: has the shape {shape}; {self.expected}")
+        return found
+
+    def steps_of_one(self, shape: Shape, where: str) -> int:
+        """Inferences of the only sample in an array, whose axis of samples may be left out.
+
+        Args:
+            shape, where: as for `count`.
+
+        Raises:
+            UsageError: it does not fit the input, or there are more samples.
+        """
+        for whole in ((1, *shape), shape):
+            found = self._counted(whole)
+            if found is not None and found[0] == 1:
+                return found[1]
+        raise UsageError(f"{where}: has the shape {shape}, it is to be one sample; {self.expected}")
+
+    def _counted(self, shape: Shape) -> tuple[int, int] | None:
+        own = self.tensor.shape
+        if shape == own:
+            return 1, 1
+        if shape and _squeezed(shape[1:]) == _squeezed(own):
+            return shape[0], 1
+        steps = self._steps(shape)
+        return (shape[0], steps) if steps else None
+
+    def _steps(self, shape: Shape) -> int:
+        """Inferences of each sample where samples are sequences; 0: the shape is none of those."""
+        own = self.tensor.shape
+        if not self.keeps_states or len(shape) < 2:
+            return 0
+        if _squeezed(shape[2:]) == _squeezed(own):
+            return shape[1]
+        if self.axis is None:
+            return 0
+        before, hop, after = own[: self.axis], own[self.axis], own[self.axis + 1 :]
+        rows = prod(shape[1:]) // max(prod(before) * prod(after), 1)
+        is_stream = _squeezed(shape[1:]) == _squeezed((*before, rows, *after))
+        return rows // hop if is_stream and rows % hop == 0 else 0
+
+    def inputs(self, values: Array, steps: int, where: str) -> Inputs:
+        """Values of samples as inputs of the model.
+
+        Args:
+            values: of samples, of a shape that `count` takes; floats are quantized.
+            steps: inferences of each.
+            where: names them in errors.
+
+        Raises:
+            UsageError: they are of another type, or no finite numbers.
+        """
+        stored, reals, beyond = self._stored(values, where)
+        return Inputs(self._arranged(stored, steps), self._arranged(reals, steps), beyond)
+
+    def _arranged(self, values: Array, steps: int) -> Array:
+        """(samples, steps, *shape of the tensor)."""
+        own = self.tensor.shape
+        if self.axis is None or steps == 1:
+            return np.ascontiguousarray(values).reshape(-1, steps, *own)
+        parts = (*own[: self.axis], steps, *own[self.axis :])
+        whole = np.ascontiguousarray(values).reshape(-1, *parts)
+        return np.ascontiguousarray(np.moveaxis(whole, self.axis + 1, 1))
+
+    def check_type(self, dtype: np.dtype[Any], where: str) -> None:
+        """Raises UsageError: values of this type are none of the input."""
+        tensor = self.tensor
+        takes_floats = tensor.quantization is not None or tensor.dtype.kind == "f"
+        if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):
+            raise UsageError(f"{where}: is {dtype}; {self.expected}")
+
+    def _stored(self, values: Array, where: str) -> tuple[Array, Array, int]:
+        """As stored, as real values, and how many of these the type cannot hold."""
+        tensor = self.tensor
+        self.check_type(values.dtype, where)
+        if values.dtype == tensor.dtype or tensor.quantization is None:
+            stored = values.astype(tensor.dtype, copy=False)
+            return stored, real(stored, tensor), 0
+        with np.errstate(over="ignore"):
+            single = values.astype(np.float32)
+        if not np.isfinite(single).all():
+            raise UsageError(f"{where}: has values that are not finite")
+        info = np.iinfo(tensor.dtype)
+        ends = np.array([info.min - 0.5, info.max + 0.5]) - tensor.zero_point
+        low, high = (ends * tensor.scale).tolist()
+        beyond = int(((single < low) | (single > high)).sum())
+        return quantized(single, tensor, self.half_to_even), single, beyond
+
+    @property
+    def expected(self) -> str:
+        """What may be there, for errors."""
+        tensor = self.tensor
+        text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_listed(tensor.shape)})"
+        if tensor.quantization is not None:
+            scale = f"scale {tensor.scale:.6g}, zero point {tensor.zero_point}"
+            text += f", stored with {scale}, or floats, which are quantized"
+        if self.axis is not None:
+            text += f"; or rows of a stream along axis {self.axis + 1}"
+        elif self.keeps_states:
+            text += f"; or sequences (samples, steps, {_listed(tensor.shape)})"
+        return text
+
+
+def _squeezed(shape: Shape) -> Shape:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _listed(shape: Shape) -> str:
+    return ", ".join(map(str, shape))

@@ -1,0 +1,157 @@
+"""`Samples`: inputs of many inferences in a file or a folder; read when they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.errors import UsageError, near_misses
+from covp.evaluation.data.files import RAW, read_array, read_arrays, read_raw
+from covp.evaluation.data.layout import Inputs, Layout
+from covp.graph.graph import Graph
+
+Array = NDArray[Any]
+
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".wav")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Where the samples of a model are. Pickles: nothing of their content is in it.
+
+    Attributes:
+        path: a .npy or .npz file, or a folder.
+        files: of a folder, one for each sample, in the order of their names; else empty.
+        count: samples.
+        steps: inferences of each, one after the other from the states after a reset; 1 of a model
+            that keeps no states.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    count: int
+    steps: int = 1
+
+    @staticmethod
+    def find(path: Path, graph: Graph) -> Samples:
+        """The samples of a file or folder, checked against the model's inputs as far as headers go.
+
+        Args:
+            path: of the file or folder.
+            graph: the model.
+
+        Raises:
+            UsageError: there are none, or they are of another shape or type.
+        """
+        layouts = Layout.of(graph)
+        if path.is_dir():
+            return _of_folder(path, layouts)
+        counts = {}
+        for layout, array in zip(layouts, _arrays(path, graph), strict=True):
+            where = f"{path}: {layout.tensor.name}" if len(layouts) > 1 else str(path)
+            counts[layout.tensor.name] = layout.count(array.shape, where)
+            layout.check_type(array.dtype, where)
+        found = set(counts.values())
+        if len(found) > 1:
+            raise UsageError(f"{path}: has different numbers of samples or steps: {counts}")
+        ((count, steps),) = found
+        if not count or not steps:
+            raise UsageError(f"{path}: has no samples")
+        return Samples(path, (), count, steps)
+
+    def first(self, limit: int) -> Samples:
+        """The first of them, at most ``limit``."""
+        return replace(self, files=self.files[:limit], count=min(self.count, limit))
+
+    def batch(self, graph: Graph, start: int, stop: int) -> list[Inputs]:
+        """Some of the samples for each input of the model.
+
+        Args:
+            graph: the model.
+            start, stop: of the samples' numbers.
+
+        Raises:
+            UsageError: a file cannot be read, or has other values than the model takes.
+        """
+        layouts = Layout.of(graph)
+        if self.files:
+            files = self.files[start:stop]
+            return [Inputs.together([_of_file(file, layouts[0], self.steps) for file in files])]
+        found = []
+        for layout, array in zip(layouts, _arrays(self.path, graph), strict=True):
+            whole = array[None] if array.shape == layout.tensor.shape else array
+            where = f"{self.path}: samples {start} to {stop - 1}"
+            found.append(layout.inputs(np.asarray(whole[start:stop]), self.steps, where))
+        return found
+
+
+def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
+    """One sample in each file."""
+    if len(layouts) > 1:
+        names = ", ".join(layout.tensor.name for layout in layouts)
+        raise UsageError(
+            f"{folder}: files of a folder are for models with one input, this has {names}; write "
+            "one .npz file with numpy.savez, an array for each"
+        )
+    every = sorted(path for path in folder.iterdir() if path.is_file())
+    files = tuple(path for path in every if path.suffix.lower() in (".npy", *RAW))
+    if not files:
+        images = [path.name for path in every if path.suffix.lower() in _IMAGES]
+        why = f"{images[0]} has to be decoded first: " if images else ""
+        raise UsageError(
+            f"{folder}: has no .npy, {' or '.join(RAW)} file; {why}write each sample, or all of "
+            "them in one array, with numpy.save"
+        )
+    steps, _ = _read_one(files[0], layouts[0])
+    return Samples(folder, files, len(files), steps)
+
+
+def _of_file(path: Path, layout: Layout, steps: int) -> Inputs:
+    """The sample in a file."""
+    found, values = _read_one(path, layout)
+    if found != steps:
+        raise UsageError(f"{path}: has {found} steps, the files before have {steps}")
+    return layout.inputs(values, steps, str(path))
+
+
+def _read_one(path: Path, layout: Layout) -> tuple[int, Array]:
+    """The steps of a file's sample, and its values."""
+    if path.suffix.lower() in RAW:
+        return 1, read_raw(path, layout.tensor.dtype, layout.tensor.size)
+    array = read_array(path)
+    layout.check_type(array.dtype, str(path))
+    return layout.steps_of_one(array.shape, str(path)), array
+
+
+@lru_cache(maxsize=2)
+def _opened(path: Path, stamp: tuple[int, int]) -> dict[str, Array]:
+    """The arrays of a file; of a .npy one whose name is empty."""
+    if path.suffix.lower() == ".npz":
+        return read_arrays(path)
+    return {"": read_array(path, mapped=True)}
+
+
+def _arrays(path: Path, graph: Graph) -> list[Array]:
+    """An array of samples for each input of the model."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    found = _opened(path, (status.st_mtime_ns, status.st_size))
+    names = [tensor.name for tensor in graph.inputs]
+    if len(names) == 1 and len(found) == 1:
+        return list(found.values())
+    if set(found) == {""}:
+        raise UsageError(
+            f"{path}: is one array, {graph.name} has the inputs {', '.join(names)}; write a .npz "
+            "file with numpy.savez, an array for each"
+        )
+    for name in names:
+        if name not in found:
+            raise UsageError(f"{path}: has no array {name!r}: {near_misses(name, found)}")
+    return [found[name] for name in names]

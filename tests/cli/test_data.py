@@ -1,0 +1,73 @@
+"""covp run --data: samples with labels from files, in the report and in the document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from covp.frontend import read_model
+from covp.graph.reference import run_reference
+
+from .conftest import Call
+from .documents import Data, Run
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> tuple[Path, Path]:
+    """24 samples of the small model and labels."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.normal(0, 3, (24, 6, 6, 2)).astype(np.float32))
+    np.save(tmp_path / "y.npy", rng.integers(0, 4, 24))
+    return tmp_path / "x.npy", tmp_path / "y.npy"
+
+
+def document(call: Call, *arguments: object) -> Run:
+    outcome = call("run", *arguments, "--json")
+    assert outcome.status == 0, outcome.err
+    return msgspec.convert(outcome.document, Run).added_up()
+
+
+def test_document(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
+    x, y = samples
+    graph = read_model(small)
+    run = document(call, small, "-p", "riscv32", "--data", x, "--labels", y)
+    assert isinstance(run.data, Data) and run.data.top5 is None
+    steps = np.load(x).astype(np.float64) / 0.05
+    stored = np.clip(np.floor(np.abs(steps) + 0.5) * np.sign(steps) - 3, -128, 127)
+    answers = [run_reference(graph, [row[None].astype(np.int8)])[0] for row in stored]
+    right = [np.argmax(answer) for answer in answers] == np.load(y)
+    assert run.data.top1 == pytest.approx(np.mean(right))
+    assert (run.data.samples, run.data.on, run.data.steps) == (24, "device", 1)
+    cycles = run.data.cycles
+    assert cycles is not None and run.cycles is not None
+    assert 0 < cycles.min <= run.cycles <= cycles.max  # the run is of the first sample
+    (output,) = run.outputs
+    assert output.data == answers[0].reshape(-1).tolist()
+    assert (output.scale, output.zero_point) == (1 / 256, -128)
+    assert output.values == [(value + 128) / 256 for value in output.data]
+    plain = document(call, small, "-p", "riscv32")
+    assert plain.data is None
+
+
+def test_report(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
+    x, y = samples
+    command = ("run", small, "-p", "riscv32", "--data", x, "--labels", y)
+    outcome = call(*command)
+    assert outcome.status == 0 and "24 samples on the device: top-1 " in outcome.out
+    outcome = call(*command, "--data-on", "reference", "--data-limit", 7)
+    assert "7 samples by the bit-exact reference, not on the device: top-1 " in outcome.out
+    help_text = call("run", "--help").out
+    assert "Samples:" in help_text and "--data-limit" in help_text
+
+
+def test_wrong_calls(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
+    x, y = samples
+    refusal = call("run", small, "-p", "riscv32", "--labels", y).refusal
+    assert "--labels belongs to samples: name them with --data" in refusal
+    refusal = call("run", small, "-p", "riscv32", "--data", y).refusal
+    assert "y.npy: has the shape (24,)" in refusal and "input_0 takes int8" in refusal
+    refusal = call("run", small, "-p", "riscv32", "--data", x, "--labels", x).refusal
+    assert "72 values for each sample" in refusal
