@@ -46,6 +46,7 @@ __all__ = [
     "compile",
     "load_model",
     "load_platform",
+    "sweep",
 ]
 
 _HOMES = {
@@ -57,11 +58,15 @@ _HOMES = {
     "load_model": "covp.models",
     "load_platform": "covp.platform_file",
 }
+_CALLED = frozenset({"sweep"})
+"""Subpackages that are called like functions."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'covp' has no attribute {name!r}")
+    if name in _CALLED:
+        return importlib.import_module(f"covp.{name}")
     value = getattr(importlib.import_module(_HOMES.get(name, "covp.errors")), name)
     globals()[name] = value
     return value

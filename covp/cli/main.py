@@ -35,6 +35,7 @@ COMMANDS = (
     "openocd",
     "platforms",
     "run",
+    "sweep",
     "tune",
     "verify",
 )

@@ -71,6 +71,8 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
     flat = np.ascontiguousarray(data).reshape(-1)
     if flat.dtype == np.float32:
         values = [c_float(value) for value in flat.tolist()]
+    elif flat.dtype.kind in "iu" and flat.dtype.itemsize < 4:
+        values = list(map(str, flat.tolist()))  # as `c_integer`, and quicker: weights are many
     else:
         values = [c_integer(int(value)) for value in flat.tolist()]
     values = values or ["0"]  # C has no empty arrays

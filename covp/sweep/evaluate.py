@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +13,8 @@ from covp.evaluation.area import estimate_areas
 from covp.evaluation.energy import Energy
 from covp.evaluation.runner import measured
 from covp.evaluation.varied import varied
-from covp.models import load_model
+from covp.graph.graph import Graph
+from covp.models import find_model, load_model
 from covp.sweep.points import Point, Row
 
 
@@ -51,7 +53,7 @@ def _stated(point: Point) -> dict[str, Any]:
 def _evaluated(point: Point) -> Evaluation:
     """The point, built and run."""
     platform, units = varied(point.platform, point.accelerators, point.values)
-    graph = load_model(point.model)
+    graph, sample = _model(point.model, point.seed)
     made = build(
         graph,
         platform,
@@ -61,7 +63,20 @@ def _evaluated(point: Point) -> Evaluation:
         allow_unused=True,
         allow_slower=True,
     )
-    return measured(made, Sample.random(graph, point.seed))[0]
+    return measured(made, sample)[0]
+
+
+def _model(name: str, seed: int) -> tuple[Graph, Sample]:
+    """A model with random inputs and the reference's outputs; computed once for all its points."""
+    path = find_model(name).path
+    state = path.stat()
+    return _model_at(name, seed, (str(path), state.st_mtime_ns, state.st_size))
+
+
+@functools.lru_cache(maxsize=4)
+def _model_at(name: str, seed: int, state: tuple[str, int, int]) -> tuple[Graph, Sample]:
+    graph = load_model(name)
+    return graph, Sample.random(graph, seed)
 
 
 def _figures(result: Evaluation) -> dict[str, Any]:

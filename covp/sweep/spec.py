@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,7 +34,7 @@ _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 _NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Which designs of the space are evaluated."""
 
     kind: Annotated[
@@ -57,7 +58,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
 
 
-class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A sweep: models x platforms x toolchains x accelerators x objectives x parameters."""
 
     models: Annotated[
@@ -111,7 +112,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def schema() -> dict[str, Any]:
     """The JSON Schema of the file, for editors."""
     draft = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": draft, "title": "covp sweep", **msgspec.json.schema(Spec)}
+    found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
+    return {"$schema": draft, "title": "covp sweep", **found}
 
 
 def read_spec(path: str | Path) -> Spec:

@@ -1,0 +1,74 @@
+"""What ``covp sweep`` prints: the designs, or of many the best, and what has failed."""
+
+from __future__ import annotations
+
+import click
+
+from covp.cli.tables import print_table
+from covp.sweep.export import record
+from covp.sweep.points import Row
+from covp.sweep.result import SweepResult
+
+_MOST = 40
+"""Rows of the table."""
+_REASONS = 5
+_TEXTS = ("model", "platform", "accelerators", "varied")
+
+
+def print_result(result: SweepResult) -> None:
+    """All rows that have figures if they are few; else those of the front."""
+    good = [row for row in result.rows if row.is_ok]
+    rows = good if len(good) <= _MOST else result.front
+    what = ", ".join(result.objectives)
+    title = "" if rows is good else f"The front of {what} among {len(good):,} designs:"
+    _print_rows(rows[:_MOST], title)
+    if len(rows) > _MOST:
+        click.echo(f"and {len(rows) - _MOST:,} more on the front")
+    _print_counts(result)
+
+
+def _print_rows(rows: list[Row], title: str) -> None:
+    numbers = (
+        "cycles (est.)", "ms (est.)", "energy (est.)", "area (est.)", "flash", "RAM", "outputs"
+    )  # fmt: skip
+    print_table(
+        (*_TEXTS, *numbers),
+        [_cells(row) for row in rows],
+        left=len(_TEXTS),
+        title=title,
+        drop=("outputs", "RAM", "flash"),
+    )
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    model = f"{row.model} (SYNTHETIC)" if row.model_source == "synthetic" else row.model
+    varied = ", ".join(f"{name}={value}" for name, value in row.vary.items())
+    outputs = {True: "bit-exact", False: "WRONG", None: None}[row.matches_reference]
+    return (
+        model, row.platform, " + ".join(row.accelerators) or "-", varied, row.cycles,
+        _scaled(row.seconds, 1e3, ""), _scaled(row.energy_j, 1e6, " uJ"),
+        _scaled(row.area_um2, 1e-6, " mm2"), row.flash_bytes, row.ram_bytes, outputs,
+    )  # fmt: skip
+
+
+def _scaled(value: float | None, factor: float, unit: str) -> str | None:
+    return None if value is None else f"{value * factor:.4g}{unit}"
+
+
+def _print_counts(result: SweepResult) -> None:
+    """How many there are, which constraints they keep, and why the others failed."""
+    limits = result.spec.limits
+    good = [row for row in result.rows if row.is_ok]
+    click.echo(f"{len(good):,} designs with figures, {len(result.failed):,} failed")
+    if limits:
+        kept = sum(record(row, limits)["feasible"] for row in good)
+        click.echo(f"{kept:,} keep all constraints: {', '.join(result.spec.constraints)}")
+    unchecked = {row.cycles_model for row in good if row.cycles_model and row.cycles_error is None}
+    if unchecked:
+        click.echo(f"timing models without a known error: {', '.join(sorted(unchecked))}")
+    reasons = list(dict.fromkeys(str(row.reason) for row in result.failed))
+    for reason in reasons[:_REASONS]:
+        count = sum(row.reason == reason for row in result.failed)
+        click.echo(f"failed{f' ({count:,} designs)' if count > 1 else ''}: {reason}")
+    if len(reasons) > _REASONS:
+        click.echo(f"and {len(reasons) - _REASONS:,} more reasons: see them with --csv or --json")

@@ -1,0 +1,101 @@
+"""`sweep`: evaluate the designs of a sweep and keep their rows in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import yaml
+
+from covp.cache import write_atomically
+from covp.errors import CovpError, UsageError
+from covp.sweep.evaluate import evaluate_points
+from covp.sweep.export import extra
+from covp.sweep.result import SweepResult
+from covp.sweep.space import Space, designs
+from covp.sweep.spec import Spec, make_spec, read_spec
+
+if TYPE_CHECKING:
+    from covp.sweep.status import Progress
+
+STORE, COPY = "sweep.sqlite", "sweep.yaml"
+"""What a sweep's folder holds: its rows, and its file with absolute paths."""
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any] | Spec,
+    directory: str | Path,
+    *,
+    store: str | None = None,
+    scheduler: str | None = None,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    tell: Callable[[Progress], None] | None = None,
+) -> SweepResult:
+    """Evaluate the designs of a sweep that have no row yet; the rows of all of them.
+
+    Whatever ends it, the next call with the same folder goes on from there. Another sweep in the
+    same folder adds its rows.
+
+    Args:
+        spec: the path of a sweep's file, or what it holds as a mapping.
+        directory: of the rows; made where there is none.
+        store: URL of a PostgreSQL database that keeps the rows instead, for several coordinators.
+        scheduler: ``tcp://host:port`` of a Dask scheduler whose workers do the work.
+        jobs: processes on this machine; by default one per core.
+        retry_failed: evaluate also designs that have failed before.
+        tell: called with the progress now and then.
+
+    Returns:
+        The rows; a design that failed is a row with the reason.
+
+    Raises:
+        UsageError: the sweep is wrong, or a package of the extra "sweep" is not installed. No work
+            has begun then.
+        CovpError: the folder, the database or the workers cannot be used; the rows that are there
+            stay.
+    """
+    where = f"{spec}: " if isinstance(spec, str | Path) else ""
+    given = _read(spec)
+    space = Space(given, where)
+    if given.search.kind == "optuna":
+        raise UsageError(f"{where}search.kind: optuna is searched by covp.sweep.search")
+    for name in ("sqlalchemy", "distributed"):
+        extra(name)
+    from covp.sweep.execute import execute, silent, terminable
+    from covp.sweep.store import Store
+    from covp.sweep.workers import Workers
+
+    folder = _folder(Path(directory), given)
+    points = designs(space)
+    keys = [point.key for point in points]
+    with (
+        terminable(),
+        Store(store or folder / STORE) as kept,
+        Workers(evaluate_points, jobs, scheduler) as workers,
+    ):
+        if retry_failed:
+            kept.forget_failed(keys)
+        execute(points, kept, workers, tell=tell or silent)
+        return SweepResult(given, tuple(kept.rows(keys)))
+
+
+def _read(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
+    if isinstance(spec, Spec):
+        return spec
+    return read_spec(spec) if isinstance(spec, str | Path) else make_spec(spec)
+
+
+def _folder(folder: Path, spec: Spec) -> Path:
+    """The folder, with the sweep's file in it. Raises CovpError: it cannot be written."""
+    text = yaml.safe_dump(msgspec.to_builtins(spec), sort_keys=False, allow_unicode=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / COPY, text.encode())
+    except FileExistsError:
+        raise UsageError(f"{folder}: is a file; name a folder for the rows") from None
+    except OSError as error:
+        raise CovpError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    return folder
