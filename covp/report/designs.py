@@ -1,0 +1,65 @@
+"""What a point of a sweep is: its set-up, its parameters, what it shares with other points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from covp.report.objectives import Row
+
+CORE_ALONE = "core alone"
+FACTORS = {
+    "model": "Model",
+    "platform": "Platform",
+    "setup": "Accelerators",
+    "toolchain": "Toolchain",
+    "optimize": "Kernels for",
+}
+"""What every point has beside its parameters, with titles."""
+
+
+def setup(row: Row) -> str:
+    """The accelerators as text."""
+    return " + ".join(row.get("accelerators") or ()) or CORE_ALONE
+
+
+def factor(row: Row, name: str) -> Any:
+    """A value by which points differ: one of `FACTORS`, or a parameter; None where it has none."""
+    if name == "setup":
+        return setup(row)
+    return row.get(name) if name in FACTORS else (row.get("vary") or {}).get(name)
+
+
+def parameters(rows: Sequence[Row]) -> list[str]:
+    """The names in ``vary``, in the order in which they come first."""
+    return list(dict.fromkeys(name for row in rows for name in row.get("vary") or {}))
+
+
+def identity(row: Row) -> tuple[Any, ...]:
+    """What a point is without regard to versions; the same in another sweep and in any order."""
+    vary = row.get("vary") or {}
+    own = tuple(factor(row, name) or "" for name in FACTORS)
+    return (*own, tuple(sorted((name, str(value)) for name, value in vary.items())))
+
+
+def text(row: Row) -> str:
+    """The point in one line: set-up and parameters, without the model."""
+    vary = row.get("vary") or {}
+    parts = [row.get("platform") or "", setup(row), *(f"{n}={v}" for n, v in vary.items())]
+    return ", ".join(filter(None, parts))
+
+
+def ordered(rows: Sequence[Row]) -> list[Row]:
+    """By what they are, numbers by size: so that every report of the same rows is the same."""
+
+    def key(row: Row) -> Any:
+        vary = row.get("vary") or {}
+        own = tuple(str(factor(row, name) or "") for name in FACTORS)
+        return (*own, tuple(sorted((name, *_sortable(value)) for name, value in vary.items())))
+
+    return sorted(rows, key=key)
+
+
+def _sortable(value: Any) -> tuple[int, float, str]:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (0, float(value), "") if number else (1, 0.0, str(value))

@@ -1,0 +1,86 @@
+"""`Objective`: what designs are weighed by, with its unit and which direction is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Any]
+"""One point of a sweep; its keys are those of the document ``covp.sweep/1``."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One figure of a point.
+
+    Attributes:
+        name: its key in a row.
+        title: for people.
+        unit: of the value in the row; empty where it is a count.
+        most: more is better; else less is.
+    """
+
+    name: str
+    title: str
+    unit: str = ""
+    most: bool = False
+
+    @property
+    def label(self) -> str:
+        """The title with the unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+OBJECTIVES = {
+    one.name: one
+    for one in (
+        Objective("cycles", "Cycles"),
+        Objective("seconds", "Time", "s"),
+        Objective("energy_j", "Energy", "J"),
+        Objective("area_um2", "Area of units", "µm²"),
+        Objective("flash_bytes", "Flash", "bytes"),
+        Objective("ram_bytes", "RAM", "bytes"),
+        Objective("accuracy", "Accuracy", most=True),
+        Objective("instructions", "Instructions"),
+    )
+}
+"""All of them, by name, the usual ones first."""
+
+
+def values(rows: Sequence[Row], name: str) -> NDArray[np.float64]:
+    """A figure of each row, (rows,); NaN where a row has none or failed."""
+    numbers = (_number(row.get(name)) if row.get("status") == "ok" else math.nan for row in rows)
+    return np.fromiter(numbers, np.float64, len(rows))
+
+
+def costs(rows: Sequence[Row], objectives: Sequence[Objective]) -> NDArray[np.float64]:
+    """Less is better in every column, (rows, objectives); NaN where a row has no such figure."""
+    columns = [values(rows, one.name) * (-1 if one.most else 1) for one in objectives]
+    return np.stack(columns, axis=1) if columns else np.empty((len(rows), 0))
+
+
+def objectives_of(rows: Sequence[Row]) -> list[Objective]:
+    """Those that differ among the rows that worked, in the order of `OBJECTIVES`.
+
+    Time says nothing beside cycles where all points have one clock.
+    """
+    spread = {name: values(rows, name) for name in OBJECTIVES}
+    found = [
+        name for name, column in spread.items() if len(np.unique(column[~np.isnan(column)])) > 1
+    ]
+    if "cycles" in found and "seconds" in found:
+        ratio = spread["seconds"] / spread["cycles"]
+        ratio = ratio[~np.isnan(ratio)]
+        found.remove("seconds" if np.allclose(ratio, ratio[0], rtol=1e-6) else "cycles")
+    if "instructions" in found and len(found) > 1:
+        found.remove("instructions")
+    return [OBJECTIVES[name] for name in found]
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan

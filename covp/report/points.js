@@ -1,0 +1,258 @@
+"use strict";
+// The points of a sweep: one copy of the data for all figures and the table, and what filters both.
+{
+  const { columns, palette } = JSON.parse(document.getElementById("points-data").textContent);
+  const points = columns[0].cells.map((_, i) => ({ i }));
+  for (const column of columns) {
+    column.cells.forEach((cell, i) => {
+      points[i][column.key] = column.levels && cell !== null ? column.levels[cell] : cell;
+    });
+    column.levels ??= [...new Set(column.cells)].filter((cell) => cell !== null).sort((a, b) => a - b);
+    column.numeric = column.format !== "";
+  }
+  const differing = columns.filter((column) => column.levels.length > 1);
+  const byKey = Object.fromEntries(columns.map((column) => [column.key, column]));
+  const text = (column, cell) => (cell === null ? "–" : column.numeric ? vega.format(cell, column.format) : cell);
+  const element = (tag, properties = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  };
+
+  // Filters: per column the levels that are left out, or the least and greatest; per figure a brush.
+  const without = new Map();
+  const range = new Map();
+  const brushes = new Map();
+  const MOST_BOXES = 12;
+
+  function inRange(cell, [low, high]) {
+    return cell !== null && cell >= low && cell <= high;
+  }
+
+  function passes(point) {
+    for (const [key, levels] of without) if (levels.has(point[key])) return false;
+    for (const [key, ends] of range) if (!inRange(point[key], ends)) return false;
+    return true;
+  }
+
+  function inBrush(point, brush) {
+    return Object.entries(brush).every(([key, ends]) => inRange(point[key], [Math.min(...ends), Math.max(...ends)]));
+  }
+
+  // What each figure shows: the points that pass, chosen in the other figures.
+  function shown(figure) {
+    const others = [...brushes].filter(([one]) => one !== figure).map(([, brush]) => brush);
+    return points.filter((point) => passes(point) && others.every((brush) => inBrush(point, brush)));
+  }
+
+  function fill(figure) {
+    figure.drawn.view.change("points", vega.changeset().remove(() => true).insert(shown(figure))).runAsync();
+  }
+
+  const figures = () => [...document.querySelectorAll("figure")].filter((figure) => figure.drawn && figure.live);
+
+  document.addEventListener("drawn", ({ target: figure }) => {
+    const view = figure.drawn.view;
+    if (!("points" in view.getState({ data: () => true, signals: () => false }).data)) return;
+    figure.live = true;
+    brushes.delete(figure);
+    if ("brush" in view.getState({ data: () => false, signals: () => true }).signals) {
+      view.addSignalListener("brush", (_, brush) => {
+        if (Object.keys(brush).length) brushes.set(figure, brush);
+        else if (!brushes.delete(figure)) return;
+        later(figure);
+      });
+    }
+    fill(figure);
+  });
+
+  let waiting = 0;
+  function later(except) {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => update(except), 60);
+  }
+
+  function update(except) {
+    for (const figure of figures()) if (figure !== except) fill(figure);
+    table.show(shown(null));
+    const filters = without.size + range.size + brushes.size;
+    reset.hidden = !filters;
+  }
+
+  // Colours: of few levels the palette, of many numbers a scale.
+  const bar = document.getElementById("points-filters");
+  const colours = new Map();
+
+  function colourBy(key) {
+    const { levels, numeric } = byKey[key];
+    const scale = vega.scheme("viridis");
+    colours.clear();
+    levels.forEach((level, i) => {
+      const many = numeric && levels.length > palette.length;
+      colours.set(level, many ? scale(i / (levels.length - 1)) : palette[i % palette.length]);
+    });
+    for (const point of points) point.colour = colours.get(point[key]) ?? palette.at(-1);
+    bar.querySelectorAll("fieldset").forEach((set) => {
+      set.classList.toggle("coloured", set.dataset.key === key);
+      set.querySelectorAll("i").forEach((mark, i) => (mark.style.background = colours.get(levels[i])));
+    });
+  }
+
+  function boxes(column) {
+    const labels = column.levels.map((level) => {
+      const box = element("input", { type: "checkbox", checked: true });
+      box.addEventListener("change", () => {
+        const left = without.get(column.key) ?? new Set();
+        if (box.checked) left.delete(level);
+        else left.add(level);
+        if (left.size) without.set(column.key, left);
+        else without.delete(column.key);
+        later();
+      });
+      return element("label", {}, box, element("i"), text(column, level));
+    });
+    return labels;
+  }
+
+  function ends(column) {
+    const limits = [column.levels[0], column.levels.at(-1)];
+    const inputs = ["least", "most"].map((word, i) => {
+      const input = element("input", { type: "number", step: "any", placeholder: String(limits[i]), ariaLabel: `${word} ${column.title}` });
+      input.addEventListener("input", () => {
+        const chosen = inputs.map((one, j) => (one.value === "" ? (j ? Infinity : -Infinity) : Number(one.value)));
+        if (inputs.some((one) => one.value !== "")) range.set(column.key, chosen);
+        else range.delete(column.key);
+        later();
+      });
+      return input;
+    });
+    return [inputs[0], " to ", inputs[1]];
+  }
+
+  function filter(column) {
+    const few = column.role !== "objective" && column.levels.length <= MOST_BOXES;
+    const title = element("legend", { textContent: column.title });
+    const set = element("fieldset", {}, title, ...(few || !column.numeric ? boxes(column) : ends(column)));
+    set.dataset.key = column.key;
+    return set;
+  }
+
+  const filtered = differing.filter((c) => ["factor", "parameter", "objective"].includes(c.role));
+  const choices = filtered.filter((c) => c.role !== "objective");
+  const colour = element("select", { id: "points-colour" });
+  colour.append(...choices.map((c) => element("option", { value: c.key, textContent: c.title })));
+  colour.addEventListener("change", () => {
+    colourBy(colour.value);
+    update();
+  });
+  const reset = element("button", { type: "button", className: "copy", textContent: "Show all points", hidden: true });
+  const count = element("output", { id: "points-count" });
+  bar.append(
+    element("div", { className: "filterhead" }, element("label", {}, "Colour by ", colour), count, reset),
+    element("div", { className: "filters" }, ...choices.map(filter)),
+    element("details", {}, element("summary", { textContent: "Limits" }),
+      element("div", { className: "filters" }, ...filtered.filter((c) => c.role === "objective").map(filter))),
+  );
+  reset.addEventListener("click", () => {
+    without.clear();
+    range.clear();
+    brushes.clear();
+    bar.querySelectorAll("input").forEach((input) => (input.type === "checkbox" ? (input.checked = true) : (input.value = "")));
+    for (const figure of figures()) document.dispatchEvent(new CustomEvent("redraw", { detail: figure }));
+    update();
+  });
+
+  // The table: one page of rows at a time; what is copied or saved are all that are shown.
+  const table = (() => {
+    const PAGE = 25;
+    const place = document.getElementById("points-table");
+    let rows = points;
+    let page = 0;
+    let sorted = null;
+    const head = element("tr");
+    const body = element("tbody");
+    const status = element("output");
+    const button = (label, click) => {
+      const made = element("button", { type: "button", className: "copy", textContent: label });
+      made.addEventListener("click", () => click(made));
+      return made;
+    };
+    const pages = () => Math.max(1, Math.ceil(rows.length / PAGE));
+    const move = (by) => {
+      page = Math.min(pages() - 1, Math.max(0, page + by));
+      draw();
+    };
+
+    function order(column, sign) {
+      return (p, q) => {
+        const [a, b] = [p[column.key], q[column.key]];
+        if (a === b) return p.i - q.i;
+        if (a === null) return 1;
+        if (b === null) return -1;
+        return sign * (column.numeric ? a - b : a.localeCompare(b, "en", { numeric: true }));
+      };
+    }
+
+    function draw() {
+      body.replaceChildren(
+        ...rows.slice(page * PAGE, (page + 1) * PAGE).map((point) =>
+          element("tr", {}, ...differing.map((c) => element("td", { className: c.numeric ? "n" : "", textContent: text(c, point[c.key]) })))),
+      );
+      const first = rows.length ? page * PAGE + 1 : 0;
+      status.textContent = `${first}–${Math.min(rows.length, (page + 1) * PAGE)} of ${rows.length.toLocaleString("en")}`;
+    }
+
+    function arrange() {
+      rows = [...rows].sort(sorted ? order(sorted.column, sorted.sign) : (p, q) => p.i - q.i);
+    }
+
+    function tabular(separator, quote) {
+      const line = (cells) => cells.map((cell) => quote(cell ?? "")).join(separator);
+      return [line(columns.map((c) => c.title)), ...rows.map((point) => line(columns.map((c) => point[c.key])))].join("\n");
+    }
+
+    async function copy(pressed) {
+      await copyText(tabular("\t", (cell) => String(cell).replace(/\s+/g, " ")));
+      pressed.textContent = "Copied";
+      setTimeout(() => (pressed.textContent = "Copy"), 1500);
+    }
+
+    function save() {
+      const csv = tabular(",", (cell) => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell));
+      const url = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+      element("a", { href: url, download: "points.csv" }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 1000);
+    }
+
+    for (const column of differing) {
+      const title = element("button", { type: "button", textContent: column.title });
+      const cell = element("th", { scope: "col", className: column.numeric ? "n" : "" }, title);
+      title.addEventListener("click", () => {
+        sorted = { column, sign: sorted?.column === column ? -sorted.sign : 1 };
+        for (const other of head.cells) other.removeAttribute("aria-sort");
+        cell.setAttribute("aria-sort", sorted.sign > 0 ? "ascending" : "descending");
+        arrange();
+        page = 0;
+        draw();
+      });
+      head.append(cell);
+    }
+    place.append(
+      element("div", { className: "tablehead" }, status,
+        element("span", {}, button("‹", () => move(-1)), " ", button("›", () => move(1)), " ", button("Copy", copy), " ", button("CSV", save))),
+      element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), body)),
+    );
+    return {
+      show(some) {
+        rows = some;
+        page = 0;
+        arrange();
+        draw();
+        count.textContent = `${some.length.toLocaleString("en")} of ${points.length.toLocaleString("en")} points`;
+      },
+    };
+  })();
+
+  colourBy(colour.value || columns[0].key);
+  table.show(points);
+}

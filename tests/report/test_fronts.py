@@ -1,0 +1,40 @@
+"""Fronts against their definition, point against point."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covp.report.fronts import front, fronts
+
+
+def by_definition(costs: np.ndarray) -> list[bool]:
+    """O(n^2): nothing dominates it, and no earlier point equals it."""
+    found = []
+    for i, one in enumerate(costs):
+        others = [other for other in costs if not np.isnan(other).any()]
+        dominated = any((other <= one).all() and (other < one).any() for other in others)
+        equal = any((other == one).all() for other in costs[:i])
+        found.append(not (np.isnan(one).any() or dominated or equal))
+    return found
+
+
+@given(st.integers(1, 5), st.integers(0, 60), st.integers(0, 2**32 - 1))
+def test_definition(objectives: int, points: int, seed: int) -> None:
+    """Few values, so that many points are equal in one or all objectives; some have none."""
+    random = np.random.default_rng(seed)
+    costs = random.integers(0, 6, (points, objectives)).astype(np.float64)
+    costs[random.random(costs.shape) < 0.03] = np.nan
+    assert front(costs).tolist() == by_definition(costs)
+
+
+def test_many_points() -> None:
+    costs = np.random.default_rng(1).random((3000, 3))
+    dominated = (costs[None] <= costs[:, None]).all(2) & (costs[None] < costs[:, None]).any(2)
+    assert np.array_equal(front(costs), ~dominated.any(1))
+
+
+def test_each_group_by_itself() -> None:
+    costs = np.array([[1.0, 1], [2, 2], [2, 2], [3, 1]])
+    assert fronts(costs, ["a", "b", "b", "b"]).tolist() == [True, True, False, True]
