@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from covp.report.objectives import Row
@@ -42,11 +43,37 @@ def identity(row: Row) -> tuple[Any, ...]:
     return (*own, tuple(sorted((name, str(value)) for name, value in vary.items())))
 
 
+def values_text(row: Row) -> str:
+    """The parameters in one line."""
+    return ", ".join(f"{name}={value}" for name, value in (row.get("vary") or {}).items())
+
+
 def text(row: Row) -> str:
-    """The point in one line: set-up and parameters, without the model."""
-    vary = row.get("vary") or {}
-    parts = [row.get("platform") or "", setup(row), *(f"{n}={v}" for n, v in vary.items())]
-    return ", ".join(filter(None, parts))
+    """The point in one line: platform, set-up and parameters, without the model."""
+    return ", ".join(filter(None, (row.get("platform"), setup(row), values_text(row))))
+
+
+def shortened(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows whose models, platforms and accelerators are named without the folders of their files.
+
+    Two files of one name keep their folders.
+    """
+    copies = [dict(row) for row in rows]
+    for name in ("model", "platform"):
+        shorts = _short_names(str(row[name]) for row in copies)
+        for row in copies:
+            row[name] = shorts[str(row[name])]
+    shorts = _short_names(unit for row in copies for unit in row.get("accelerators") or ())
+    for row in copies:
+        row["accelerators"] = [shorts[unit] for unit in row.get("accelerators") or ()]
+    return copies
+
+
+def _short_names(names: Iterable[str]) -> dict[str, str]:
+    whole = dict.fromkeys(names)
+    short = {name: name.rpartition("/")[2] for name in whole}
+    seen = Counter(short.values())
+    return {name: short[name] if seen[short[name]] == 1 else name for name in whole}
 
 
 def ordered(rows: Sequence[Row]) -> list[Row]:

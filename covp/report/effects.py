@@ -1,8 +1,8 @@
 """`effects`: which parameter matters most to an objective.
 
 On a full grid the variance of an objective splits exactly (ANOVA; Sobol's indices with every value
-equally likely: Saltelli et al., Global Sensitivity Analysis, 2008, chapter 4). Of points of a search
-or of a grid with holes only an association can be said, and it is named as such.
+equally likely: Saltelli et al., Global Sensitivity Analysis, 2008, chapter 4). Of points of a
+search, or of a grid with holes, only an association can be said, and it is named as such.
 """
 
 from __future__ import annotations
@@ -158,5 +158,5 @@ def _per_level(
     """Sum and number of ``y`` at each level."""
     index = {level: i for i, level in enumerate(dict.fromkeys(levels))}
     places = np.array([index[level] for level in levels])
-    counts = np.bincount(places).astype(np.float64)
-    return np.bincount(places, weights=y), counts
+    sums, counts = (np.bincount(places, weights=w) for w in (y, np.ones(len(y))))
+    return np.asarray(sums, np.float64), np.asarray(counts, np.float64)

@@ -46,6 +46,7 @@ OBJECTIVES = {
         Objective("flash_bytes", "Flash", "bytes"),
         Objective("ram_bytes", "RAM", "bytes"),
         Objective("accuracy", "Accuracy", most=True),
+        Objective("mac_coverage", "MACs on accelerators", most=True),
         Objective("instructions", "Instructions"),
     )
 }
@@ -67,7 +68,7 @@ def costs(rows: Sequence[Row], objectives: Sequence[Objective]) -> NDArray[np.fl
 def objectives_of(rows: Sequence[Row]) -> list[Objective]:
     """Those that differ among the rows that worked, in the order of `OBJECTIVES`.
 
-    Time says nothing beside cycles where all points have one clock.
+    Where all points have one clock time says nothing beside cycles; else time is what counts.
     """
     spread = {name: values(rows, name) for name in OBJECTIVES}
     found = [
@@ -76,10 +77,17 @@ def objectives_of(rows: Sequence[Row]) -> list[Objective]:
     if "cycles" in found and "seconds" in found:
         ratio = spread["seconds"] / spread["cycles"]
         ratio = ratio[~np.isnan(ratio)]
-        found.remove("seconds" if np.allclose(ratio, ratio[0], rtol=1e-6) else "cycles")
+        found.remove("seconds" if np.allclose(ratio, ratio[0], rtol=1e-6, atol=0) else "cycles")
     if "instructions" in found and len(found) > 1:
         found.remove("instructions")
     return [OBJECTIVES[name] for name in found]
+
+
+def shown(value: float, unit: str) -> str:
+    """Four digits with a prefix of the SI, such as "21.75 µJ"."""
+    power = min(4, max(-4, math.floor(math.log10(abs(value)) / 3 + 1e-9))) if value else 0
+    prefix = {0: "", **dict(enumerate("kMGT", 1)), **{-i: p for i, p in enumerate("mµnp", 1)}}
+    return f"{value / 1000**power:.4g} {prefix[power]}{unit}"
 
 
 def _number(value: Any) -> float:

@@ -10,13 +10,16 @@ async function draw(figure) {
   const ink = pixels ? getComputedStyle(target).color : "currentColor";
   const spec = JSON.parse(figure.querySelector("script").textContent);
   if (figure.drawn) figure.drawn.finalize();
-  figure.drawn = await vegaEmbed(target, spec, {
+  const options = {
     renderer: figure.dataset.renderer,
     config: JSON.parse(config.replaceAll('"@ink"', JSON.stringify(ink))),
     actions: { export: true, source: false, compiled: false, editor: false },
     downloadFileName: figure.id.replace("figure-", ""),
     tooltip: { theme: dark.matches ? "dark" : "light" },
-  });
+  };
+  figure.dispatchEvent(new CustomEvent("draw", { bubbles: true, detail: { spec, options } }));
+  figure.drawn = await vegaEmbed(target, spec, options);
+  figure.dispatchEvent(new CustomEvent("drawn", { bubbles: true }));
 }
 
 const figures = [...document.querySelectorAll("figure")];
@@ -36,7 +39,7 @@ function order(column, numeric, sign) {
   };
 }
 
-document.querySelectorAll("thead th").forEach((head) => {
+document.querySelectorAll("table:not(.live) thead th").forEach((head) => {
   head.querySelector("button").addEventListener("click", () => {
     const numeric = head.classList.contains("n");
     const was = head.getAttribute("aria-sort");
@@ -62,14 +65,17 @@ function copyByHand(text) {
   area.remove();
 }
 
-document.querySelectorAll(".copy").forEach((button) => {
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyByHand(text); // a page from a file may not have the clipboard
+  }
+}
+
+document.querySelectorAll(".tablehead > .copy").forEach((button) => {
   button.addEventListener("click", async () => {
-    const text = tabSeparated(button.closest(".table").querySelector("table"));
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      copyByHand(text); // a page from a file may not have the clipboard
-    }
+    await copyText(tabSeparated(button.closest(".table").querySelector("table")));
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 1500);
   });

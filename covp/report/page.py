@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Protocol
 
 from covp.errors import UsageError
 from covp.report.table import Cell, Column, Table
@@ -136,7 +136,11 @@ class Note:
         return f"<p class={escape(self.kind)}>{escape(self.text)}</p>"
 
 
-Part = Figure | Table | Tiles | Facts | Note
+class Part(Protocol):
+    """Anything that a section shows: `Figure`, `Table`, `Tiles`, `Facts`, `Note` and others."""
+
+    def html(self) -> str:
+        """All of it, with text escaped."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,14 @@ class Section:
         return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{parts}</section>'
 
 
-def write_page(path: Path, title: str, sections: Sequence[Section], subtitle: str = "") -> None:
+def write_page(
+    path: Path,
+    title: str,
+    sections: Sequence[Section],
+    subtitle: str = "",
+    style: str = "",
+    script: str = "",
+) -> None:
     """Write the sections as one HTML file.
 
     Args:
@@ -170,20 +181,25 @@ def write_page(path: Path, title: str, sections: Sequence[Section], subtitle: st
         title: of the page.
         sections: from top to bottom.
         subtitle: plain text below the title.
+        style: CSS after the page's own.
+        script: JavaScript before the page's own, which draws the figures: each gets an event
+            ``draw`` with its specification and vegaEmbed's options before, and ``drawn`` after;
+            its property of that name is what vegaEmbed returned.
 
     Raises:
         UsageError: the file cannot be written, or the extra ``report`` is not installed.
     """
     links = "".join(f'<a href="#{s.anchor}">{escape(s.title)}</a>' for s in sections)
-    has_figures = any(isinstance(part, Figure) for s in sections for part in s.parts)
+    content = "".join(section.html() for section in sections)
     page = Template(_text("page.html.in")).substitute(
         title=escape(title),
         subtitle=f"<p>{escape(subtitle)}</p>" if subtitle else "",
         links=links if len(sections) > 1 else "",
-        style=_text("page.css"),
-        sections="".join(section.html() for section in sections),
+        style=_text("page.css") + style,
+        sections=content,
         config=script_json(vega_config()),
-        vega=_vega() if has_figures else "",
+        vega=_vega() if "<figure " in content else "",
+        more=f"<script>{script}</script>" if script else "",
         script=_text("page.js"),
     )
     try:

@@ -1,6 +1,6 @@
-"""`PointColumn`: what a report shows of each point, as columns that all figures and a table share.
+"""`PointColumn`: what a report shows of each point, as columns that figures and tables share.
 
-The names of parameters have dots, which mean nesting to Vega; so columns have short keys and titles.
+The names of parameters have dots, which mean nesting to Vega; so columns have keys and titles.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PointColumn:
 
 
 def columns_of(rows: Sequence[Row]) -> list[PointColumn]:
-    """All columns in which the rows have anything, from what a point is to how sure its figures are.
+    """All columns in which the rows have anything, what a point is first.
 
     Args:
         rows: in the order in which they are shown.
@@ -62,7 +62,7 @@ def columns_of(rows: Sequence[Row]) -> list[PointColumn]:
 
 
 def certainty(row: Row) -> str | None:
-    """How far the cycles may be off, or that nothing is known of it; None of a point that failed."""
+    """How far the cycles may be off, or that it is not known; None of a point that failed."""
     if row.get("status") != "ok":
         return None
     error = row.get("cycles_error")

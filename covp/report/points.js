@@ -12,7 +12,20 @@
   }
   const differing = columns.filter((column) => column.levels.length > 1);
   const byKey = Object.fromEntries(columns.map((column) => [column.key, column]));
-  const text = (column, cell) => (cell === null ? "–" : column.numeric ? vega.format(cell, column.format) : cell);
+  const PREFIXES = { "-4": "p", "-3": "n", "-2": "µ", "-1": "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T" };
+
+  function prefixed(number) {
+    const step = number ? Math.floor(Math.log10(Math.abs(number)) / 3 + 1e-9) : 0;
+    const power = Math.min(4, Math.max(-4, step));
+    return Number((number / 1000 ** power).toPrecision(4)) + PREFIXES[power];
+  }
+
+  function text(column, cell) {
+    if (cell === null) return "–";
+    if (column.format.endsWith("s")) return prefixed(cell);
+    return column.numeric ? cell.toLocaleString("en", { maximumSignificantDigits: 12 }) : cell;
+  }
+
   const element = (tag, properties = {}, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
     made.append(...children);
@@ -45,25 +58,34 @@
     return points.filter((point) => passes(point) && others.every((brush) => inBrush(point, brush)));
   }
 
-  function fill(figure) {
-    figure.drawn.view.change("points", vega.changeset().remove(() => true).insert(shown(figure))).runAsync();
+  function tooltip(point) {
+    const rows = differing.filter((c) => (point[c.key] ?? null) !== null).map((c) =>
+      element("tr", {}, element("td", { className: "key", textContent: c.title }), element("td", { className: "value", textContent: text(c, point[c.key]) })));
+    return element("table", {}, ...rows).outerHTML;
   }
 
-  const figures = () => [...document.querySelectorAll("figure")].filter((figure) => figure.drawn && figure.live);
+  // A figure that reads the points gets them before it is drawn, and again when they change.
+  const live = new Set();
+
+  document.addEventListener("draw", ({ target: figure, detail: { spec, options } }) => {
+    if (spec.data?.name !== "points") return;
+    brushes.delete(figure);
+    live.add(figure);
+    if (spec.params?.some((param) => param.name === "brush")) options.tooltip.formatTooltip = tooltip;
+    options.patch = (compiled) => {
+      compiled.data.find((one) => one.name === "points").values = shown(figure);
+      return compiled;
+    };
+  });
 
   document.addEventListener("drawn", ({ target: figure }) => {
-    const view = figure.drawn.view;
-    if (!("points" in view.getState({ data: () => true, signals: () => false }).data)) return;
-    figure.live = true;
-    brushes.delete(figure);
-    if ("brush" in view.getState({ data: () => false, signals: () => true }).signals) {
-      view.addSignalListener("brush", (_, brush) => {
-        if (Object.keys(brush).length) brushes.set(figure, brush);
-        else if (!brushes.delete(figure)) return;
-        later(figure);
-      });
-    }
-    fill(figure);
+    const { view } = figure.drawn;
+    if (!live.has(figure) || !("brush" in view.getState({ signals: (name) => name === "brush" }).signals)) return;
+    view.addSignalListener("brush", (_, brush) => {
+      if (Object.keys(brush).length) brushes.set(figure, brush);
+      else if (!brushes.delete(figure)) return;
+      later(figure);
+    });
   });
 
   let waiting = 0;
@@ -73,7 +95,9 @@
   }
 
   function update(except) {
-    for (const figure of figures()) if (figure !== except) fill(figure);
+    for (const figure of live) {
+      if (figure !== except && figure.drawn) figure.drawn.view.data("points", shown(figure)).runAsync();
+    }
     table.show(shown(null));
     const filters = without.size + range.size + brushes.size;
     reset.hidden = !filters;
@@ -83,13 +107,17 @@
   const bar = document.getElementById("points-filters");
   const colours = new Map();
 
+  function blend(part) {
+    const [from, to] = [[51, 187, 238], [170, 68, 153]];
+    return `rgb(${from.map((start, i) => Math.round(start + part * (to[i] - start)))})`;
+  }
+
   function colourBy(key) {
     const { levels, numeric } = byKey[key];
-    const scale = vega.scheme("viridis");
     colours.clear();
     levels.forEach((level, i) => {
       const many = numeric && levels.length > palette.length;
-      colours.set(level, many ? scale(i / (levels.length - 1)) : palette[i % palette.length]);
+      colours.set(level, many ? blend(i / (levels.length - 1)) : palette[i % palette.length]);
     });
     for (const point of points) point.colour = colours.get(point[key]) ?? palette.at(-1);
     bar.querySelectorAll("fieldset").forEach((set) => {
@@ -156,9 +184,9 @@
   reset.addEventListener("click", () => {
     without.clear();
     range.clear();
+    for (const figure of [...brushes.keys()]) figure.drawn.view.signal("brush_x", [0, 0]).signal("brush_y", [0, 0]).runAsync();
     brushes.clear();
     bar.querySelectorAll("input").forEach((input) => (input.type === "checkbox" ? (input.checked = true) : (input.value = "")));
-    for (const figure of figures()) document.dispatchEvent(new CustomEvent("redraw", { detail: figure }));
     update();
   });
 
@@ -240,7 +268,7 @@
     place.append(
       element("div", { className: "tablehead" }, status,
         element("span", {}, button("‹", () => move(-1)), " ", button("›", () => move(1)), " ", button("Copy", copy), " ", button("CSV", save))),
-      element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), body)),
+      element("div", { className: "scroll", tabIndex: 0 }, element("table", { className: "live" }, element("thead", {}, head), body)),
     );
     return {
       show(some) {

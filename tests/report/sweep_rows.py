@@ -28,6 +28,7 @@ def row(
     size = next((v for name, v in vary.items() if name.endswith("size")), 8)
     width = next((v for name, v in vary.items() if name.endswith("bytes_per_cycle")), 4)
     per_mac = 1 / size + 0.3 / width if accelerators else 4.0
+    per_mac *= 1.3 if "qconv2d" in accelerators else 1
     cycles = round(macs * (per_mac + 0.35 + 0.12 * waits))
     key = hashlib.sha256(
         repr((model, platform, accelerators, sorted(vary.items()), version)).encode()
@@ -48,7 +49,9 @@ def row(
         "seconds": cycles / clock,
         "waiting": cycles // 7 if accelerators else 0,
         "energy_j": 1.1e-11 * cycles + 2.3e-12 * macs * bool(accelerators) * (1 + size / 64),
-        "area_um2": 350.0 * size + 900.0 * width if accelerators else 0.0,
+        "area_um2": (350.0 * size + 900.0 * width) * (0.8 if "qconv2d" in accelerators else 1)
+        if accelerators
+        else 0.0,
         "flash_bytes": round(macs / 40) + 4000 * len(accelerators),
         "ram_bytes": round(macs / 90) + 64 * size,
         "arena_bytes": round(macs / 100),

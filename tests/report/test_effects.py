@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from covp.report.objectives import OBJECTIVES
 CYCLES = [OBJECTIVES["cycles"]]
 
 
-def rows_of(points: list[dict[str, Any]], cycles: list[float]) -> list[dict[str, Any]]:
+def rows_of(points: list[dict[str, Any]], cycles: Sequence[float]) -> list[dict[str, Any]]:
     own = {"model": "m", "platform": "p", "accelerators": [], "toolchain": "zig", "status": "ok"}
     return [own | {"vary": p, "cycles": c} for p, c in zip(points, cycles, strict=True)]
 
@@ -24,7 +25,7 @@ def found(rows: list[dict[str, Any]]) -> dict[str, Effect]:
     return {one.parameter: one for one in effects(rows, CYCLES) if one.group == "m"}
 
 
-GRID_POINTS = [
+GRID_POINTS: list[dict[str, Any]] = [
     {"a": a, "b": b, "c": c} for a, b, c in itertools.product([1, 2, 3], [0, 1], ["x", "y"])
 ]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from covp.report.fronts import front, fronts
 
 
-def by_definition(costs: np.ndarray) -> list[bool]:
+def by_definition(costs: NDArray[np.float64]) -> list[bool]:
     """O(n^2): nothing dominates it, and no earlier point equals it."""
     found = []
     for i, one in enumerate(costs):
@@ -30,9 +31,10 @@ def test_definition(objectives: int, points: int, seed: int) -> None:
 
 
 def test_many_points() -> None:
-    costs = np.random.default_rng(1).random((3000, 3))
-    dominated = (costs[None] <= costs[:, None]).all(2) & (costs[None] < costs[:, None]).any(2)
-    assert np.array_equal(front(costs), ~dominated.any(1))
+    costs = np.random.default_rng(1).random((2000, 3))
+    nowhere_worse = np.all(costs[None] <= costs[:, None], axis=2)
+    somewhere_better = np.any(costs[None] < costs[:, None], axis=2)
+    assert np.array_equal(front(costs), ~np.any(nowhere_worse & somewhere_better, axis=1))
 
 
 def test_each_group_by_itself() -> None:

@@ -17,6 +17,8 @@ from covp.report.theme import GREY
 POINTS = "points"
 """The name of the data that figures share: those of `covp.report.point_columns.records`."""
 _TIMES = ("cycles", "seconds")
+# the page's script gives values their titles and formats, for the one point that is shown
+_WHOLE_POINT = {"content": "data"}
 
 
 def pareto(
@@ -26,7 +28,7 @@ def pareto(
 
     Args:
         x, y: the objectives.
-        columns: of the points; those that differ are shown when the pointer rests on a point.
+        columns: of the points; all are shown when the pointer rests on a point.
         colour_by: the key of the column that gives the colours, with a legend; None: the field
             ``colour`` of each point is its colour.
     """
@@ -34,19 +36,18 @@ def pareto(
     by_key = {column.key: column for column in columns}
     brush = alt.selection_interval(name="brush")
     place = alt.Chart().encode(x=_axis(alt.X, by_key[x.name]), y=_axis(alt.Y, by_key[y.name]))
-    points = place.encode(color=_colour(by_key, colour_by), tooltip=_tooltips(columns))
+    points = place.encode(color=_colour(by_key, colour_by))
     on_front = "datum.on_front"
     layers = [
-        points.transform_filter(f"!{on_front}")
-        .mark_circle(size=16)
+        points.mark_circle(size=16, tooltip=_WHOLE_POINT)
         .encode(opacity=alt.condition(brush, alt.value(0.35), alt.value(0.06)))
         .add_params(brush),
         place.transform_filter(on_front)
         .mark_line(interpolate="step-after", color=GREY, strokeWidth=1.2)
         .encode(detail=[f"{key}:N" for key in _groups(by_key)]),
-        *_error(alt, points.transform_filter(f"{on_front} && datum.cycles_error"), x, y),
+        *_error(alt, points.transform_filter(on_front), x, y),
         points.transform_filter(on_front)
-        .mark_circle(size=52, stroke="white", strokeWidth=0.6)
+        .mark_circle(size=52, stroke="white", strokeWidth=0.6, tooltip=_WHOLE_POINT)
         .encode(opacity=alt.condition(brush, alt.value(1), alt.value(0.15))),
         *_model_names(alt, place, by_key),
     ]
@@ -101,37 +102,17 @@ def _colour(by_key: dict[str, PointColumn], colour_by: str | None) -> Any:
     return alt.Color(f"{colour_by}:N", title=by_key[colour_by].title)
 
 
-def _tooltips(columns: Sequence[PointColumn]) -> list[Any]:
-    """Of everything that differs from point to point."""
-    alt = altair()
-    return [
-        alt.Tooltip(c.key, title=c.title, type="quantitative", format=c.format)
-        if c.format
-        else alt.Tooltip(c.key, title=c.title, type="nominal")
-        for c in columns
-        if len(c.levels) > 1 or c.key == "certainty"
-    ]
-
-
 def _error(alt: Any, base: Any, x: Objective, y: Objective) -> list[Any]:
     """A bar as long as the known error of the timing model, along the axis that has the cycles."""
     bars = []
-    for channel, one in (("x", x), ("y", y)):
+    for name, channel, one in (("x", alt.X, x), ("y", alt.Y, y)):
         if one.name in _TIMES:
-            ends = {
-                f"{side}_{one.name}": f"datum.{one.name} * (1 {sign} datum.cycles_error)"
-                for side, sign in (("low", "-"), ("high", "+"))
-            }
-            low, high = ends
+            error = f"datum.{one.name} * (datum.cycles_error || 0)"
+            ends = {f"low_{name}": f"datum.{one.name} - {error}"}
+            ends[f"high_{name}"] = f"datum.{one.name} + {error}"
+            bar = base.transform_calculate(**ends).mark_rule(strokeWidth=2, opacity=0.7)
             bars.append(
-                base.transform_calculate(**ends)
-                .mark_rule(strokeWidth=2, opacity=0.7)
-                .encode(
-                    **{
-                        channel: alt.X(f"{low}:Q") if channel == "x" else alt.Y(f"{low}:Q"),
-                        f"{channel}2": f"{high}:Q",
-                    }
-                )
+                bar.encode(**{name: channel(f"low_{name}:Q"), f"{name}2": f"high_{name}:Q"})
             )
     return bars
 

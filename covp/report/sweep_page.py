@@ -1,0 +1,218 @@
+"""`write_sweep_page`: the report of a sweep's points, and of what changed since another sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+
+from covp.report import designs, points
+from covp.report.effects import GRID, effects
+from covp.report.figures.pareto import pareto
+from covp.report.figures.sensitivity import levels, sensitivity
+from covp.report.objectives import OBJECTIVES, Objective, Row, objectives_of
+from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
+from covp.report.point_columns import SWEEP, PointColumn, columns_of
+from covp.report.points import Grid, Points, PointTable
+from covp.report.sweep_change import change, listing, summary
+from covp.report.sweep_tables import best_designs, failures, front_designs
+
+_MOST_FRONTS = 6
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a report needs of one sweep.
+
+    Attributes:
+        label: what it is called beside others, e.g. its folder.
+        rows: dictionaries with the names of the document ``covp.sweep/1``.
+        objectives: that it was made for, by name, the first ones first; empty: all that differ.
+        constraints: its limits, as text.
+        feasible: of each row, whether it is within them.
+    """
+
+    label: str
+    rows: Sequence[Row]
+    objectives: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    feasible: tuple[bool, ...] = ()
+
+
+def write_sweep_page(path: Path, sweeps: Sequence[Sweep]) -> None:
+    """Write the report of one sweep, or of several and what changed from each to the next.
+
+    Args:
+        path: of the HTML file, which is replaced.
+        sweeps: oldest first.
+
+    Raises:
+        UsageError: the file cannot be written, or the extra ``report`` is not installed.
+    """
+    title = "Sweep " + ", ".join(sweep.label for sweep in sweeps)
+    write_page(path, title, sweep_sections(sweeps), style=points.style(), script=points.script())
+
+
+def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
+    """The sections of the report."""
+    several = len(sweeps) > 1
+    rows = [
+        {**row, SWEEP: sweep.label} if several else row
+        for sweep in sweeps
+        for row in designs.ordered(designs.shortened(sweep.rows))
+    ]
+    last = sweeps[-1]
+    objectives = _objectives(rows, last.objectives)
+    columns = columns_of(rows)
+    sections = [
+        Section("Overview", _overview(rows, columns)),
+        Section("Designs", _designs(columns, objectives)),
+        Section("Best", _best(last, objectives)),
+        Section("Sensitivity", _sensitivity(last, columns, objectives)),
+    ]
+    if several:
+        sections.append(Section("Changes", _changes(sweeps, objectives)))
+    failed = failures(rows)
+    return [*sections, Section("Failed", [failed])] if failed.rows else sections
+
+
+def _objectives(rows: Sequence[Row], named: Sequence[str]) -> list[Objective]:
+    """Those that differ among the points: first those that the sweep names."""
+    differ = objectives_of(rows)
+    own = [OBJECTIVES[name] for name in named if name in OBJECTIVES]
+    found = [*own, *(one for one in differ if one not in own)]
+    return [one for one in found if any(row.get(one.name) is not None for row in rows)]
+
+
+def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]:
+    worked = [row for row in rows if row["status"] == "ok"]
+    run = sum(row.get("how") == "run" for row in worked)
+    checked = [row["cycles_error"] for row in worked if row.get("cycles_error") is not None]
+    wrong = sum(row.get("matches_reference") is False for row in worked)
+    error = f"at most ±{100 * max(checked):.2g} %" if checked else "of no timing model known"
+    tiles = [
+        Tile("Points", f"{len(rows):,}", f"{len(rows) - len(worked):,} failed"),
+        Tile("Run", f"{run:,}", "emulated instruction by instruction"),
+        Tile("Retimed", f"{len(worked) - run:,}", "from the trace of a run"),
+        Tile("Error of cycles", error, f"{len(worked) - len(checked):,} points unchecked"),
+    ]
+    same = [
+        (column.title, _one_level(column))
+        for column in columns
+        if len(column.levels) == 1 and column.role in ("factor", "parameter")
+    ]
+    models = ", ".join(
+        dict.fromkeys(str(row["cycles_model"]) for row in worked if row.get("cycles_model"))
+    )
+    versions = ", ".join(dict.fromkeys(str(row.get("covp_version")) for row in rows))
+    facts = [*same, ("Timing models", models or "none"), ("covp", versions)]
+    parts: list[Part] = [Tiles(tiles), Facts(facts)]
+    if wrong:
+        parts.append(
+            Note(f"{wrong:,} points compute something else than the reference.", "warning")
+        )
+    parts.append(
+        Note(
+            "Instructions are exact. Cycles, time and energy are estimates of the timing models "
+            "named above; an error is that of the model on programs that it was not fitted on, and "
+            "“unchecked” means that no real core was compared with."
+        )
+    )
+    return parts
+
+
+def _one_level(column: PointColumn) -> str:
+    level = column.levels[0]
+    return f"{level:,}" if column.format else str(level)
+
+
+def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
+    pairs = default_pairs(objectives)
+    figures = [
+        Figure(
+            f"{x.name}-{y.name}",
+            f"{x.title} and {y.title.lower() if y.title != 'RAM' else y.title}",
+            pareto(x, y, columns).to_dict(),
+            canvas=True,
+        )
+        for x, y in pairs
+    ]
+    note = (
+        "Large points are not dominated by any other shown point of their model; the line is the "
+        "front. Drag across a figure to choose points: the other figures and the table show these "
+        "alone. A double click ends that."
+    )
+    return [Points(columns), Note(note), Grid(figures), PointTable("Points")]
+
+
+def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Objective]]:
+    """The first objective with each other one, then the others with each other; six at most."""
+    return list(combinations(objectives, 2))[:_MOST_FRONTS]
+
+
+def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+    rows = designs.shortened(sweep.rows)
+    feasible = sweep.feasible or (True,) * len(rows)
+    chosen: list[Row] = [row for row, good in zip(rows, feasible, strict=True) if good]
+    chosen = [row for row in designs.ordered(chosen) if row["status"] == "ok"]
+    if not chosen or not objectives:
+        return [
+            Note("No point satisfies the constraints: " + ", ".join(sweep.constraints), "warning")
+        ]
+    limits = ", ".join(sweep.constraints)
+    text = f"Of the {len(chosen):,} points with {limits}." if limits else ""
+    return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]
+
+
+def _sensitivity(
+    sweep: Sweep, columns: Sequence[PointColumn], objectives: Sequence[Objective]
+) -> list[Part]:
+    found = effects(designs.shortened(sweep.rows), objectives)
+    if not found:
+        return [Note("Nothing was varied, or nothing changed.", "missing")]
+    exact = all(one.method == GRID for one in found)
+    caption = (
+        "The share of an objective's variance that a parameter alone brings (bar), and with all "
+        "interactions (line); exact, as the points are a full grid."
+        if exact
+        else "Of points on a full grid the share of the variance that a parameter alone brings "
+        "(bar), and with its interactions (line), exact. Of other points an association only: the "
+        "squared rank correlation of a number, the variance between the means of names. The "
+        "pointer on a bar tells which."
+    )
+    parts: list[Part] = [
+        Figure(
+            "sensitivity",
+            "Which parameter matters most",
+            sensitivity(found, designs.FACTORS).to_dict(),
+            caption,
+        )
+    ]
+    if any(
+        c.role in ("parameter", "factor") and c.key != "model" and len(c.levels) > 1
+        for c in columns
+    ):
+        caption = "Of the points that the filters show; the bars hold the middle half of them."
+        spec = levels(columns, objectives).to_dict()
+        parts.append(Figure("levels", "What each value brings", spec, caption))
+    return parts
+
+
+def _changes(sweeps: Sequence[Sweep], objectives: Sequence[Objective]) -> list[Part]:
+    parts: list[Part] = []
+    for old, new in pairwise(sweeps):
+        before, after = (designs.ordered(designs.shortened(one.rows)) for one in (old, new))
+        found = change(before, after)
+        differing = len(found.differing)
+        text = (
+            f"From {old.label} to {new.label}: {len(found.both):,} points are in both, "
+            f"{differing:,} of them differ; {len(found.only_before):,} are only in {old.label}, "
+            f"{len(found.only_after):,} only in {new.label}."
+        )
+        parts.append(Note(text))
+        if found.both:
+            parts.append(summary(found, objectives))
+        if differing:
+            parts.append(listing(found, objectives))
+    return parts

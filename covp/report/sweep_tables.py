@@ -1,0 +1,114 @@
+"""The fixed tables of a sweep's report: the best designs, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covp.report import designs, objectives
+from covp.report.fronts import front
+from covp.report.objectives import Objective, Row, costs, values
+from covp.report.point_columns import certainty
+from covp.report.table import Cell, Column, Table, Value
+
+
+def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints: str = "") -> Table:
+    """Of each model the best point in each objective; of equal ones the best in the next one.
+
+    Args:
+        rows: those that satisfy the constraints.
+        weighed: the objectives, in the order in which they decide.
+        constraints: as text, for the caption.
+    """
+    shown: list[list[Value | Cell]] = []
+    for model in dict.fromkeys(str(row["model"]) for row in rows):
+        members = [row for row in rows if row["model"] == model and row["status"] == "ok"]
+        for one in weighed:
+            row = best(members, [one, *(other for other in weighed if other != one)])
+            if row is not None:
+                figures = [_figure(row, other) for other in weighed]
+                shown.append([model, one.title, designs.text(row), *figures, certainty(row)])
+    columns = [
+        Column("Model"),
+        Column("Best in"),
+        Column("Design"),
+        *(_column(o) for o in weighed),
+        Column(
+            "Error of cycles", note="of the timing model, on programs that it was not fitted on"
+        ),
+    ]
+    return Table("Best designs", columns, shown, caption=constraints)
+
+
+def best(rows: Sequence[Row], weighed: Sequence[Objective]) -> Row | None:
+    """The row that is first in the order of the objectives; None without any that has them all."""
+    table = costs(rows, weighed)
+    complete = np.flatnonzero(~np.isnan(table).any(axis=1))
+    if not len(complete):
+        return None
+    return rows[int(complete[np.lexsort(table[complete].T[::-1])[0]])]
+
+
+def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int = 40) -> Table:
+    """Of each model the points that are not dominated in all objectives together."""
+    shown: list[list[Value | Cell]] = []
+    sizes = []
+    for model in dict.fromkeys(str(row["model"]) for row in rows):
+        members = [row for row in rows if row["model"] == model]
+        table = costs(members, weighed)
+        chosen = np.flatnonzero(front(table))
+        sizes.append(f"{model} {len(chosen)}")
+        for index in chosen[np.lexsort(table[chosen].T[::-1])][:most]:
+            row = members[index]
+            shown.append(
+                [model, designs.text(row), *(_figure(row, o) for o in weighed), certainty(row)]
+            )
+    columns = [
+        Column("Model"),
+        Column("Design"),
+        *(_column(o, bar=True) for o in weighed),
+        Column("Error of cycles"),
+    ]
+    names = ", ".join(one.title.lower() for one in weighed)
+    caption = f"Not dominated in {names}; points on the front: {', '.join(sizes)}."
+    if any(int(size.split()[-1]) > most for size in sizes):
+        caption += f" The first {most} of each model are listed."
+    return Table("The front in all objectives", columns, shown, caption=caption)
+
+
+def failures(rows: Sequence[Row]) -> Table:
+    """Points without figures, by reason and set-up: how many, and the parameters of the first."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["status"] != "ok":
+            what = (str(row["model"]), str(row["platform"]), designs.setup(row))
+            groups.setdefault((str(row.get("reason")), *what), []).append(row)
+    columns = [
+        Column("Reason"),
+        Column("Model"),
+        Column("Platform"),
+        Column("Accelerators"),
+        Column("Points", format=",d"),
+        Column("First with"),
+    ]
+    shown: list[list[Value | Cell]] = [
+        [*names, len(members), designs.values_text(members[0])] for names, members in groups.items()
+    ]
+    return Table("Points that failed", columns, shown)
+
+
+def _figure(row: Row, objective: Objective) -> Value | Cell:
+    value = float(values([row], objective.name)[0])
+    if np.isnan(value):
+        return None
+    if objective.unit in ("J", "s"):
+        return Cell(value, objectives.shown(value, objective.unit))
+    return int(value) if value.is_integer() else value
+
+
+def _column(objective: Objective, bar: bool = False) -> Column:
+    """The unit is in each cell where it has prefixes."""
+    unit = "" if objective.unit in ("J", "s") else objective.unit
+    form = ".4f" if objective.most else ",.0f"
+    return Column(objective.title, unit, form, bar=bar)
