@@ -48,8 +48,12 @@
     return true;
   }
 
+  // Its ends come from pixels: a point at the edge of a logarithmic axis is not lost in rounding.
   function inBrush(point, brush) {
-    return Object.entries(brush).every(([key, ends]) => inRange(point[key], [Math.min(...ends), Math.max(...ends)]));
+    return Object.entries(brush).every(([key, ends]) => {
+      const [low, high] = [Math.min(...ends), Math.max(...ends)];
+      return inRange(point[key], [low - 1e-9 * Math.abs(low), high + 1e-9 * Math.abs(high)]);
+    });
   }
 
   // What each figure shows: the points that pass, chosen in the other figures.
