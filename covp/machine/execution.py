@@ -290,7 +290,8 @@ class Execution:
             self.forget_code(pc, 2)
             self._engine.ctl_exits_enabled(True)
             self._engine.ctl_set_exits([pc])
-            self._engine.ctl_request_cache(block | self._thumb)
+            # without the Thumb bit, unlike `emu_start`: blocks are kept by their address
+            self._engine.ctl_request_cache(block)
             self._engine.ctl_exits_enabled(False)
             self._has_splits = True
         return pc

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 from covp.errors import DeviceFault
+from covp.machine.mmio import MmioPort
 
 
 def test_instret_and_cycle_on_riscv(program):
@@ -176,3 +179,29 @@ def test_a_division_takes_time_by_the_operands_in_any_register(program, register
         cycles.append(loaded.run().cycles)
         assert loaded.device.read_register("r0") == 0x7FFFFFFF // divisor
     assert cycles[0] > cycles[1] > cycles[2]
+
+
+POLLING = """
+start:
+    ldr r0, =0xe000e018
+    movs r2, #100
+loop:
+    adds r3, #1
+    ldr r1, [r0]
+    adds r3, #1
+    ldr r1, [r0]
+    subs r2, #1
+    bne loop
+end:
+    b end
+    .ltorg
+"""
+
+
+@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m0plus"])
+def test_an_access_is_given_up_to_learn_its_time_once(program, platform):
+    """Blocks end before it from then on: those that begin at start, and at loop."""
+    loaded = program(platform, POLLING)
+    with mock.patch.object(MmioPort, "located", autospec=True, side_effect=MmioPort.located) as cut:
+        loaded.run()
+    assert 2 <= cut.call_count <= 4
