@@ -124,10 +124,8 @@ def test_the_example_is_right_on_two_architectures(tmp_path: Path) -> None:
     assert blocks("python")[2] in (EXAMPLE / "test_kernels.py").read_text()
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [pytest.param(m, marks=[pytest.mark.slow] * (n > 0)) for n, m in enumerate(MISTAKES)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_example_finds_mistakes(mistake: str, tmp_path: Path) -> None:
     file, before, after, message = MISTAKES[mistake]
     folder = copied(tmp_path / "kernels")

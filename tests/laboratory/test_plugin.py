@@ -104,7 +104,7 @@ def test_the_device_is_put_back_between_tests_examples_and_files(project, device
     project.test(STATE, "test_a.py")
     project.test(FIXTURES, "test_b.py")
     project.test(STATE, "test_c.py")
-    for options in [(), ("-n", "2"), ("--covp-sanitize",)]:
+    for options in [("-n", "2"), ("--covp-sanitize",)]:
         run = project.run("--covp-platform", device, *options)
         wrong = {name for name, word in run.outcomes.items() if word != "PASSED"}
         # a function-scoped fixture under @given is rejected by Hypothesis, as it should be

@@ -95,7 +95,7 @@ def test_a_slower_kernel_fails_the_run_with_one_line(project):
     stored = (project.folder / "b.json").read_text()
     project.write("dot.c", SLOWER)
     files = ("--covp-summary", "s.md", "--junitxml", "j.xml")
-    run = project.run(*TWO, "--covp-baseline", "b.json", "-n", "2", *files)
+    run = project.run(*TWO, "--covp-baseline", "b.json", *files)
     assert run.status == 1 and set(run.outcomes.values()) == {"PASSED"}
     assert (project.folder / "b.json").read_text() == stored
     worse = run.out.partition("worse than the baseline")[2].splitlines()[1:3]
