@@ -60,7 +60,20 @@ def test_every_command_is_of_a_kind_that_is_checked() -> None:
             assert words[1] in COMMANDS, command
 
 
-@pytest.mark.parametrize("command", [c for c in dict.fromkeys(commands()) if runnable(c)])
+LONG = (
+    "covp verify",  # tests/verify
+    "covp compare resnet kws vww toycar",  # tests/test_readme_figures.py, with its figures
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=[pytest.mark.slow] * command.startswith(LONG))
+        for command in dict.fromkeys(commands())
+        if runnable(command)
+    ],
+)
 def test_command(command: str) -> None:
     words = shlex.split(command)
     if words[0] == "covp":

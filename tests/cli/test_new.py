@@ -19,6 +19,7 @@ def new(*arguments: str) -> int:
     return int(str(done.value.code))
 
 
+@pytest.mark.slow  # tests/test_tutorial.py goes on from the skeleton
 def test_the_skeleton_passes_its_own_tests_and_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from .conftest import FOLDERS, build_wheel, copy_sources
 
 DATA = {".py", ".yaml", ".c", ".cpp", ".sv", ".h", ".S", ".ld"} | {
-    ".jsonl", ".typed", ".in", ".cfg",
+    ".jsonl", ".typed", ".in", ".cfg", ".css", ".js",
 }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return binaries
 
 
+@pytest.mark.slow  # the tests against the built wheel, in CI, need it to run, too
 def test_it_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     drop = {"COVP_MODEL_DIR", "PYTHONPATH", "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"}
     environment = {name: value for name, value in os.environ.items() if name not in drop}

@@ -206,12 +206,12 @@ def test_the_model_finds_a_smooth_minimum_before_random_does() -> None:
 def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
     reported: list[Progress] = []
-    first = tune(graph, platform, options=Options(trials=2), report=reported.append)
-    assert len(reported) == sum(result.tried for result in first) == 2 * len(first)
+    first = tune(graph, platform, options=Options(trials=1), report=reported.append)
+    assert len(reported) == sum(result.tried for result in first) == len(first)
     assert {progress.total for progress in reported} == {len(reported)}
     assert all(result.best is not None and result.best.exact for result in first)
     again = tune(graph, platform, options=Options(trials=1))
-    assert all(result.tried == 3 for result in again)
+    assert all(result.tried == 2 for result in again)
 
     choose = recorded_schedules(platform, "zig")
     program = covp.compile(graph, platform, schedules=choose)
@@ -235,9 +235,9 @@ def test_each_layer_gets_its_share_of_the_time(
     graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
     layers = len(tune(graph, platform, options=Options(seconds=0)))
     assert now == 0
-    options = Options(seconds=2 * layers, strategy="random")
+    options = Options(seconds=layers, strategy="random")
     results = tune(graph, platform, options=options, report=report)
-    assert [result.tried for result in results] == [2] * layers
+    assert [result.tried for result in results] == [1] * layers
 
 
 def test_a_layer_key_is_the_content(own_cache: Path) -> None:

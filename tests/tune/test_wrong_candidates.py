@@ -52,6 +52,7 @@ def test_they_do_not_win_and_do_not_end_the_search(broken: DotProduct) -> None:
     assert result.best is not None and not result.best.schedule.startswith(broken.name)
 
 
+@pytest.mark.slow
 def test_workers_that_are_not_forked_know_them(
     broken: DotProduct, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from covp.verify import ConvCase, Verdict, check
 from covp.verify import verify as verify_in_full
 
 # the layers of models have tests of their own; these are to be short
-verify = partial(verify_in_full, models=(), seconds=4)
+verify = partial(verify_in_full, models=(), seconds=2)
 
 SPECS = [
     "qconv2d",
@@ -92,9 +92,9 @@ class Fc(Accelerator):
 
 
 def test_the_one_class_accelerator_of_this_file_is_right() -> None:
-    verdict = verify(Fc(), examples=40)
+    verdict = verify(Fc(), examples=20)
     assert verdict.failure is None, verdict.test
-    assert verdict.accepted["FULLY_CONNECTED"] >= 20
+    assert verdict.accepted["FULLY_CONNECTED"] >= 10
 
 
 class RoundsWrong(Fc):
@@ -242,7 +242,6 @@ def test_a_single_layer_can_be_checked() -> None:
 def test_a_printed_test_names_the_accelerator_as_the_user_did() -> None:
     spec = f"{__file__}:RoundsWrong:macs_per_cycle=3"
     assert f"check({spec!r}, case" in verify(spec, examples=60).test
-    assert verify("gemm:size=4", examples=1).accelerator == "gemm:size=4"
     assert verify(find_backend("gemm:size=4"), examples=1).accelerator == "gemm:size=4"
 
 
@@ -305,7 +304,7 @@ def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
 
 
 def test_a_core_with_little_memory() -> None:
-    verdict = verify("gemm", "hifive1", examples=20)
+    verdict = verify("gemm", "hifive1", examples=20, seconds=4)
     assert verdict.failure is None, verdict.test
     assert verdict.accepted["FULLY_CONNECTED"] > 5
 

@@ -25,9 +25,9 @@ def _found(plant: Plant, folder: Path, seconds: float) -> str | None:
 
 @pytest.mark.parametrize("file", ["conv", "adder", pytest.param("dot", marks=pytest.mark.slow)])
 def test_no_alarm_where_nothing_is_planted(file: str) -> None:
-    verdict = verify(str(HERE / f"{file}.py"), examples=30, seconds=300)
+    verdict = verify(str(HERE / f"{file}.py"), examples=12, seconds=300)
     assert verdict.failure is None, verdict.test
-    assert sum(verdict.accepted.values()) > 10
+    assert sum(verdict.accepted.values()) > 4
 
 
 @pytest.mark.parametrize("plant", [p for p in PLANTS if p.name in QUICK], ids=lambda p: p.name)
