@@ -29,15 +29,12 @@ def _finished(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConvolutionProblem(Problem):
-    """A convolution; input and output are NHWC.
-
-    Source: ConvPerChannel of tensorflow/lite/kernels/internal/reference/integer_ops/conv.h; the
-    number of groups follows from the shapes, as there.
+class WindowProblem(Problem):
+    """What convolutions have in common; input and output are NHWC.
 
     Attributes:
         input: int8, int16 or float32 (batch, height, width, channels).
-        weights: int8 or float32 (outputs, height, width, channels / groups).
+        weights: int8 or float32; height and width are axes 1 and 2.
         bias: int32, for int16 inputs int64, float32, or None; (outputs,).
         requantization: with one multiplier, or one for each output; None for float32.
         stride, dilation: (height, width).
@@ -57,9 +54,9 @@ class ConvolutionProblem(Problem):
     activation: tuple[float, float] = (-math.inf, math.inf)
 
     @property
-    def groups(self) -> int:
-        """Of channels and of outputs."""
-        return int(self.input.shape[3] // self.weights.shape[3])
+    def outputs(self) -> int:
+        """Channels of the output."""
+        raise NotImplementedError
 
     @property
     def output_shape(self) -> tuple[int, ...]:
@@ -67,7 +64,39 @@ class ConvolutionProblem(Problem):
         kernel = (self.weights.shape[1], self.weights.shape[2])
         size = (self.input.shape[1], self.input.shape[2])
         count = window_count(size, kernel, self.stride, self.dilation, self.padding)
-        return (self.input.shape[0], *count, self.weights.shape[0])
+        return (self.input.shape[0], *count, self.outputs)
+
+    def _taps(self, x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """For each place of the kernel the part of ``x`` that it meets, in double precision."""
+        image = pad(x.astype(np.float64), self.padding)
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        _, rows, columns, _ = self.output_shape
+        for ky, kx in np.ndindex(self.weights.shape[1:3]):
+            top, left = ky * dy, kx * dx
+            part = image[:, top : top + rows * sy : sy, left : left + columns * sx : sx]
+            yield (ky, kx), part[:, :rows, :columns]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConvolutionProblem(WindowProblem):
+    """A convolution; input and output are NHWC.
+
+    Source: ConvPerChannel of tensorflow/lite/kernels/internal/reference/integer_ops/conv.h; the
+    number of groups follows from the shapes, as there.
+
+    Attributes:
+        weights: int8 or float32 (outputs, height, width, channels / groups).
+    """
+
+    @property
+    def groups(self) -> int:
+        """Of channels and of outputs."""
+        return int(self.input.shape[3] // self.weights.shape[3])
+
+    @property
+    def outputs(self) -> int:
+        """Channels of the output."""
+        return int(self.weights.shape[0])
 
     def expected(self) -> Array:
         """The output, of the input's type."""
@@ -82,7 +111,7 @@ class ConvolutionProblem(Problem):
     def _sums(self, x: Array, weights: Array) -> Array:
         if self.requantization is None:
             double = weights.astype(np.float64)
-            return np.asarray(sum(part @ double[:, ky, kx].T for (ky, kx), part in _taps(self, x)))
+            return np.asarray(sum(part @ double[:, ky, kx].T for (ky, kx), part in self._taps(x)))
         wide = self.input.dtype == np.int16
         padding = sides(self.padding)
         return conv2d_accumulate(
@@ -90,23 +119,9 @@ class ConvolutionProblem(Problem):
         )
 
 
-Taps = Iterator[tuple[tuple[int, ...], Array]]
-
-
-def _taps(problem: ConvolutionProblem | DepthwiseProblem, x: Array) -> Taps:
-    """For each place of the kernel the part of the image that it meets, in double precision."""
-    image = pad(x.astype(np.float64), problem.padding)
-    (sy, sx), (dy, dx) = problem.stride, problem.dilation
-    _, rows, columns, _ = problem.output_shape
-    for ky, kx in np.ndindex(problem.weights.shape[1:3]):
-        top, left = ky * dy, kx * dx
-        part = image[:, top : top + rows * sy : sy, left : left + columns * sx : sx]
-        yield (ky, kx), part[:, :rows, :columns]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class DepthwiseProblem(Problem):
-    """A depthwise convolution; see `ConvolutionProblem`.
+class DepthwiseProblem(WindowProblem):
+    """A depthwise convolution; input and output are NHWC.
 
     Source: DepthwiseConvPerChannel of integer_ops/depthwise_conv.h.
 
@@ -115,28 +130,15 @@ class DepthwiseProblem(Problem):
             input's channels, and the first of them are those of the first channel.
     """
 
-    input: Array
-    weights: Array
-    bias: Array | None
-    requantization: Requantization | None
-    stride: Pair = (1, 1)
-    dilation: Pair = (1, 1)
-    padding: Sides = (0, 0, 0, 0)
-    zero_point: int = 0
-    activation: tuple[float, float] = (-math.inf, math.inf)
-
     @property
     def multiplier(self) -> int:
         """Outputs of each channel: TFLM's depth_multiplier."""
         return int(self.weights.shape[3] // self.input.shape[3])
 
     @property
-    def output_shape(self) -> tuple[int, ...]:
-        """(batch, height, width, outputs)."""
-        kernel = (self.weights.shape[1], self.weights.shape[2])
-        size = (self.input.shape[1], self.input.shape[2])
-        count = window_count(size, kernel, self.stride, self.dilation, self.padding)
-        return (self.input.shape[0], *count, self.weights.shape[3])
+    def outputs(self) -> int:
+        """Channels of the output."""
+        return int(self.weights.shape[3])
 
     def expected(self) -> Array:
         """The output, of the input's type."""
@@ -144,7 +146,7 @@ class DepthwiseProblem(Problem):
             sums = np.asarray(
                 sum(
                     np.repeat(part, self.multiplier, axis=3) * self.weights[0, ky, kx]
-                    for (ky, kx), part in _taps(self, self.input)
+                    for (ky, kx), part in self._taps(self.input)
                 )
             )
         else:
