@@ -78,9 +78,12 @@ class QConv2d(JobUnit):
         bytes_per_cycle: int = UnitTiming.bytes_per_cycle,
         startup_cycles: int = UnitTiming.startup_cycles,
         contention: float = UnitTiming.contention,
+        clock_ratio: float = UnitTiming.clock_ratio,
     ) -> None:
         super().__init__()
-        self.unit_timing = UnitTiming(macs_per_cycle, bytes_per_cycle, startup_cycles, contention)
+        self.unit_timing = UnitTiming(
+            macs_per_cycle, bytes_per_cycle, startup_cycles, contention, clock_ratio
+        )
 
     def accept(self) -> AcceptedJob:
         """See `JobUnit`."""

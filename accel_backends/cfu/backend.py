@@ -74,8 +74,8 @@ class Cfu(AcceleratorBackend):
     peripheral = InstructionUnit
     architectures = ("riscv",)
     parameters = (
-        Parameter("mac_cycles", 1, "cycles of a dot product", 1, 64),
-        Parameter("requantize_cycles", 1, "cycles of a requantization", 1, 64),
+        Parameter("mac_cycles", 1, "cycles of a dot product", 1, 64, timing=True),
+        Parameter("requantize_cycles", 1, "cycles of a requantization", 1, 64, timing=True),
         TECHNOLOGY,
     )
 

@@ -249,10 +249,10 @@ class Gemm(Accelerator):
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
         """See the class."""
-        size, unit = self._of("size"), self.unit_timing()
+        size = self._of("size")
         tiles = -(-_depth(job) // size) * -(-job.OUT_CHANNELS // size)
         compute = tiles * max(_pixels(job), size) + 2 * size
-        return JobTiming(compute, unit.port.cycles(nbytes), unit.startup_cycles)
+        return self.unit_timing().of(compute, nbytes)
 
     def _input_rows(self, job: JobValues) -> tuple[int, int]:
         """First and one past the last row of the image that the strip looks at."""

@@ -21,6 +21,9 @@ class Parameter:
         description: one line with the unit.
         minimum, maximum: of numbers, both allowed; None where there is no limit.
         choices: the texts allowed, where only some are.
+        timing: it changes nothing but how long the hardware takes: neither the layers that the
+            accelerator accepts nor what its driver does. Designs that differ in such parameters
+            alone are retimed without a run (`covp.timing.retime`).
     """
 
     name: str
@@ -29,6 +32,7 @@ class Parameter:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    timing: bool = False
 
     def text(self, value: Value) -> str:
         """The value as a user writes it."""

@@ -15,9 +15,10 @@ _LARGEST = {
     "bytes_per_cycle": (1, 1 << 10, "bytes a cycle through the memory port"),
     "startup_cycles": (0, 1 << 20, "cycles from the start bit to the first operation"),
     "contention": (0, 100, "cycles waited for the bus for each cycle on it"),
+    "clock_ratio": (0.01, 1000, "cycles of the core for each cycle of the unit"),
 }
 TIMING = tuple(
-    Parameter(name, getattr(UnitTiming, name), text, least, most)
+    Parameter(name, getattr(UnitTiming, name), text, least, most, timing=True)
     for name, (least, most, text) in _LARGEST.items()
 )
 """Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""

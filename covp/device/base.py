@@ -19,7 +19,9 @@ from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
+from covp.machine.native_caches import GhostCache
 from covp.memory_states import Finding, Forbidden
+from covp.timing.segments import Segments
 from covp.timing.trace import Trace
 
 
@@ -320,6 +322,29 @@ class TracesCode(Protocol):
 
     def trace(self) -> Trace:
         """All that was executed so far; `Trace.since` gives a part of it."""
+        ...
+
+    def keep_segments(
+        self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
+    ) -> KeepsSegments:
+        """Cut what is executed from now on where its path meets the time of units.
+
+        Args:
+            pace: the cycles that a job is to take, from those that its model says.
+            sizes: caches of other sizes, whose misses are counted, too.
+        """
+        ...
+
+
+class KeepsSegments(Protocol):
+    """What was executed since `TracesCode.keep_segments`."""
+
+    def end(self) -> None:
+        """The last segment ends here."""
+        ...
+
+    def segments(self, trace: Trace) -> Segments:
+        """All of them; ``trace``: `TracesCode.trace` of now."""
         ...
 
 

@@ -17,7 +17,9 @@ from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.machine.emulated_core import EmulatedCore
+from covp.machine.native_caches import GhostCache, Ghosts
 from covp.machine.riscv_counters import RiscvCounters
+from covp.machine.segments import SegmentLog
 from covp.memory_states import Finding
 from covp.platform_file import Platform
 from covp.symbols import Symbols
@@ -183,6 +185,17 @@ class VirtualMachine:
     def trace(self) -> Trace:
         """All that the core executed so far, to be timed by other models; see `Counter.trace`."""
         return self.core.counter.trace()
+
+    def keep_segments(
+        self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
+    ) -> SegmentLog:
+        """See `TracesCode.keep_segments`."""
+        core = self.core
+        ghosts = Ghosts(self.platform, sizes)
+        log = core.counter.keep_segments(lambda: core.execution.running, pace, ghosts)
+        core.engine.ctl_flush_tb()
+        self.clock.witness = log
+        return log
 
     def count_conditional(self, addresses: Iterable[int]) -> None:
         """See `TracesCode.count_conditional`."""

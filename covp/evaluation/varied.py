@@ -3,7 +3,8 @@
 `gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.`
 change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory
 region such as flash `platform.flash.size` and `platform.flash.wait_states`, or one of
-`platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`.
+`platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`. A cache
+has a size: `platform.icache.size`.
 """
 
 from __future__ import annotations
@@ -71,6 +72,12 @@ def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
         other = _region(region, name, key.removeprefix(region.name + "."), value)
         memory = tuple(other if one is region else one for one in platform.memory)
         changed = msgspec.structs.replace(platform, memory=memory)
+    elif key in (f"{one.name}.size" for one in platform.caches):
+        sized = tuple(
+            msgspec.structs.replace(one, size=value) if key == f"{one.name}.size" else one
+            for one in platform.caches
+        )
+        changed = msgspec.structs.replace(platform, caches=sized)
     elif key in _OWN:
         changed = msgspec.structs.replace(platform, **{_OWN[key]: value})
     else:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from covp.errors import AcceleratorError
 from covp.hardware.outside import OutsideQueue, OutsideSource
+from covp.hardware.witness import Witness
 
 
 @dataclass(order=True)
@@ -97,7 +98,10 @@ class Clock:
     Attributes:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
+        witness: told where the path of a program meets the time of units; or None.
     """
+
+    witness: Witness | None = None
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ def _protocol() -> tuple[Register, ...]:
         Register(
             "INTERRUPT",
             0x08,
+            on_read="look",
             on_write="acknowledge",
             fields=[
                 Field("ENABLE", 0, doc="Raise the interrupt line when a job is over."),

@@ -12,6 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
+
+import numpy as np
+
+# Parameters may be arrays, with an entry for each of many designs (`covp.timing.retime`).
+
+
+def larger(one: Any, other: Any) -> Any:
+    """The larger number of ``one`` and ``other``; of arrays, for each entry."""
+    return max(one, other) if isinstance(one + other, int | float) else np.maximum(one, other)
+
+
+def rounded_up(value: Any) -> Any:
+    """The least integer that is no smaller than ``value``; of arrays, for each entry."""
+    return ceil(value) if isinstance(value, int | float) else np.ceil(value).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,8 @@ class JobTiming:
     @property
     def cycles(self) -> int:
         """From the start bit until BUSY falls."""
-        return self.startup + max(self.compute, self.memory)
+        total: int = self.startup + larger(self.compute, self.memory)
+        return total
 
 
 @dataclass(frozen=True)
@@ -71,7 +87,8 @@ class MemoryPort:
 
     def cycles(self, nbytes: int) -> int:
         """Cycles to move a number of bytes."""
-        return ceil(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
+        cycles: int = rounded_up(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
+        return cycles
 
 
 @dataclass(frozen=True)
@@ -80,14 +97,16 @@ class UnitTiming:
 
     Attributes:
         macs_per_cycle: multiply-accumulates a cycle; all multipliers are always busy.
-        bytes_per_cycle, contention: see `MemoryPort`.
-        startup_cycles: from the start bit to the first operation.
+        bytes_per_cycle, contention: see `MemoryPort`; the port has the core's clock.
+        startup_cycles: of the unit, from the start bit to the first operation.
+        clock_ratio: cycles of the core for each one of the unit, whose clock is slower by that.
     """
 
     macs_per_cycle: int = 16
     bytes_per_cycle: int = MemoryPort.bytes_per_cycle
     startup_cycles: int = 32
     contention: float = MemoryPort.contention
+    clock_ratio: float = 1.0
 
     @property
     def port(self) -> MemoryPort:
@@ -96,5 +115,10 @@ class UnitTiming:
 
     def job(self, macs: int, nbytes: int) -> JobTiming:
         """The time of a job of ``macs`` multiply-accumulates that moves ``nbytes``."""
-        compute = ceil(macs / self.macs_per_cycle)
-        return JobTiming(compute, self.port.cycles(nbytes), self.startup_cycles)
+        return self.of(-(-macs // self.macs_per_cycle), nbytes)
+
+    def of(self, compute: int, nbytes: int) -> JobTiming:
+        """The time of a job that takes ``compute`` cycles of the unit and moves ``nbytes``."""
+        computing = rounded_up(compute * self.clock_ratio)
+        startup = rounded_up(self.startup_cycles * self.clock_ratio)
+        return JobTiming(computing, self.port.cycles(nbytes), startup)

@@ -6,6 +6,7 @@
 
 #include "caches.h"
 #include "counter_state.h"
+#include "ghosts.h"
 #include "operands.h"
 #include "shadow.h"
 #include "tlb.h"
@@ -27,9 +28,11 @@ static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t
     const Region *region = region_of(m, address);
     if (!region) return true;
     m->traffic[region - m->regions][writes] += size;
+    if (m->segments) m->segments->accesses[region - m->regions]++;
     uint32_t waits = further_waits(m->timing, address);
     if (waits) spend_on_memory(m, CAUSE_DATA, waits);
     access_caches(m, address, size, writes);
+    ghosts_access(m, address, size, writes);
     return true;
 }
 

@@ -103,6 +103,7 @@ static void decode(Machine *m, Block *b, const Version *was) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
     Version *version = must(calloc(1, sizeof *version));
     version->code = must(calloc(b->size / 2 + 1u, sizeof *version->code));
+    if (was->memories) version->memories = must(malloc(b->size / 2 + 1u));
     memcpy(version->before, was->before, sizeof version->before);
     version->first = was->first;
     version->function = function_at(m, b->address);
@@ -116,6 +117,7 @@ static void decode(Machine *m, Block *b, const Version *was) {
         b->after = i.is_custom ? (uint16_t)(b->after + 1) : 0;
         if (was->code && !i.is_custom && same_bits(was->code[b->instructions], i))
             i.cycles = was->code[b->instructions].cycles;
+        if (was->memories) version->memories[b->instructions] = was->memories[b->instructions];
         version->code[b->instructions++] = i;
         p += i.bytes;
     }
@@ -135,6 +137,7 @@ static bool differ(const Block *a, const Block *b) {
 
 static void free_version(Version *version) {
     free(version->code);
+    free(version->memories);
     free(version);
 }
 
@@ -243,7 +246,7 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
     decode(m, b, &arrived);
-    if (m->entering && m->has_slow) expect(m, m->entering, b);
+    if (m->entering && (m->has_slow || m->segments)) expect(m, m->entering, b);
     set_flags(m, b);
     if (b != first) {
         b->version->other = first->version->other;

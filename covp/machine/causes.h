@@ -102,6 +102,7 @@ EXPORT int machine_set_functions(Machine *m, const Marker *marks, uint64_t count
 /* Time passes in which no code runs. */
 EXPORT void machine_spend(Machine *m, uint32_t cause, uint64_t cycles) {
     spend(m, cause, (int64_t)cycles);
+    m->idle[cause - CAUSES] += cycles;
 }
 
 /* What was counted so far, for each bucket by memory. */

@@ -19,6 +19,8 @@
 #include "operands.h"
 #include "progress.h"
 #include "runs.h"
+#include "ghosts.h"
+#include "segments.h"
 #include "tlb.h"
 #include "translation.h"
 
@@ -48,6 +50,7 @@ EXPORT Machine *machine_new(void) {
 EXPORT void machine_free(Machine *m) {
     forget_machine(m);
     forget_shadow(m);
+    free_segments(m);
     for (uint64_t i = 0; i < m->all_count; i++) {
         free_version(m->all[i]->version);
         if (!in_chunk(m, m->all[i])) free(m->all[i]);
@@ -88,12 +91,18 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     m->last = b;
 }
 
+/* What a block's time has of accesses to slower memory, which are counted one by one instead. */
+static int64_t expected_of(const Machine *m, const Block *b) {
+    return m->has_slow ? (int64_t)b->version->expected : 0;
+}
+
 /* The same where time depends on addresses, too: such blocks are attended. */
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
     count(m, b, address);
     if (m->cache_count) fetch_block(m, b, start);
-    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -(int64_t)b->version->expected);
+    ghosts_fetch(m, b);
+    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -expected_of(m, b));
 }
 
 static void stop_before(Machine *m, uc_engine *uc) {
@@ -161,7 +170,10 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         return;
     }
     uint32_t bucket;
-    if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) switch_bucket(m, bucket);
+    if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) {
+        if (m->segments && bucket != m->bucket) cut_segment(m, CUT_PHASE, false);
+        switch_bucket(m, bucket);
+    }
     count_edge(m, address);
     count_attended(m, b, address);
     m->pending = b->after;
@@ -295,6 +307,7 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     b->runs[entry]--;
     m->instructions -= b->instructions;
     m->cycles -= b->cycles[entry];
+    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, expected_of(m, b));
     forget_last(m, pc);
     if (pc == b->address) {
         if (entry == JUMPED) m->fall_through = NOWHERE;
@@ -303,6 +316,7 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     Block *done = start_of(m, b, pc);
     m->instructions += done->instructions;
     m->cycles += done->cycles[entry];
+    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -expected_of(m, done));
     done->runs[entry]++;
     done->version->ended[entry]++;
 }
@@ -313,11 +327,11 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     const Block *b = m->last;
     if (!lies_in(b, pc)) return;
     now->instructions -= b->instructions;
-    now->cycles -= b->cycles[m->entry];
+    now->cycles -= b->cycles[m->entry] - (uint64_t)expected_of(m, b);
     if (pc == b->address) return;
     const Block *done = start_of(m, b, pc);
     now->instructions += done->instructions;
-    now->cycles += done->cycles[m->entry];
+    now->cycles += done->cycles[m->entry] - (uint64_t)expected_of(m, done);
 }
 
 /* Where the block that is running starts; 0 before the first one. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_SP, UC_RISCV_REG_X
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 from covp.machine.inlining import inline_calls
-from covp.machine.native_caches import MAX_REGIONS, CacheState, NativeCaches
+from covp.machine.native_caches import MAX_REGIONS, CacheState, Ghosts, NativeCaches
 from covp.machine.native_counter import (
     ALL_CAUSES,
     BlockCount,
@@ -31,6 +31,7 @@ from covp.machine.native_counter import (
     counter_library,
     pack_specials,
 )
+from covp.machine.segments import SegmentLog
 from covp.machine.shadow import Shadow
 from covp.machine.special_instructions import Special
 from covp.timing.native import MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
@@ -241,6 +242,17 @@ class Counter:
         self._library.machine_decode_all(self._machine)
         self._see_accesses()
         return shadow
+
+    def keep_segments(
+        self, is_running: Callable[[], bool], pace: Callable[[int], int], ghosts: Ghosts
+    ) -> SegmentLog:
+        """Cut what is executed from now on into segments; before any code has run.
+
+        Args:
+            is_running, pace, ghosts: as for `SegmentLog`.
+        """
+        self.look_at_accesses()
+        return SegmentLog(self._library, self._machine, is_running, pace, ghosts)
 
     def moved(self) -> NDArray[np.int64]:
         """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.
@@ -532,6 +544,7 @@ class Counter:
                 one.address,
                 one.entry,
                 one.misaligned,
+                one.number,
             )
             for one in self._exported("machine_varied", VariedCount)
         )

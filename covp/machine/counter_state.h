@@ -76,6 +76,8 @@ enum { AFTER_EDGE = 0x8000 };
 enum { NEAR_EDGES = 3 };
 
 typedef struct { uint64_t runs, jumped, ended; } RunCount;
+typedef struct { int64_t runs, taken, ended; } RunCut;
+enum { NO_MEMORY = 0xff };
 
 /* A block's content at one time; code that changes gives the block another version. */
 struct Version {
@@ -92,6 +94,8 @@ struct Version {
     uint32_t first;      /* how it was entered when it was first met */
     uint32_t ends;       /* see model.h */
     uint32_t expected;   /* cycles of accesses to slower memory that its time has: see expected.h */
+    uint8_t *memories;   /* that its instructions were expected to access, where segments are kept; or NULL */
+    RunCut cut[ENTRIES]; /* how much of its counts is in segments */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
 };
@@ -103,7 +107,8 @@ typedef struct {
     uint32_t address;
     uint8_t entry, kind, first, second;
     int32_t cycles; /* that its block takes more then */
-    uint64_t count;
+    uint32_t number; /* from 0, in the order of their first runs */
+    uint64_t count, cut; /* runs; how many of them are in segments */
 } Varied;
 
 /* An edge that found no room in its version. */
@@ -243,6 +248,8 @@ typedef struct Machine {
     const char *processor; /* of it */
     uint8_t *slow_accesses; /* of each page, modulo 256 */
     const uint32_t *load_hooks, *store_hooks; /* how many there are; NULL: not known */
+    uint64_t idle[ALL_CAUSES - CAUSES]; /* cycles in which no code ran */
+    struct Segments *segments; /* see segments.h; NULL: none are kept */
     struct Machine *other_machine;
 } Machine;
 

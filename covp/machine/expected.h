@@ -19,11 +19,6 @@ static Registers registers_now(const Machine *m, uc_engine *uc) {
     return now;
 }
 
-/* The register with the address of an access, or -1. */
-static int32_t base_of(const Timing *t, const Rule *r, Instruction i) {
-    return r->also_reads ? __builtin_ctz(r->also_reads) : operand(t, i, &r->reads[0]);
-}
-
 /* Cycles of a block's accesses to slower memory, as expected. */
 static uint32_t expected_waits(const Version *v, uint32_t instructions) {
     uint32_t sum = 0;
@@ -33,18 +28,42 @@ static uint32_t expected_waits(const Version *v, uint32_t instructions) {
 
 static void time_code(Machine *m, Block *b);
 
+/* The register with the address of a RISC-V load or store, or -1: of those, too, that the model has no rule
+ * for, as another model may.
+ */
+static int32_t any_base(Instruction i) {
+    uint32_t opcode = i.bits & 0x7f, kind = i.bits >> 13 & 7;
+    if (i.bytes == 4) {
+        bool accesses = opcode == 0x03 || opcode == 0x07 || opcode == 0x23 || opcode == 0x27;
+        return accesses ? (int32_t)(i.bits >> 15 & 31) : -1;
+    }
+    if ((kind & 3) < 2) return -1; /* C.LW, C.SW and those of floats, relative to sp in quadrant 2 */
+    if ((i.bits & 3) == 0) return (int32_t)(8 + (i.bits >> 7 & 7));
+    return (i.bits & 3) == 2 ? 2 : -1;
+}
+
+static uint8_t memory_of(const Machine *m, uint32_t address) {
+    for (uint32_t n = 0; n < m->region_count; n++)
+        if (address >= m->regions[n].start && address < m->regions[n].end) return (uint8_t)n;
+    return NO_MEMORY;
+}
+
 /* A new block is entered: what its accesses will take. */
 static void expect(Machine *m, uc_engine *uc, Block *b) {
     if (m->is_thumb) return;
     Instruction *i = b->version->code;
+    if (m->segments && (b->version->memories = malloc(b->instructions + 1u)))
+        memset(b->version->memories, NO_MEMORY, b->instructions);
     Registers now = registers_now(m, uc);
     Access access;
     for (uint32_t n = 0, pc = b->address; n < b->instructions; pc += i[n++].bytes) {
         if (i[n].is_custom) continue;
         const Rule *r = find_rule(m->timing, i[n]);
-        int32_t base = r->flags & (RULE_LOAD | RULE_STORE) ? base_of(m->timing, r, i[n]) : -1;
+        int32_t base = access_base(m->timing, r, i[n]), any = any_base(i[n]);
         if (base >= 0 && now.known >> base & 1)
             i[n].cycles = (uint16_t)further_waits(m->timing, now.value[base]);
+        if (b->version->memories && any >= 0 && now.known >> any & 1)
+            b->version->memories[n] = memory_of(m, now.value[any]);
         follow_riscv(&now, pc, i[n].bits, i[n].bytes == 4, &access);
     }
     time_code(m, b);

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import NamedTuple, get_args
+
+import msgspec
 
 from covp.platform_file import Platform, parse_size
 from covp.platform_file.caches import Cache, Replacement
@@ -27,6 +30,18 @@ class NativeCache(ctypes.Structure):
         ("tags", pointer), ("lookups", u64), ("misses", u64), ("prefetched_at", u64),
         ("prefetched", u32), ("latest", u32), ("random", u32), ("buffer", u32), ("written", u64),
     )  # fmt: skip
+
+
+class GhostCache(NamedTuple):
+    """A cache of another size that sees what a cache of the platform sees.
+
+    Attributes:
+        name: of the platform's cache.
+        size: in bytes.
+    """
+
+    name: str
+    size: int
 
 
 class CacheCounts(NamedTuple):
@@ -130,3 +145,30 @@ def uncached_waits(platform: Platform) -> list[WaitStates]:
         data = 0 if any(cache.has_data for cache in caches) else region.waits.data
         found.append(WaitStates(region.start, region.end, fetch, data))
     return found
+
+
+class Ghosts:
+    """Caches of other sizes, empty at first, for `SegmentLog`; it has to live as long.
+
+    Args:
+        platform: whose caches they are like.
+        wanted: which.
+    """
+
+    def __init__(self, platform: Platform, wanted: Sequence[GhostCache]) -> None:
+        self.native = (NativeCache * max(1, len(wanted)))()
+        caches = {cache.name: cache for cache in platform.caches}
+        self._tags = [
+            _pack(slot, msgspec.structs.replace(caches[one.name], size=one.size), platform)
+            for slot, one in zip(self.native, wanted, strict=False)
+        ]
+        self.count = len(wanted)
+
+
+def miss_cycles(platform: Platform) -> dict[str, list[int]]:
+    """Of each cache what a miss takes, by memory: those of the platform that name it, in order."""
+    caches = NativeCaches(platform)
+    return {
+        cache.name: [place.miss for place in native.regions[: native.region_count]]
+        for cache, native in zip(caches.caches, caches.native, strict=False)
+    }

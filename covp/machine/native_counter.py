@@ -14,6 +14,7 @@ from covp.timing.native import (
     ENTRIES,
     PIPELINE_HEADERS,
     BlockTime,
+    i64,
     pointer,
     u32,
     u64,
@@ -85,8 +86,38 @@ class VariedCount(ctypes.Structure):
     _fields_ = (
         ("block", u64), ("count", u64), ("misaligned", u64),
         ("address", u32), ("entry", u32), ("kind", u32), ("first", u32), ("second", u32),
-        ("unused", u32),
+        ("number", u32),
     )  # fmt: skip
+
+
+class SegmentRun(ctypes.Structure):
+    """Runs of a block that was entered in one way; see segments.h."""
+
+    _fields_ = (
+        ("block", u64), ("entry", u64), ("runs", i64), ("taken", i64), ("ended", i64),
+    )  # fmt: skip
+
+
+class SegmentOperands(ctypes.Structure):
+    """Runs of an instruction with operands of some sizes."""
+
+    _fields_ = (("varied", u64), ("count", i64))
+
+
+class SegmentCut(ctypes.Structure):
+    """The end of a segment."""
+
+    _fields_ = (
+        ("kind", u64), ("phase", u64), ("instructions", u64), ("cycles", u64), ("waited", u64),
+        ("exceptions", u64), ("memory_cycles", i64), ("runs", u64), ("operands", u64),
+        ("accesses", u64 * MAX_REGIONS),
+    )  # fmt: skip
+
+
+class SegmentCounts(ctypes.Structure):
+    """How many cuts, runs and operands there are."""
+
+    _fields_ = (("cuts", u64), ("runs", u64), ("operands", u64))
 
 
 class Progress(ctypes.Structure):
@@ -171,6 +202,13 @@ def counter_library() -> ctypes.CDLL:
         ("machine_edges", u64, (machine, pointer, u64)),
         ("machine_varied", u64, (machine, pointer, u64)),
         ("machine_trace_edges", None, (machine, ctypes.c_int)),
+        ("machine_keep_segments", ctypes.c_int, (machine,)),
+        ("machine_cut", None, (machine, u64, ctypes.c_int)),
+        ("machine_segment_counts", SegmentCounts, (machine,)),
+        ("machine_segments", None, (machine, pointer, pointer, pointer)),
+        ("machine_add_ghosts", ctypes.c_int, (machine, pointer, u64)),
+        ("machine_ghost_misses", None, (machine, pointer)),
+        ("machine_expected_regions", None, (machine, u64, pointer)),
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),
         ("machine_custom_uses", u64, (machine, u32)),

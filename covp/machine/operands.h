@@ -31,7 +31,7 @@ static void watch(Machine *m, uc_engine *uc, uint32_t address) {
 
 /* Whether the operands of a rule's instructions are looked at. */
 static bool has_operands(const Machine *m, const Rule *r) {
-    return r->operands && (m->timing->operands[r->operands - 1].is_used || m->tracing);
+    return r->operands && (m->timing->operands[r->operands - 1].is_used || m->tracing || m->segments);
 }
 
 /* Watch what has to be watched in a block. */
@@ -90,11 +90,11 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
     Instruction i = fetch(m, p, p + size);
     const Rule *r = find_rule(m->timing, i);
     if (has_operands(m, r)) count_operands(m, uc, (uint32_t)address, i, r);
-    if (r->flags & (RULE_LOAD | RULE_STORE) && m->timing->misaligned &&
+    if (r->flags & (RULE_LOAD | RULE_STORE) && (m->timing->misaligned || m->segments) &&
         crosses_word(m, uc, (uint32_t)address, i)) {
         m->misaligned_count++;
         vary(m, (uint32_t)address, MISALIGNED_KIND, 0, 0, CAUSE_DATA,
-             misaligned_at(m, (uint32_t)address));
+             m->timing->misaligned ? misaligned_at(m, (uint32_t)address) : 0);
     }
 }
 

@@ -44,6 +44,8 @@ class Sleep:
         Raises:
             DeviceFault: nothing can ever wake the core (kind "endless sleep").
         """
+        if self._clock.witness is not None:
+            self._clock.witness.slept()
         while not self.has_ended():
             if self._control.is_over():
                 return

@@ -72,6 +72,7 @@ static void vary(Machine *m, uint32_t address, uint32_t kind, int first, int sec
     Varied *slot = varied_slot(m->varied, m->varied_room, &v);
     if (!slot->version) {
         *slot = v;
+        slot->number = (uint32_t)m->varied_count;
         slot->cycles = more_of(m, b, (Variation){v.misaligned, address, cycles});
         m->varied_count++;
     }
@@ -83,7 +84,7 @@ static void vary(Machine *m, uint32_t address, uint32_t kind, int first, int sec
     m->misaligned_places = v.misaligned | (place < 64 ? 1ull << place : 0);
 }
 
-typedef struct { uint64_t block, count, misaligned; uint32_t address, entry, kind, first, second, unused; } VariedCount;
+typedef struct { uint64_t block, count, misaligned; uint32_t address, entry, kind, first, second, number; } VariedCount;
 
 /* How often instructions had which values; as machine_blocks. */
 EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room) {
@@ -93,7 +94,7 @@ EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room
         if (!v->version) continue;
         if (used < room)
             out[used] = (VariedCount){v->version->index, v->count, v->misaligned, v->address, v->entry, v->kind,
-                                      v->first, v->second, 0};
+                                      v->first, v->second, v->number};
         used++;
     }
     return used;

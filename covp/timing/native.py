@@ -35,7 +35,7 @@ DEPTH = 3
 """Blocks before a block that its time depends on, at most."""
 
 u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
-i32, pointer = ctypes.c_int32, ctypes.c_void_p
+i32, i64, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
 
 
 class _Operand(ctypes.Structure):
@@ -297,6 +297,15 @@ class Pipeline:
         _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
 
+    def accesses(self, address: int, count: int) -> bytes:
+        """Which of ``count`` instructions at an address of the host are loads and stores: 0 or 1.
+
+        Those only that the model has a rule for.
+        """
+        out = (u8 * max(1, count))()
+        _library().timing_accesses(pointer(self.address), pointer(address), u64(count), out)
+        return bytes(out)[:count]
+
     @property
     def data_waits(self) -> int:
         """Wait states that all data memory has."""
@@ -343,7 +352,7 @@ def _library() -> ctypes.CDLL:
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
-    library.timing_blocks.restype = None
+    library.timing_blocks.restype = library.timing_accesses.restype = None
     library.timing_operands.restype = library.timing_more.restype = i32
     mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, _History)))
     assert library.timing_bytes() == mirrored, "C and Python differ"

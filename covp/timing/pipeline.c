@@ -35,3 +35,8 @@ EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count,
     for (uint64_t n = 0; n < count; n++)
         time_block(t, &blocks[n].block, blocks[n].before, (uint32_t)blocks[n].ends, &out[n]);
 }
+
+/* Which instructions the model takes for loads and stores. */
+EXPORT void timing_accesses(const Timing *t, const Instruction *code, uint64_t count, uint8_t *out) {
+    for (uint64_t n = 0; n < count; n++) out[n] = access_base(t, find_rule(t, code[n]), code[n]) >= 0;
+}

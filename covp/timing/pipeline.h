@@ -34,6 +34,12 @@ static inline int32_t operand(const Timing *t, Instruction i, const Operand *o) 
     return number == t->zero_register ? -1 : (int32_t)(number & 31);
 }
 
+/* The register with the address of a load or store, or -1. */
+static inline int32_t access_base(const Timing *t, const Rule *r, Instruction i) {
+    if (i.is_custom || !(r->flags & (RULE_LOAD | RULE_STORE))) return -1;
+    return r->also_reads ? __builtin_ctz(r->also_reads) : operand(t, i, &r->reads[0]);
+}
+
 /* Code is entered at an address; `full`: fetches are ahead already. */
 static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool full) {
     static const Rule nothing = {.cycles = 1};

@@ -218,6 +218,7 @@ class OperandRuns:
         entry: how its block was entered.
         misaligned: a bit, by place in the block, for each instruction before it that accessed two
             words in this run.
+        number: from 0, in the order of first runs.
     """
 
     kind: str
@@ -228,6 +229,7 @@ class OperandRuns:
     address: int
     entry: int
     misaligned: int
+    number: int = 0
 
 
 @dataclass(frozen=True)

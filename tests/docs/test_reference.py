@@ -20,6 +20,7 @@ PUBLIC = (
     "covp.bisect",
     "covp.coverage",
     "covp.evaluation",
+    "covp.retiming",
     "covp.testing",
     "covp.verify",
 )

@@ -1,0 +1,210 @@
+"""Retimed designs beside runs with the same parameters, and how many are retimed in a second.
+
+    python benchmarks/retiming.py                       # all; a few minutes
+    python benchmarks/retiming.py exact --sets 300      # random parameters against runs
+    python benchmarks/retiming.py speed                 # 100,000 designs of each model
+    python benchmarks/retiming.py space                 # 61,952 designs of a soft core with a unit
+
+Compared with: CFU-Playground's space (proj/dse_template/vizier_dse.py: seven switches, four branch
+predictors, eleven sizes of each cache), of which each design is synthesized and simulated alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from covp.evaluation import build, run
+from covp.evaluation.varied import varied
+from covp.retiming import RunTrace, record, retime
+
+MODELS = ("kws", "resnet", "vww", "toycar")
+SETS = (
+    ("riscv32", ()),
+    ("riscv32", ("gemm",)),
+    ("riscv32", ("qconv2d:wait=sleep",)),
+    ("cv32e40p", ("cfu",)),
+    ("cv32e40p", ("a=gemm:wait=sleep", "b=vector")),
+    ("stm32l4r5", ("gemm:size=16",)),
+    ("stm32l4r5", ("qconv2d:wait=sleep",)),
+    ("cortex-m0plus", ("a=gemm:size=4", "b=vector:wait=sleep")),
+)
+TIMINGS = {
+    "arm": ("m0plus", "m3", "m4", "m7", "m33"),
+    "riscv": ("rv32", "cv32e40p", "ibex", "ibex-small", "picorv32", "vexriscv-cfu", "e31", "serv"),
+}
+SPEED_WANTED, SPACE_WANTED = 5.0, 3.0
+Value = int | float | str
+
+
+def drawn(chance: random.Random, trace: RunTrace) -> dict[str, Value]:
+    """Random values of about half of the parameters."""
+    timings = TIMINGS[trace.platform.core.isa.architecture]
+    found: dict[str, Value] = {}
+    for name in sorted(trace.retimable - {"platform.core"}):
+        if chance.random() < 0.5:
+            continue
+        last = name.rpartition(".")[2]
+        if last == "timing":
+            found[name] = chance.choice(timings)
+        elif last == "clock_hz":
+            found[name] = chance.randrange(1, 10**9)
+        elif last in ("contention", "clock_ratio"):
+            found[name] = chance.choice([0.5, 1, 0.01 + 4 * chance.random()])
+        elif last == "startup_cycles":
+            found[name] = chance.randrange(3000)
+        elif last.endswith("per_cycle"):
+            found[name] = chance.choice([1, 4, 16, 64, chance.randrange(1, 300)])
+        elif last.endswith("cycles"):
+            found[name] = chance.randrange(1, 20)
+        else:
+            found[name] = chance.choice([0, 0, 1, 2, 5, chance.randrange(16)])
+    return found
+
+
+def compare_exactly(sets: int, models: tuple[str, ...]) -> None:
+    """Print how many of so many random parameter sets are equal to a run."""
+    chance, equal, count = random.Random(1), 0, 0
+    cases = list(itertools.product(models, SETS))
+    for number, (model, (platform, units)) in enumerate(cases):
+        share = sets // len(cases) + (number < sets % len(cases))
+        if not share:
+            continue
+        made = build(model, platform, units, allow_slower=True, allow_unused=True)
+        trace = record(made)
+        for _ in range(share):
+            values = drawn(chance, trace)
+            other, backends = varied(platform, units, values)
+            result = run(
+                build(model, other, backends, allow_slower=True, allow_unused=True), check="none"
+            )
+            found = retime(trace, values)
+            same = (int(found.cycles[0]), int(found.instructions[0])) == (
+                result.profile.cycles,
+                result.profile.instructions,
+            )
+            equal, count = equal + same, count + 1
+            if not same:
+                print(f"{model} {platform} {units} {values}: retimed {found.cycles[0]:,}, "
+                      f"run {result.profile.cycles:,}")  # fmt: skip
+        print(f"{model:8}{platform:14}{' '.join(units) or '-':28}{equal}/{count} equal", flush=True)
+    print(f"retimed == run, cycles and instructions: {equal} of {count} (wanted: all)")
+
+
+def time_many(models: tuple[str, ...], designs: int = 100_000) -> None:
+    """Print how long many designs take."""
+    print(f"{'model':8}{'run, s':>8}{'designs':>9}{'s':>7}{'a second':>11}{'wanted, s':>11}")
+    for model in models:
+        start = time.perf_counter()
+        trace = record(build(model, "riscv32", ("gemm",), allow_slower=True))
+        once = time.perf_counter() - start
+        chance = np.random.default_rng(0)
+        values = {
+            "gemm.bytes_per_cycle": chance.integers(1, 65, designs),
+            "gemm.startup_cycles": chance.integers(0, 200, designs),
+            "gemm.contention": chance.choice(np.linspace(0, 3, 13), designs),
+            "platform.flash.wait_states": chance.integers(0, 8, designs),
+            "platform.ram.wait_states": chance.integers(0, 3, designs),
+            "platform.timing": chance.choice(["rv32", "ibex", "cv32e40p"], designs),
+        }
+        start = time.perf_counter()
+        retime(trace, values)
+        took = time.perf_counter() - start
+        print(f"{model:8}{once:8.2f}{designs:9,}{took:7.2f}{designs / took:11,.0f}"
+              f"{SPEED_WANTED:11}", flush=True)  # fmt: skip
+
+
+def soft_cores(folder: Path) -> dict[tuple[bool, bool, bool, str], str]:
+    """Timing models of a soft core's variants: (bypass, fast shift, fast multiply, predictor).
+
+    Made from VexRiscv's: without bypass results come two cycles later; a slow shift takes a cycle
+    for each place, a slow multiplication 33 cycles; without a predictor all taken branches cost
+    what a mispredicted one does. Dynamic predictors are not modelled and stand for the static one.
+    """
+    base = {"source": "a variant of vexriscv-cfu, synthetic", "instructions": "rv32", "error": None}
+    found = {}
+    for bypass, shift, multiply, predictor in itertools.product(
+        (False, True), (False, True), (False, True), ("none", "static", "dynamic", "target")
+    ):
+        late = 0 if bypass else 2
+        model: dict[str, object] = {
+            **base,
+            "cycles": {"jump": 2, "jump_register": 4, "relink": 4, "div": 34, "csr": 2}
+            | ({} if multiply else {"mul": 33, "mulh": 33}),
+            "latency": {"load": 2 + late, "mul": 2 + late, "mulh": 2 + late, "div": 1 + late,
+                        "shift": 1 + late, "shift_constant": 1 + late, "csr": 1 + late},
+        }  # fmt: skip
+        if predictor == "none":
+            model["taken"] = {"branch": 3}
+        else:
+            model |= {
+                "predicts": "backward",
+                "taken": {"branch": 1},
+                "mispredicted": {"branch": 3},
+            }
+        if not shift:
+            model["operands"] = {"shift": {"constant": 0, "amount": 1}}
+        path = folder / f"core_{bypass:d}{shift:d}{multiply:d}_{predictor}.yaml"
+        path.write_text(yaml.safe_dump({k: v for k, v in model.items() if v is not None}))
+        found[bypass, shift, multiply, predictor] = str(path)
+    return found
+
+
+def walk_space(model: str) -> None:
+    """Print how long the whole space takes after a run of each binary."""
+    sizes = [256 << n for n in range(11)]
+    with tempfile.TemporaryDirectory() as name:
+        cores = soft_cores(Path(name))
+        start = time.perf_counter()
+        traces = {
+            units: record(
+                build(model, "vexriscv-cfu", units, allow_slower=True),
+                sizes={"icache": sizes, "dcache": sizes},
+            )
+            for units in ((), ("cfu",))
+        }
+        once = time.perf_counter() - start
+        start, count, best = time.perf_counter(), 0, (1 << 62, "")
+        for units, trace in traces.items():
+            # three switches change no time: the divider (these binaries have no division), the
+            # presence of a multiplier (both have one), and checks of the bus
+            designs = list(itertools.product(cores.values(), sizes, sizes, *[(False, True)] * 3))
+            values = {
+                "platform.timing": [design[0] for design in designs],
+                "platform.icache.size": [design[1] for design in designs],
+                "platform.dcache.size": [design[2] for design in designs],
+            }
+            cycles = retime(trace, {k: np.array(v) for k, v in values.items()}).cycles
+            count += len(cycles)
+            place = int(cycles.argmin())
+            best = min(best, (int(cycles[place]), f"{units} {designs[place][1:3]}"))
+        took = time.perf_counter() - start
+    print(f"{model}: {count:,} designs in {took:.2f} s (wanted {SPACE_WANTED}) after "
+          f"{once:.2f} s for 2 binaries; best {best[0]:,} cycles {best[1]}")  # fmt: skip
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="?", choices=("exact", "speed", "space"))
+    parser.add_argument("--sets", type=int, default=300, help="random parameter sets")
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    arguments = parser.parse_args()
+    models = tuple(arguments.models)
+    if arguments.part in (None, "exact"):
+        compare_exactly(arguments.sets, models)
+    if arguments.part in (None, "speed"):
+        time_many(models)
+    if arguments.part in (None, "space"):
+        walk_space(models[0])
+
+
+if __name__ == "__main__":
+    main()
