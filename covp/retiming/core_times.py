@@ -51,6 +51,7 @@ class CoreTimes:
         self._place = np.zeros(len(code.address), np.int64)
         self._place[self._blocks] = np.arange(len(self._blocks))
         self._placed = self._place_blocks()
+        self._kinds = np.zeros(len(self._buffer), np.uint8)
         self._columns = self._place[segments.runs["block"]], segments.runs["entry"]
 
     @classmethod
@@ -147,7 +148,8 @@ class CoreTimes:
     ) -> NDArray[np.int64]:
         """Write what accesses are expected to wait into the code; the sum of each block."""
         memories = self._code.memories
-        accesses = pipeline.accesses(self._buffer.ctypes.data, len(self._buffer))
+        accesses, operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
+        self._kinds = np.frombuffer(operands, np.uint8)
         known = (np.frombuffer(accesses, np.uint8) != 0) & (memories != NO_MEMORY)
         waits = np.append(further, 0)[np.where(known, memories, len(further))]
         custom = self._buffer["is_custom"] != 0
@@ -175,27 +177,29 @@ class CoreTimes:
         return _sums(each, self._segments.first_operand)
 
     def _more(self, pipeline: Pipeline, one: OperandRuns) -> int:
-        model = pipeline.model
+        """What one run with these operands adds, by the rules that the model has."""
+        model, item = pipeline.model, self._item_at(one.block, one.address)
         allowed = bool(model.misaligned)  # a core without them has no time for them either
-        if one.kind != MISALIGNED:
-            cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
-        elif allowed:
-            further = self._item_at(one.block, one.address)
+        if one.kind == MISALIGNED:
+            if not allowed:
+                return 0
+            further = int(self._buffer["cycles"][item])
             cycles = model.misaligned + pipeline.data_waits + further
         else:
-            return 0
-        if one.kind != MISALIGNED and one.kind not in model.operands:
-            return 0
+            kinds = list(model.instructions.with_operands)
+            if one.kind not in model.operands or self._kinds[item] != 1 + kinds.index(one.kind):
+                return 0
+            cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
         placed = self._placed[int(self._place[one.block])]
         misaligned = one.misaligned if allowed else 0
         return pipeline.more(placed, one.entry, one.address, cycles, misaligned)
 
     def _item_at(self, block: int, address: int) -> int:
-        """The wait states that the instruction at an address was expected to meet."""
+        """The place of the instruction at an address."""
         first, last = self._code.first[block : block + 2]
-        items = self._buffer[first:last]
-        starts = self._code.address[block] + np.cumsum(items["bytes"]) - items["bytes"]
-        return int(items["cycles"][np.flatnonzero(starts == address)[0]])
+        sizes = self._code.items["bytes"][first:last]
+        starts = self._code.address[block] + np.cumsum(sizes) - sizes
+        return int(first + np.flatnonzero(starts == address)[0])
 
     def _place_blocks(self) -> ctypes.Array[PlacedBlock]:
         """The blocks for the native side; they point into the buffer."""

@@ -297,14 +297,17 @@ class Pipeline:
         _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
 
-    def accesses(self, address: int, count: int) -> bytes:
-        """Which of ``count`` instructions at an address of the host are loads and stores: 0 or 1.
+    def traits(self, address: int, count: int) -> tuple[bytes, bytes]:
+        """What the model has rules for, of ``count`` instructions at an address of the host.
 
-        Those only that the model has a rule for.
+        Returns:
+            of each whether it is a load or store (0 or 1); and 1 + the place of its class in
+            `InstructionSet.with_operands`, or 0.
         """
-        out = (u8 * max(1, count))()
-        _library().timing_accesses(pointer(self.address), pointer(address), u64(count), out)
-        return bytes(out)[:count]
+        accesses, operands = (u8 * max(1, count))(), (u8 * max(1, count))()
+        place = pointer(self.address)
+        _library().timing_traits(place, pointer(address), u64(count), accesses, operands)
+        return bytes(accesses)[:count], bytes(operands)[:count]
 
     @property
     def data_waits(self) -> int:
@@ -352,7 +355,7 @@ def _library() -> ctypes.CDLL:
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
-    library.timing_blocks.restype = library.timing_accesses.restype = None
+    library.timing_blocks.restype = library.timing_traits.restype = None
     library.timing_operands.restype = library.timing_more.restype = i32
     mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, _History)))
     assert library.timing_bytes() == mirrored, "C and Python differ"

@@ -36,7 +36,12 @@ EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count,
         time_block(t, &blocks[n].block, blocks[n].before, (uint32_t)blocks[n].ends, &out[n]);
 }
 
-/* Which instructions the model takes for loads and stores. */
-EXPORT void timing_accesses(const Timing *t, const Instruction *code, uint64_t count, uint8_t *out) {
-    for (uint64_t n = 0; n < count; n++) out[n] = access_base(t, find_rule(t, code[n]), code[n]) >= 0;
+/* What the model has rules for: loads and stores; 1 + the kind of operands that decide the time, or 0. */
+EXPORT void timing_traits(const Timing *t, const Instruction *code, uint64_t count, uint8_t *accesses,
+                          uint8_t *operands) {
+    for (uint64_t n = 0; n < count; n++) {
+        const Rule *r = find_rule(t, code[n]);
+        accesses[n] = access_base(t, r, code[n]) >= 0;
+        operands[n] = code[n].is_custom ? 0 : (uint8_t)r->operands;
+    }
 }
