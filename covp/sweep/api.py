@@ -13,9 +13,10 @@ from covp.cache import write_atomically
 from covp.errors import CovpError, UsageError
 from covp.sweep.evaluate import evaluate_points
 from covp.sweep.export import extra
+from covp.sweep.reader import make_spec, read_spec
 from covp.sweep.result import SweepResult
 from covp.sweep.space import Space, designs
-from covp.sweep.spec import Spec, make_spec, read_spec
+from covp.sweep.spec import Spec
 
 if TYPE_CHECKING:
     from covp.sweep.status import Progress

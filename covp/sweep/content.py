@@ -19,6 +19,7 @@ import covp
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.cache import content_key
+from covp.evaluation.data import Data
 from covp.models import find_model
 from covp.platform_file import Platform
 from covp.plugins import call_hook
@@ -50,6 +51,7 @@ def design_content(
     platform: Platform,
     units: Sequence[AcceleratorBackend],
     toolchain: str,
+    data: Data | None = None,
     **settings: Any,
 ) -> str:
     """Of a design whose parameters are as the files say.
@@ -58,6 +60,7 @@ def design_content(
         model: a name of the zoo or a path.
         platform, units: that run it.
         toolchain: "zig" or "gcc".
+        data: that its accuracy is found on.
         settings: all else that its figures depend on; JSON.
 
     Raises:
@@ -65,12 +68,30 @@ def design_content(
     """
     return content_key(
         covp_content(),
-        _file(str(find_model(model).path)),
+        model_content(model),
         platform_content(platform),
         *(unit_content(unit) for unit in units),
         get_toolchain(toolchain, platform.core).version,
+        data_content(data),
         json.dumps(settings, sort_keys=True),
     )
+
+
+def model_content(model: str) -> str:
+    """Of a model's file. Raises UsageError: there is none."""
+    return _file(str(find_model(model).path))
+
+
+def data_content(data: Data | None) -> str:
+    """Of samples and labels: what is in their files, of a folder the names, too."""
+    if data is None:
+        return ""
+    if data.samples.is_dir():
+        files = (path for path in sorted(data.samples.iterdir()) if path.is_file())
+        parts = [f"{path.name} {_file(str(path))}" for path in files]
+    else:
+        parts = [_file(str(data.samples))]
+    return content_key(*parts, _file(str(data.labels)), f"{data.on} {data.limit}")
 
 
 def platform_content(platform: Platform) -> str:

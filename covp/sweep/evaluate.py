@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
+from covp.cache import content_key
 from covp.errors import CovpError
-from covp.evaluation import Evaluation, Sample, build, recorded_schedules
+from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
 from covp.evaluation.area import estimate_areas
+from covp.evaluation.data import Data, Scores, accuracy_of
 from covp.evaluation.energy import Energy
 from covp.evaluation.runner import measured
 from covp.evaluation.varied import varied
 from covp.graph.graph import Graph
 from covp.models import find_model, load_model
+from covp.sweep.content import data_content, model_content
 from covp.sweep.points import Point, Row
 
 
@@ -29,7 +32,8 @@ def evaluate_points(points: Sequence[Point]) -> list[Row]:
 
 def _row(point: Point) -> Row:
     try:
-        figures = _figures(_evaluated(point))
+        result = _evaluated(point)
+        figures = {**_figures(result), **_accuracy(result.build, point)}
     except CovpError as error:
         figures = {"status": "failed", "reason": " ".join(str(error).split())}
     return Row(**_stated(point), **figures)
@@ -101,6 +105,30 @@ def _figures(result: Evaluation) -> dict[str, Any]:
         "cycles_error": source.error if source else None,
         "model_source": result.source,
     }
+
+
+def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
+    """Over the samples of a point; nothing without any."""
+    if point.data is None:
+        return {}
+    if point.data.on == "reference":
+        scores = _by_reference(made, point.model, point.data)
+    else:
+        scores = accuracy_of(made, point.data).scores
+    error = scores.mean_error
+    return {"accuracy": scores.accuracy, "mean_error": error.absolute if error else None}
+
+
+_scores: dict[str, Scores] = {}
+"""Of the reference, by the content of model and data."""
+
+
+def _by_reference(made: Build, model: str, data: Data) -> Scores:
+    """Computed once for all designs of a model: the reference knows nothing of them."""
+    key = content_key(model_content(model), data_content(data))
+    if key not in _scores:
+        _scores[key] = accuracy_of(made, data).scores
+    return _scores[key]
 
 
 def _area(result: Evaluation) -> float | None:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from covp.accelerator.parameters import Value
+from covp.evaluation.data import Data
 from covp.tune.records import Objective
 
 
@@ -24,6 +25,7 @@ class Point:
         vary: name and value of each parameter that differs from what the files say, by name; for
             the names see `covp.evaluation.varied`.
         seed: of the random inputs.
+        data: that its accuracy is found on; None: it is not found.
         key: a hash of the content of all that, see `covp.sweep.content`; two points with one key
             are the same design.
     """
@@ -35,6 +37,7 @@ class Point:
     optimize: Objective = "speed"
     vary: tuple[tuple[str, Value], ...] = ()
     seed: int = 0
+    data: Data | None = None
     key: str = ""
 
     @property
@@ -68,7 +71,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         flash_bytes, ram_bytes, arena_bytes: of the firmware.
         mac_coverage: the share of the multiply-accumulates that accelerators did, 0 to 1.
         matches_reference: whether the outputs are the reference's.
-        accuracy: over the samples of the sweep; None without any.
+        accuracy: over the samples of the sweep, see `covp.evaluation.data.Scores.accuracy`; None
+            without any, or where their labels are floats.
+        mean_error: the mean magnitude of the outputs' differences from such labels.
         cycles_model: the timing model.
         cycles_error: its relative error where it was compared with a real core; None: unchecked.
         covp_version: that found it out.
@@ -97,6 +102,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     mac_coverage: float | None = None
     matches_reference: bool | None = None
     accuracy: float | None = None
+    mean_error: float | None = None
     cycles_model: str | None = None
     cycles_error: float | None = None
     model_source: str | None = None

@@ -12,6 +12,8 @@ from itertools import accumulate, chain, product
 from typing import Any, cast
 
 from covp.accelerator.parameters import Value
+from covp.evaluation.data import Data
+from covp.evaluation.data.accuracy import first_inputs
 from covp.models import find_model
 from covp.sweep.content import design_content, point_key
 from covp.sweep.owners import Owners, Setup, located
@@ -28,7 +30,7 @@ class Combination:
     """The designs that differ in their parameters alone.
 
     Attributes:
-        model, platform, accelerators, toolchain, optimize, seed: as of `Point`.
+        model, platform, accelerators, toolchain, optimize, seed, data: as of `Point`.
         axes: the parameters that it has, by name, with their values.
         listed: its designs where they are listed; None: the product of the axes.
         content: of all but the parameters, see `covp.sweep.content`.
@@ -40,6 +42,7 @@ class Combination:
     toolchain: str
     optimize: Objective
     seed: int
+    data: Data | None
     axes: tuple[tuple[str, tuple[Value, ...]], ...]
     listed: tuple[Values, ...] | None
     content: str
@@ -71,6 +74,7 @@ class Combination:
             self.optimize,
             values,
             self.seed,
+            self.data,
             point_key(self.content, dict(values)),
         )
 
@@ -154,7 +158,11 @@ def designs(space: Space) -> list[Point]:
 def _combinations(spec: Spec, where: str) -> list[Combination]:
     for position, model in enumerate(spec.models):
         with located(f"{where}models[{position}]: "):
-            find_model(model).load()
+            graph = find_model(model).load()
+        data = spec.data.of(model) if spec.data else None
+        if data is not None:
+            with located(f"{where}data: {model}: "):
+                first_inputs(data, graph)
     owners = Owners.of(spec, where)
     settings = product(
         *(dict.fromkeys(spec.models), owners.boards, owners.setups),
@@ -177,12 +185,14 @@ def _combination(
     optimize: Objective,
 ) -> Combination:
     mine = owners.names[platform, setup]
+    data = spec.data.of(model) if spec.data else None
     with located(where):
         content = design_content(
             model,
             owners.boards[platform],
             owners.setups[setup],
             toolchain,
+            data,
             optimize=optimize,
             seed=spec.seed,
         )
@@ -195,6 +205,7 @@ def _combination(
         toolchain=toolchain,
         optimize=optimize,
         seed=spec.seed,
+        data=data,
         axes=axes,
         listed=tuple(listed) if spec.search.kind == "list" else None,
         content=content,

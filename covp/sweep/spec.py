@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from covp.accelerator.parameters import Value
-from covp.accelerator.registry import at_folder
-from covp.arguments import read_file
-from covp.errors import UsageError, near_misses
-from covp.platform_yaml import parse_yaml
+from covp.evaluation.data import Data
+from covp.evaluation.data.quality import Place
 from covp.sweep.constraints import Constraint
 from covp.sweep.ranges import Range, values_of
 from covp.tune.records import Objective
@@ -25,13 +20,11 @@ Kind = Literal["grid", "list", "random", "optuna"]
 Sampler = Literal["nsga2", "nsga3", "tpe", "gp", "random"]
 Figure = Literal[
     "instructions", "cycles", "seconds", "waiting", "energy_j", "area_um2",
-    "flash_bytes", "ram_bytes", "arena_bytes", "mac_coverage", "accuracy",
+    "flash_bytes", "ram_bytes", "arena_bytes", "mac_coverage", "accuracy", "mean_error",
 ]  # fmt: skip
 """The columns that a search can improve and a constraint can limit."""
 GREATER_IS_BETTER = frozenset({"mac_coverage", "accuracy"})
-_LONGEST = 300
 _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
-_NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -56,6 +49,39 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         ),
     ] = ()
     sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
+
+
+class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Samples with labels, whose accuracy is found; see docs/data.md."""
+
+    samples: Annotated[
+        str | dict[str, str],
+        Meta(description="A .npy or .npz file or a folder; or one for each model by its name."),
+    ]
+    labels: Annotated[
+        str | dict[str, str],
+        Meta(description="What is right for each sample; or one file for each model."),
+    ]
+    on: Annotated[
+        Place,
+        Meta(
+            description="What runs them: the device, or the bit-exact reference, which is faster "
+            "and knows nothing of the accelerators."
+        ),
+    ] = "device"
+    limit: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="The first samples only.")
+    ] = None
+
+    def of(self, model: str) -> Data | None:
+        """Those of a model; None: it has none."""
+        samples, labels = (
+            each.get(model) if isinstance(each, dict) else each
+            for each in (self.samples, self.labels)
+        )
+        if samples is None or labels is None:
+            return None
+        return Data(Path(samples), Path(labels), self.on, self.limit)
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -97,6 +123,9 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         Meta(description="Such as `ram_bytes <= 256K`; what breaks one is not feasible."),
     ] = ()
     search: Search = Search()
+    data: Annotated[
+        Samples | None, Meta(description="What the columns accuracy and mean_error are found on.")
+    ] = None
     seed: Annotated[int, Meta(ge=0, description="Of the random inputs.")] = 0
 
     @property
@@ -114,194 +143,3 @@ def schema() -> dict[str, Any]:
     draft = "https://json-schema.org/draft/2020-12/schema"
     found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
     return {"$schema": draft, "title": "covp sweep", **found}
-
-
-def read_spec(path: str | Path) -> Spec:
-    """A sweep's file; its paths become absolute.
-
-    Raises:
-        UsageError: with the file, the key and the reason.
-    """
-    path = Path(path)
-    try:
-        content = parse_yaml(read_file(path))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except RecursionError:
-        raise UsageError(f"{path}: not valid YAML: nested too deeply") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except Exception as error:
-        # PyYAML's constructors raise anything: ValueError for "!!float x"
-        name = "" if isinstance(error, yaml.YAMLError) else f"{type(error).__name__}: "
-        reason = name + " ".join(str(error).split())[:_LONGEST]
-        raise UsageError(f"{path}: not valid YAML: {reason}") from None
-    return make_spec(content, f"{path}: ", path.absolute().parent)
-
-
-def make_spec(content: Any, where: str = "", folder: Path | None = None) -> Spec:
-    """A sweep from what its file holds.
-
-    Args:
-        content: the mapping.
-        where: begins every error.
-        folder: of relative paths; by default the current one.
-
-    Raises:
-        UsageError: with the key and the reason.
-    """
-    if not isinstance(content, Mapping):
-        raise UsageError(f"{where}a sweep is a mapping of keys (models, platforms, vary ...)")
-    try:
-        spec = msgspec.convert(_numbers(content), Spec)
-    except msgspec.ValidationError as error:
-        text = _readable(str(error).replace("$.vary[...]", _wrong_axis(content)))
-        raise UsageError(f"{where}{text[:_LONGEST]}") from None
-    problem = next(_problems(spec), None)
-    if problem:
-        raise UsageError(f"{where}{problem[:_LONGEST]}")
-    return _absolute(spec, folder or Path.cwd())
-
-
-def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """With numbers where YAML 1.1 has texts: 100e6, for one."""
-    found = dict(content)
-    if isinstance(found.get("vary"), Mapping):
-        found["vary"] = {
-            name: [_number(value) for value in values] if isinstance(values, list) else values
-            for name, values in found["vary"].items()
-        }
-    if isinstance(found.get("points"), list):
-        found["points"] = [
-            {name: _number(value) for name, value in entry.items()}
-            if isinstance(entry, Mapping)
-            else entry
-            for entry in found["points"]
-        ]
-    return found
-
-
-def _number(value: Any) -> Any:
-    """Text that is a number as one, and whole floats as integers."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = float(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _problems(spec: Spec) -> Iterator[str]:
-    """The broken rules that types cannot express, as "key: reason"."""
-    search = spec.search
-    for position, text in enumerate(spec.constraints):
-        try:
-            Constraint.read(text, get_args(Figure))
-        except ValueError as error:
-            yield f"constraints[{position}]: {error}"
-    for name, given in spec.vary.items():
-        try:
-            values_of(given)
-        except ValueError as error:
-            yield f"vary.{name}: {error}"
-    if search.kind == "list":
-        if not spec.points:
-            yield "points: a search of kind list takes its designs from there; there are none"
-        if spec.vary:
-            yield "vary: a search of kind list has the values in points"
-    elif spec.points:
-        yield f"points: designs are listed for a search of kind list, not {search.kind}"
-    if search.kind in ("random", "optuna") and search.points is None:
-        yield f"search.points: a search of kind {search.kind} needs the number of designs"
-    if search.kind in ("grid", "list") and search.points is not None:
-        yield f"search.points: all designs of a {search.kind} are evaluated"
-    if search.kind == "optuna" and not search.objectives:
-        yield "search.objectives: a search of kind optuna needs one or more"
-
-
-def _absolute(spec: Spec, folder: Path) -> Spec:
-    """With absolute paths, so that it means the same everywhere."""
-    return msgspec.structs.replace(
-        spec,
-        models=tuple(_model_at(folder, model) for model in spec.models),
-        platforms=tuple(_platform_at(folder, platform) for platform in spec.platforms),
-        accelerators=tuple(
-            tuple(at_folder(unit, folder) for unit in setup) for setup in spec.accelerators
-        ),
-        vary={
-            name: tuple(_value_at(folder, name, value) for value in given)
-            if isinstance(given, tuple)
-            else given
-            for name, given in spec.vary.items()
-        },
-        points=tuple(
-            {name: _value_at(folder, name, value) for name, value in entry.items()}
-            for entry in spec.points
-        ),
-    )
-
-
-def _model_at(folder: Path, model: str) -> str:
-    """As `covp.models.find_model` decides what is a path."""
-    path = Path(model)
-    is_path = path.suffix or len(path.parts) > 1 or (folder / path).is_file()
-    return str(folder / path) if is_path else model
-
-
-def _platform_at(folder: Path, platform: str) -> str:
-    """As `covp.platform_file.load_platform` decides what is a path."""
-    is_path = platform.endswith((".yaml", ".yml")) or "/" in platform
-    return str(folder / platform) if is_path else platform
-
-
-def _value_at(folder: Path, name: str, value: Value) -> Value:
-    is_file = name == "platform.timing" and re.search(r"\.ya?ml$|\.py:\w+$", str(value))
-    return str(folder / str(value)) if is_file else value
-
-
-def _wrong_axis(content: Mapping[str, Any]) -> str:
-    """The key of the first parameter whose values are no values; msgspec does not name it."""
-    kind = next(field.type for field in msgspec.structs.fields(Spec) if field.name == "vary")
-    axes = content.get("vary")
-    for name, values in axes.items() if isinstance(axes, Mapping) else ():
-        try:
-            msgspec.convert({name: values}, kind)
-        except msgspec.ValidationError:
-            return f"$.vary.{name}"
-    return "$.vary"
-
-
-_STRUCTS: dict[str, type[msgspec.Struct]] = {"search": Search, "vary": Range}
-_WORDS = {
-    "array": "a list", "object": "a mapping", "str": "a text", "int": "a whole number",
-    "float": "a number", "bool": "true or false", "null": "nothing",
-}  # fmt: skip
-
-
-def _readable(message: str) -> str:
-    """msgspec's "... - at `$.models[0]`" as "models[0]: ...", with what is allowed."""
-    reason, _, place = message.partition(" - at ")
-    where = place.rpartition("$")[2].rstrip("`").lstrip(".")
-    owner = _STRUCTS.get(re.split(r"\W", where)[0], Spec)
-    known = {field.encode_name: field.type for field in msgspec.structs.fields(owner)}
-    unknown = re.match(r"Object contains unknown field `(.*)`$", reason)
-    value = re.match(r"Invalid enum value '?(.*?)'?$", reason)
-    missing = re.match(r"Object missing required field `(.*)`$", reason)
-    if missing:
-        reason = f"the key {missing[1]} is missing"
-    elif unknown:
-        reason = f"unknown key {unknown[1]!r}: {near_misses(unknown[1], known)}"
-    elif value:
-        key = re.sub(r"\[.*", "", where.rpartition(".")[2])
-        reason = f"{value[1]!r}: {near_misses(value[1], _choices(known[key]))}"
-    reason = re.sub("`(.*?)`", lambda names: _words(names[1]), reason)
-    return f"{where}: {reason}" if where else reason
-
-
-def _words(kinds: str) -> str:
-    """msgspec's "int | null" in words."""
-    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | "))
-
-
-def _choices(kind: Any) -> list[str]:
-    """The texts of the Literal in a type."""
-    if isinstance(kind, str):
-        return [kind]
-    return [choice for part in get_args(kind) for choice in _choices(part)]

@@ -11,8 +11,8 @@ import covp.timing
 from covp import zoo
 from covp.platform_file import platforms_dir
 from covp.sweep import content
+from covp.sweep.reader import make_spec
 from covp.sweep.space import expand
-from covp.sweep.spec import make_spec
 
 UNIT = """
 from covp.accel_backends.gemm.backend import Gemm

@@ -11,8 +11,9 @@ import pytest
 
 from covp.errors import UsageError
 from covp.sweep.points import Row
+from covp.sweep.reader import make_spec, read_spec
 from covp.sweep.space import Space, expand
-from covp.sweep.spec import make_spec, read_spec, schema
+from covp.sweep.spec import schema
 
 BASE = "models: [toycar]\nplatforms: [riscv32]\n"
 GEMM = BASE + "accelerators: [[gemm]]\n"
@@ -57,6 +58,10 @@ WRONG = [
     (GEMM + "points: [{gemm.size: 0}]\nsearch: {kind: list}", "points[0].gemm.size: "),
     (BASE + "constraints: [ram <= 3]", "constraints[0]: no column 'ram': did you mean ram_bytes?"),
     (BASE + "constraints: [ram_bytes = 3]", "constraints[0]: 'ram_bytes = 3' is not of the form"),
+    (BASE + "data: {samples: x.npy}", "data: the key labels is missing"),
+    (BASE + "data: {samples: x.npy, labels: y.npy}", "data: toycar: "),
+    (BASE + "data: {samples: {kws: x.npy}, labels: y.npy}", "data.samples: no model 'kws'"),
+    (BASE + "data: {samples: x.npy, labels: y.npy, on: chip}", "data.on: 'chip': known are"),
     (BASE + "seed: -1", "seed: Expected a whole number >= 0"),
 ]
 
@@ -168,7 +173,7 @@ def test_constraints_limit_columns():
 
 def test_the_schema_has_each_key_with_a_description():
     found = schema()
-    for struct in ("Spec", "Search"):
+    for struct in ("Spec", "Search", "Samples"):
         for key, value in found["$defs"][struct]["properties"].items():
             assert "description" in value or "$ref" in value or key in ("toolchains",), key
     json.dumps(found)
