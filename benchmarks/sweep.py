@@ -4,8 +4,7 @@
 
 Four models of MLPerf Tiny on three platforms with six set-ups each, compiled, run and compared
 with the reference. Exits with 1 where a design fails or differs from the reference, where the rows
-of the three are not the same, or where one takes longer than it is to: 3 minutes, 20 s, 5 s on two
-cores. Processor time is of all processes together; beside other work that is what counts.
+of the three are not the same, or where one takes longer than it is to on two idle cores.
 """
 
 from __future__ import annotations
