@@ -79,6 +79,43 @@ class LayerMemory:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Bytes of a tensor.
+
+    Attributes:
+        tensor: its name; of tensors that are the same bytes the first one's.
+        start, end: first byte, and one past the last.
+    """
+
+    tensor: str
+    start: int
+    end: int
+
+    def meets(self, other: Piece) -> bool:
+        """Whether both have a byte."""
+        return self.tensor == other.tensor and self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True)
+class LayerPart:
+    """A layer, or a band of its rows, in a program in which core and units work at once.
+
+    Attributes:
+        functions: one that computes it, or two: what begins it, and what waits for its end.
+        reads, writes: the pieces of tensors.
+    """
+
+    functions: tuple[str, ...]
+    reads: tuple[Piece, ...]
+    writes: tuple[Piece, ...]
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether the core may do something else while a unit computes it."""
+        return len(self.functions) > 1
+
+
+@dataclass(frozen=True)
 class ProgramLayer:
     """One function of a program.
 
@@ -96,6 +133,7 @@ class ProgramLayer:
         estimated_cycles: by which the partitioner chose, the driver's included; None: unknown.
         work: multiply-accumulates that are left of ``macs`` after the passes.
         memory: all that it is given of the arena.
+        parts: that the run function calls instead of ``function``; empty where it calls that.
     """
 
     index: int
@@ -111,6 +149,13 @@ class ProgramLayer:
     estimated_cycles: int | None = None
     work: int = 0
     memory: tuple[LayerMemory, ...] = ()
+    parts: tuple[LayerPart, ...] = ()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """All C functions that belong to the layer alone, each once."""
+        found = [self.function, *(name for part in self.parts for name in part.functions)]
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

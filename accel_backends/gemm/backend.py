@@ -192,6 +192,12 @@ class Gemm(Accelerator):
             f"{name}.c": driver_file(__package__, "driver.c.in", name, interrupt=interrupt),
         }
 
+    def overlaps(self, function: str) -> tuple[str, str] | None:
+        """Of convolutions; a layer of several strips waits for all but the last."""
+        if function != f"{self.name}_run":
+            return None
+        return f"{self.name}_begin", f"{self.name}_end"
+
     def check(self, job: JobValues) -> str | None:
         """The strip must fit into scratchpad and accumulators."""
         if _pixels(job) * 4 * min(self._of("size"), job.OUT_CHANNELS) > self._of("accumulators"):

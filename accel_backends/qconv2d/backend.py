@@ -118,6 +118,12 @@ class QConv2dBackend(AcceleratorBackend):
         )
         return CCall(f"{self.name}_run", f"{self.name}.h", (words, match.bindings["input"], result))
 
+    def overlaps(self, function: str) -> tuple[str, str] | None:
+        """The driver's."""
+        if function != f"{self.name}_run":
+            return None
+        return f"{self.name}_begin", f"{self.name}_end"
+
     def driver(self, base: int) -> Mapping[str, str]:
         """The driver, with a header of register addresses made from the hardware model's map."""
         name, interrupt = self.name, self.values["wait"] == "sleep"

@@ -134,6 +134,19 @@ class AcceleratorBackend(ABC):
         """Driver calls at the start of every inference; their arguments are constants."""
         return ()
 
+    def overlaps(self, function: str) -> tuple[str, str] | None:
+        """What lets the core go on while the unit works, for programs compiled with ``overlap``.
+
+        Args:
+            function: of the driver, which `lower` calls; it starts the unit and waits for it.
+
+        Returns:
+            Names of a function that starts the unit for the same arguments and comes back at once,
+            and of one without arguments that waits for it. Between the two calls the driver is
+            not called otherwise. None: there are none, and the core waits.
+        """
+        return None
+
     def estimate(self, match: Match) -> int | None:
         """Cycles that the accelerator itself would need for a match; None: unknown.
 

@@ -267,6 +267,11 @@ class Accelerator(AcceleratorBackend):
         sleep = self.values.get("wait") == "sleep"
         return driver_files(self.name, self.job.registers, self.job, base, sleep)
 
+    def overlaps(self, function: str) -> tuple[str, str] | None:
+        """Of the generated driver."""
+        own = type(self).driver is Accelerator.driver and function == f"{self.name}_run"
+        return (f"{self.name}_begin", f"{self.name}_end") if own else None
+
     def make_peripheral(self) -> DeclaredUnit:
         """A new hardware model with this instance's parameters."""
         return DeclaredUnit(self)

@@ -24,6 +24,7 @@ from covp.platform_file import load_platform
 @options.platforms
 @options.accelerators
 @options.allow_slower
+@options.overlap
 @options.device
 @options.toolchain
 @options.interface
@@ -36,6 +37,7 @@ def compare(
     platforms: tuple[str, ...],
     accelerators: tuple[str, ...],
     allow_slower: bool,
+    overlap: bool,
     device: str,
     toolchain: str,
     interface: options.Interface,
@@ -62,6 +64,7 @@ def compare(
             seed=seed,
             check=check,
             allow_slower=allow_slower,
+            overlap=overlap,
             **interface,
         )
         return compare_platforms(tries, models, boards, accelerators, as_json)
@@ -85,6 +88,7 @@ def compare(
                     seed=seed,
                     check=check,
                     allow_slower=allow_slower,
+                    overlap=overlap,
                     **interface,
                     starts=partial(_advance, advance, model),
                 )

@@ -26,6 +26,7 @@ from covp.platform_file import load_platform
 @options.platform
 @options.accelerators
 @options.allow_slower
+@options.overlap
 @options.toolchain
 @options.interface
 @click.option(
@@ -72,6 +73,7 @@ def export(
     platform: str,
     accelerators: tuple[str, ...],
     allow_slower: bool,
+    overlap: bool,
     toolchain: str,
     interface: options.Interface,
     layout: str,
@@ -95,6 +97,7 @@ def export(
         board,
         accelerators,
         allow_slower=allow_slower,
+        overlap=overlap,
         toolchain=toolchain,
         schedules=schedules.recorded(board, toolchain),
         **interface,

@@ -18,7 +18,7 @@ class GroupedCommand(click.Command):
     """
 
     HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Target": ("platform", "accelerators", "allow_slower", "device", "toolchain"),
+        "Target": ("platform", "accelerators", "allow_slower", "overlap", "device", "toolchain"),
         "Model and inputs": ("shapes", "states", "streaming", "operators", "inputs", "seed"),
         "Samples": (
             "samples",

@@ -143,6 +143,11 @@ allow_slower = click.option(
     is_flag=True,
     help="Give accelerators also the layers that the core does more than twice as fast.",
 )
+overlap = click.option(
+    "--overlap",
+    is_flag=True,
+    help="Let the core go on with other layers, or other rows of them, while accelerators work.",
+)
 toolchain = click.option(
     "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
 )

@@ -15,6 +15,7 @@ from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json, warn
+from covp.cli.overlap_report import print_schedules
 from covp.cli.run_report import print_report
 from covp.cli.traffic_report import print_traffic
 from covp.cli.verdict import reproduction
@@ -36,6 +37,7 @@ from covp.platform_file import load_platform
 @options.platform
 @options.accelerators
 @options.allow_slower
+@options.overlap
 @options.device
 @options.toolchain
 @options.interface
@@ -82,6 +84,7 @@ def run(
     platform: str,
     accelerators: tuple[str, ...],
     allow_slower: bool,
+    overlap: bool,
     device: str,
     toolchain: str,
     interface: options.Interface,
@@ -115,6 +118,7 @@ def run(
         board,
         accelerators,
         allow_slower=allow_slower,
+        overlap=overlap,
         toolchain=toolchain,
         schedules=schedules.recorded(board, toolchain, device),
         require_offload=require_offload,
@@ -143,6 +147,7 @@ def run(
         print_report(result, profile, reproduction(model, platform, accelerators, seed))
         if explain:
             print_explanation(result)
+            print_schedules(result)
         if causes:
             print_causes(result)
         if traffic:

@@ -6,6 +6,7 @@ import click
 
 from covp.cli.data import data_lines
 from covp.cli.energy_report import area_lines, energy_lines
+from covp.cli.overlap_report import overlap_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
@@ -33,7 +34,7 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     )
     if time := run_time(result.profile, result.platform.clock_hz):
         click.echo(time)
-    for line in (*energy_lines(result), *area_lines(result)):
+    for line in (*overlap_lines(result), *energy_lines(result), *area_lines(result)):
         click.echo(line)
     _print_jobs(result)
     if result.data is not None:

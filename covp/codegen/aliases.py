@@ -8,6 +8,16 @@ ALIASES = frozenset({"RESHAPE"})
 """Kinds whose output is their input, byte for byte."""
 
 
+def first_names(graph: Graph) -> dict[int, str]:
+    """By the id of a tensor whose bytes may be another one's the name of that one."""
+    found: dict[int, str] = {}
+    for op in graph.ops:
+        if op.kind in ALIASES:
+            source = op.input(0)
+            found[id(op.output)] = found.get(id(source), source.name)
+    return found
+
+
 def aliases(graph: Graph) -> frozenset[Op]:
     """The operators whose output is their input's memory; others of `ALIASES` copy it.
 

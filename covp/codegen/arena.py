@@ -15,18 +15,25 @@ from covp.program import ProgramTensor
 class ArenaPlan:
     """The place of every tensor and scratch buffer of a program in its arena.
 
+    Args:
+        graph: whose tensors they are.
+        layers: in an order that can run.
+        around: the first and last action of each layer, where the run function has another order.
+
     Attributes:
         nbytes: of the arena.
     """
 
-    def __init__(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+    def __init__(
+        self, graph: Graph, layers: Sequence[LayerCode], around: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        self._around = around
+        self._end = 1 + max((last for _, last in around), default=-1)
         self._buffers: dict[int, Buffer] = {}
         self._scratch: dict[int, Buffer] = {}
         written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
-        for tensor in graph.inputs:
-            self._own(tensor, 0)
-        for state in graph.states:
-            self._own(state.before, 0)
+        for tensor in (*graph.inputs, *(state.before for state in graph.states)):
+            self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, 0, 0, ends=self._end - 1)
         for op in graph.ops:
             self._allocate(op, layers, written)
         self._extend(graph, layers)
@@ -36,7 +43,7 @@ class ArenaPlan:
             for argument in layer.arguments.values():
                 if isinstance(argument, Scratch):
                     name = f"scratch of {layer.function}"
-                    self._scratch[id(argument)] = Buffer(name, argument.nbytes, step, step)
+                    self._scratch[id(argument)] = self._buffer(name, argument.nbytes, step)
         unique = {id(b): b for b in (*self._buffers.values(), *self._scratch.values())}
         self.nbytes = plan(list(unique.values())) if unique else 0
 
@@ -54,7 +61,12 @@ class ArenaPlan:
         )
 
     def _own(self, tensor: Tensor, step: int) -> None:
-        self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, step, step)
+        self._buffers[id(tensor)] = self._buffer(tensor.name, tensor.nbytes, step)
+
+    def _buffer(self, name: str, nbytes: int, step: int) -> Buffer:
+        """One that a layer writes."""
+        begins, ends = self._around[step] if self._around else (0, -1)
+        return Buffer(name, nbytes, step, step, begins=begins, ends=ends)
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
         """A buffer for each output that a layer writes; an alias has its input's."""
@@ -76,9 +88,12 @@ class ArenaPlan:
                     if buffer is None:
                         raise _constant(layer.op.output)
                     buffer.last = max(buffer.last, step)
+                    if self._around:
+                        buffer.ends = max(buffer.ends, self._around[step][1])
         for tensor in (*graph.results, *(state.before for state in graph.states)):
             if id(tensor) in self._buffers:
                 self._buffers[id(tensor)].last = len(layers)
+                self._buffers[id(tensor)].ends = self._end if self._around else -1
 
     def _share_in_place(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
         """Let an output take over the memory of an input that is not read afterwards."""
@@ -91,7 +106,9 @@ class ArenaPlan:
                 source = self._buffers[id(tensor)]
                 if source is output or source.last != step or source.nbytes < output.nbytes:
                     continue
-                source.last = output.last
+                if not self._read_before(layers, source, step):
+                    continue
+                source.last, source.ends = output.last, max(source.ends, output.ends)
                 self._replace(output, source)
                 break
 
@@ -107,10 +124,28 @@ class ArenaPlan:
                 continue
             reads = [step for step, layer in enumerate(layers) if self._reads(layer, before)]
             last = max(reads, default=-1)
+            if not self._read_before(layers, before, after.first):
+                continue
             if last < after.first or (
                 last == after.first and self._is_in_place(layers[last], before, after)
             ):
                 self._replace(after, before)
+
+    def _read_before(self, layers: Sequence[LayerCode], buffer: Buffer, step: int) -> bool:
+        """Whether all other layers that read a buffer are over when a layer begins.
+
+        In the order of the layers; that of the run function is another one.
+        """
+        if not self._around:
+            return True
+        begins, written = self._around[step][0], {id(t) for t in layers[step].op.outputs}
+        for other, layer in enumerate(layers):
+            inputs = [a for a in self._reads(layer, buffer) if id(a) not in written]
+            outputs = {id(tensor) for tensor in layer.op.outputs}
+            reads = any(id(argument) not in outputs for argument in inputs)
+            if other != step and reads and self._around[other][1] >= begins:
+                return False
+        return True
 
     def _reads(self, layer: LayerCode, buffer: Buffer) -> list[Argument]:
         """The arguments of a layer that it reads from a buffer."""

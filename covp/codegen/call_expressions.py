@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,22 +17,76 @@ from covp.errors import AcceleratorError
 from covp.graph.graph import Tensor
 
 
+class FileConstants:
+    """The constants of a C file; its functions share those that are alike.
+
+    Attributes:
+        definitions: C text, in order.
+    """
+
+    def __init__(self) -> None:
+        self.definitions: list[str] = []
+        self._names: set[str] = set()
+        self._arrays: dict[tuple[str, str, bytes], str] = {}
+        self._scratch: dict[int, tuple[Workspace, Scratch]] = {}
+
+    def array(self, stem: str, data: NDArray[Any], taken: Collection[str]) -> str:
+        """The name of an array with this content; ``taken`` names are no option."""
+        key = stem, data.dtype.str, np.ascontiguousarray(data).tobytes()
+        if self._arrays.get(key, "") not in self._names - {*taken}:
+            self._arrays[key] = self.name(stem, taken)
+            self.definitions.append(c_array(self._arrays[key], data))
+        return self._arrays[key]
+
+    def name(self, stem: str, taken: Collection[str]) -> str:
+        """A new name in the file."""
+        name = unused(stem, self._names.union(taken))
+        self._names.add(name)
+        return name
+
+    def scratch(self, workspace: Workspace) -> Scratch:
+        """The memory of a workspace; functions that use it together get the same."""
+        found = self._scratch.setdefault(id(workspace), (workspace, Scratch(workspace.nbytes)))
+        return found[1]
+
+    def parameter(self, stem: str, taken: Collection[str]) -> str:
+        """A name for a parameter that hides no constant."""
+        return unused(stem, self._names.union(taken))
+
+
+def unused(stem: str, taken: Collection[str]) -> str:
+    """A C name that is not taken."""
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
+
+
 class CallExpressions(ArgumentVisitor[str]):
     """C expressions of a call's arguments; collects what they need while they are written.
 
     Attributes:
-        definitions: C text of the constants.
+        constants: of the file.
         arguments: of the surrounding function, by parameter name.
     """
 
     def __init__(
-        self, where: str, inputs: Sequence[Tensor] = (), outputs: Sequence[Tensor] = ()
+        self,
+        where: str,
+        inputs: Sequence[Tensor] = (),
+        outputs: Sequence[Tensor] = (),
+        constants: FileConstants | None = None,
     ) -> None:
         super().__init__(where)
         self.inputs, self.outputs = inputs, outputs
-        self.definitions: list[str] = []
+        self.constants = constants or FileConstants()
         self.arguments: dict[str, Argument] = {}
-        self._used: set[str] = set()
+
+    @property
+    def definitions(self) -> list[str]:
+        """C text of the constants."""
+        return self.constants.definitions
 
     def call(self, step: CCall) -> str:
         """The statement."""
@@ -54,7 +108,7 @@ class CallExpressions(ArgumentVisitor[str]):
             value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self.value(word)
             cast = "" if isinstance(word, int) else "(uintptr_t)"
             lines.append(f"    {cast}{value}, /* {label} */")
-        name = self._name(image.name)
+        name = self.constants.name(image.name, self.arguments)
         self.definitions.append(
             f"static const uintptr_t {name}[{len(lines)}] = {{\n" + "\n".join(lines) + "\n};\n"
         )
@@ -67,7 +121,7 @@ class CallExpressions(ArgumentVisitor[str]):
 
     def workspace(self, workspace: Workspace) -> str:
         """A parameter of the function, from the memory planner."""
-        return self._parameter("scratch", Scratch(workspace.nbytes))
+        return self._parameter("scratch", self.constants.scratch(workspace))
 
     def tensor(self, tensor: Tensor) -> str:
         """A parameter of the function, or a static array.
@@ -95,21 +149,10 @@ class CallExpressions(ArgumentVisitor[str]):
             )
         return int(part.offset)
 
-    def _name(self, stem: str) -> str:
-        """A C name that is not used yet."""
-        name, number = stem, 1
-        while name in self._used:
-            number += 1
-            name = f"{stem}_{number}"
-        self._used.add(name)
-        return name
-
     def _parameter(self, stem: str, argument: Argument) -> str:
-        name = self._name(stem)
+        name = self.constants.parameter(stem, self.arguments)
         self.arguments[name] = argument
         return name
 
     def _array(self, stem: str, data: NDArray[Any]) -> str:
-        name = self._name(stem)
-        self.definitions.append(c_array(name, data))
-        return name
+        return self.constants.array(stem, data, self.arguments)

@@ -17,9 +17,10 @@ from covp.accelerator.call import (
 )
 from covp.accelerator.partition import Placement
 from covp.codegen.c_text import c_comment
-from covp.codegen.call_expressions import CallExpressions
+from covp.codegen.call_expressions import CallExpressions, FileConstants
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import (
+    Argument,
     KernelRequest,
     LayerCode,
     emit_layer,
@@ -27,6 +28,7 @@ from covp.codegen.layer import (
 )
 from covp.cores import Core
 from covp.errors import AcceleratorError
+from covp.graph.graph import Op
 from covp.graph.pattern import Match
 from covp.plugins import call_hook
 
@@ -46,7 +48,21 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
         extended = replace(core, features=core.features | steps[0].features)
         request = KernelRequest(match.op, extended, function)
         return replace(emit_layer(request), target=backend.name)
-    return _CallCode(match, core, function, backend.name).layer(steps)
+    file = CallFile(match.op, core, backend.name)
+    arguments = file.function(function, match, steps)
+    return LayerCode(
+        match.op,
+        function,
+        file.source(),
+        arguments,
+        schedule=split_of(steps),
+        target=backend.name,
+    )
+
+
+def split_of(steps: Sequence[Step]) -> str:
+    """What a layer leaves to the core, for reports."""
+    return "core requantizes" if any(isinstance(step, Requantize) for step in steps) else ""
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
@@ -120,48 +136,52 @@ def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
     return calls
 
 
-class _CallCode:
-    """C text of one layer."""
+class CallFile:
+    """A C file of a layer on an accelerator; its functions share their constants.
 
-    def __init__(self, match: Match, core: Core, function: str, target: str) -> None:
-        self.op, self.core, self.function, self.target = match.op, core, function, target
+    Args:
+        op: the operator.
+        core: that requantizes.
+        target: name of the accelerator.
+    """
+
+    def __init__(self, op: Op, core: Core, target: str) -> None:
+        self.op, self.core, self.target = op, core, target
         self.includes = ["#include <stdint.h>"]
-        where = f"accelerator {target}, layer {self.op.name}"
-        self.expressions = CallExpressions(where, match.inputs, match.outputs)
-        self.definitions = self.expressions.definitions
+        self.constants = FileConstants()
+        self.definitions = self.constants.definitions
+        self.functions: list[str] = []
 
-    def layer(self, steps: Sequence[Step]) -> LayerCode:
-        """The whole layer."""
+    def function(self, name: str, match: Match, steps: Sequence[Step]) -> dict[str, Argument]:
+        """Add a function that computes ``steps``; its arguments by parameter name, in C order."""
+        where = f"accelerator {self.target}, layer {self.op.name}"
+        expressions = CallExpressions(where, match.inputs, match.outputs, self.constants)
         body = []
         for step in steps:
             if isinstance(step, CCall):
                 self.includes.append(f'#include "{step.header}"')
-                body.append(self.expressions.call(step))
+                body.append(expressions.call(step))
             elif isinstance(step, Requantize):
-                body += self._requantize(step)
-        arguments = self.expressions.arguments
-        source = "\n".join(
+                body += self._requantize(step, expressions)
+        declaration = prototype(name, match.op, expressions.arguments)
+        self.functions.append("\n".join([declaration, "{", *body, "}\n"]))
+        return expressions.arguments
+
+    def source(self) -> str:
+        """The text."""
+        shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
+        headline = f"{self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target}"
+        return "\n".join(
             [
-                self._headline(),
+                c_comment(headline),
                 *filter(None, dict.fromkeys(self.includes)),
                 "",
-                *self.definitions,
-                prototype(self.function, self.op, arguments),
-                "{",
-                *body,
-                "}\n",
+                *dict.fromkeys(self.definitions),
+                *self.functions,
             ]
         )
-        split = "core requantizes" if any(isinstance(s, Requantize) for s in steps) else ""
-        return LayerCode(
-            self.op, self.function, source, arguments, schedule=split, target=self.target
-        )
 
-    def _headline(self) -> str:
-        shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
-        return c_comment(f"{self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target}")
-
-    def _requantize(self, step: Requantize) -> list[str]:
+    def _requantize(self, step: Requantize, expressions: CallExpressions) -> list[str]:
         """A loop over the channels with their constants in registers, over the pixels inside."""
         channels = step.multiplier.size
         requantizer = Requantizer(
@@ -172,7 +192,7 @@ class _CallCode:
             *step.clamp,
             step.bound,
         )
-        value = self.expressions.value
+        value = expressions.value
         columns = requantizer.columns()
         table = Constant("channel_table", np.stack(columns, axis=1).astype(np.int32))
         self.includes.append(requantizer.includes)

@@ -12,11 +12,11 @@ from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backends
 from covp.arguments import shown
 from covp.c_names import c_name
-from covp.codegen.aliases import aliases
+from covp.codegen.aliases import aliases, first_names
 from covp.codegen.arena import ArenaPlan
 from covp.codegen.calls import StartupCode, emit_calls
 from covp.codegen.inference import InferenceCode
-from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
+from covp.codegen.layer import KernelRequest, LayerCode, PartCode, Scratch, emit_layer
 from covp.codegen.offload import (
     accelerator_places,
     checked_driver,
@@ -25,18 +25,27 @@ from covp.codegen.offload import (
     split_graph,
     unmatched,
 )
+from covp.codegen.overlap import OverlapPlan, spans
+from covp.codegen.parts import emit_in_parts
 from covp.codegen.schedule import Schedule
 from covp.codegen.states import StateCode
 from covp.errors import AcceleratorError, CapacityError, UsageError
 from covp.frontend import Shapes
-from covp.graph.graph import Graph, Op
+from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS, definition
 from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.user_operators import UserOperator, find_user_operator
 from covp.models import as_graph
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
-from covp.program import AcceleratorInstance, LayerMemory, Program, ProgramLayer
+from covp.program import (
+    AcceleratorInstance,
+    LayerMemory,
+    LayerPart,
+    Piece,
+    Program,
+    ProgramLayer,
+)
 
 _MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
@@ -55,6 +64,7 @@ def compile(
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
     name: str = "",
+    overlap: OverlapPlan | None = None,
 ) -> Program:
     """`covp.compile` without the tuner's records.
 
@@ -69,6 +79,7 @@ def compile(
         passes: graph passes after covp's own; see `covp.compile`.
         shapes, states, streaming: as for `covp.models.as_graph`.
         name: what names in C begin with; empty: the model's.
+        overlap: cuts layers into bands, and says when each is begun and waited for.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -93,11 +104,11 @@ def compile(
         demand_use(split, backends)
     renamed = aliases(lowered)
     layers = [
-        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules)
+        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules, overlap)
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
-    return _assemble(graph, lowered, platform, backends, split, layers)
+    return _assemble(graph, lowered, platform, backends, split, layers, overlap)
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:
@@ -117,13 +128,21 @@ def _demand_flash(graph: Graph, platform: Platform) -> None:
 
 
 def _emit(
-    placement: Placement, platform: Platform, prefix: str, schedules: ScheduleChoice | None
+    placement: Placement,
+    platform: Platform,
+    prefix: str,
+    schedules: ScheduleChoice | None,
+    overlap: OverlapPlan | None,
 ) -> LayerCode:
     op = placement.ops[-1]
     function = f"{prefix}_{c_name(op.kind)}"
-    if placement.backend is not None:
+    on_core = placement.backend is None
+    chosen = schedules(op) if schedules is not None and on_core else None
+    if overlap is not None:
+        rows = overlap.rows.get(op.name)
+        return emit_in_parts(placement, platform.core, function, chosen, rows)
+    if not on_core:
         return emit_calls(placement, platform.core, function)
-    chosen = schedules(op) if schedules is not None else None
     return emit_layer(KernelRequest(op, platform.core, function, chosen))
 
 
@@ -134,12 +153,18 @@ def _assemble(
     backends: Sequence[AcceleratorBackend],
     split: Partition,
     layers: Sequence[LayerCode],
+    overlap: OverlapPlan | None,
 ) -> Program:
     name = c_name(graph.name)
-    memory = ArenaPlan(lowered, layers)
+    actions = overlap.actions if overlap is not None else ()
+    memory = ArenaPlan(lowered, layers, spans(actions, len(layers)) if actions else ())
     states = StateCode.of(name, lowered.states, memory)
-    inference = InferenceCode(name, layers, memory, StartupCode.of(backends), states)
-    sources = {layer.function + ".c": layer.source for layer in layers} | inference.sources
+    startup = StartupCode.of(backends)
+    inference = InferenceCode(name, layers, memory, startup, states, actions)
+    sources = {layer.function + ".c": layer.source for layer in layers}
+    for layer in layers:
+        sources |= layer.files
+    sources |= inference.sources
     instances = _add_drivers(sources, backends, platform, (f"{name}.c", f"{name}.h"))
     return Program(
         name=name,
@@ -152,7 +177,7 @@ def _assemble(
         arena_bytes=memory.nbytes,
         inputs=tuple(memory.describe(t) for t in lowered.inputs),
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
-        layers=_layers(graph, split, layers, memory),
+        layers=_layers(graph, lowered, split, layers, memory),
         accelerators=instances,
         refusals=split.refusals,
         alternatives=split.alternatives,
@@ -199,11 +224,16 @@ def _user_operators(graph: Graph) -> tuple[UserOperator, ...]:
 
 
 def _layers(
-    graph: Graph, split: Partition, layers: Sequence[LayerCode], memory: ArenaPlan
+    graph: Graph,
+    lowered: Graph,
+    split: Partition,
+    layers: Sequence[LayerCode],
+    memory: ArenaPlan,
 ) -> tuple[ProgramLayer, ...]:
     macs = _stated_macs(graph, split)
     placements = {placement.ops[-1]: placement for placement in split.placements}
-    return tuple(_describe(layer, memory, placements[layer.op], macs) for layer in layers)
+    roots = first_names(lowered)
+    return tuple(_describe(layer, memory, placements[layer.op], macs, roots) for layer in layers)
 
 
 def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
@@ -227,7 +257,11 @@ def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
 
 
 def _describe(
-    layer: LayerCode, memory: ArenaPlan, placement: Placement, macs: Mapping[str, int]
+    layer: LayerCode,
+    memory: ArenaPlan,
+    placement: Placement,
+    macs: Mapping[str, int],
+    roots: Mapping[int, str],
 ) -> ProgramLayer:
     return ProgramLayer(
         index=layer.op.index,
@@ -243,7 +277,22 @@ def _describe(
         estimated_cycles=placement.cycles,
         work=sum(_work(op, macs) for op in placement.ops),
         memory=_memory_of(layer, memory),
+        parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
     )
+
+
+def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> LayerPart:
+    reads: list[Piece] = []
+    writes: list[Piece] = []
+    outputs = {id(output) for output in layer.op.outputs}
+    for pointer in part.pointers:
+        tensor = pointer.argument
+        if isinstance(tensor, Tensor):
+            name = roots.get(id(tensor), tensor.name)
+            piece = Piece(name, pointer.offset, pointer.offset + pointer.nbytes)
+            (writes if id(tensor) in outputs else reads).append(piece)
+    functions = (part.call.name, *([part.end.name] if part.end else []))
+    return LayerPart(functions, tuple(reads), tuple(writes))
 
 
 def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from covp.codegen.arena import ArenaPlan
 from covp.codegen.c_text import c_comment
 from covp.codegen.calls import StartupCode
-from covp.codegen.layer import LayerCode, prototype
+from covp.codegen.layer import FunctionCall, LayerCode, PartCode, whole_part
+from covp.codegen.overlap import Action, one_after_the_other, spans
 from covp.codegen.states import StateCode
 
 
@@ -24,6 +26,7 @@ class InferenceCode:
         memory: their tensors' places in the arena.
         startup: calls of accelerators before the first layer.
         states: what the arena keeps.
+        actions: the calls in their order, for layers in parts; empty: one layer after the other.
     """
 
     name: str
@@ -31,6 +34,7 @@ class InferenceCode:
     memory: ArenaPlan
     startup: StartupCode
     states: StateCode
+    actions: Sequence[Action] = ()
 
     @property
     def function(self) -> str:
@@ -72,9 +76,7 @@ class InferenceCode:
         )
 
     def _source(self) -> str:
-        layers = "\n".join(
-            f"{prototype(layer.function, layer.op, layer.arguments)};" for layer in self.layers
-        )
+        layers = "\n".join(dict.fromkeys(f"{call.declaration};" for call in self._functions()))
         strings = "#include <string.h>\n\n" if self.states.states else ""
         return (
             f'{strings}#include "{self.name}_infer.h"\n{self.startup.includes}\n'
@@ -101,17 +103,37 @@ class InferenceCode:
     def _body(self) -> str:
         upper = self.name.upper()
         lines = [f"{self.startup_function}();"] if self.startup.body else []
-        for number, layer in enumerate(self.layers):
-            pointers = ", ".join(
-                f"(void *)(arena + {self.memory.offset(argument)})"
-                for argument in layer.arguments.values()
-            )
-            lines += [
-                c_comment(f"{layer.op.name} on {layer.target}"),
-                f"{upper}_BEFORE_LAYER({number});",
-                f"{layer.function}({pointers});",
-                f"{upper}_AFTER_LAYER({number});",
-            ]
+        actions = self.actions or one_after_the_other(self._parts)
+        around = spans(actions, len(self.layers))
+        for step, action in enumerate(actions):
+            number, layer = action.layer, self.layers[action.layer]
+            if step == around[number][0]:
+                lines += [
+                    c_comment(f"{layer.op.name} on {layer.target}"),
+                    f"{upper}_BEFORE_LAYER({number});",
+                ]
+            lines.append(self._statement(action))
+            if step == around[number][1]:
+                lines.append(f"{upper}_AFTER_LAYER({number});")
         if self.states.keep_function:
             lines.append(f"{self.states.keep_function}(arena);")
         return "\n".join(f"    {line}" for line in lines)
+
+    @property
+    def _parts(self) -> list[Sequence[PartCode]]:
+        """Of each layer."""
+        return [layer.parts or (whole_part(layer),) for layer in self.layers]
+
+    def _functions(self) -> Iterator[FunctionCall]:
+        for part in chain.from_iterable(self._parts):
+            yield from filter(None, (part.call, part.end))
+
+    def _statement(self, action: Action) -> str:
+        part = self._parts[action.layer][action.part]
+        call = part.end if action.what == "end" else part.call
+        assert call is not None
+        pointers = ", ".join(
+            f"(void *)(arena + {self.memory.offset(pointer.argument) + pointer.offset})"
+            for pointer in call.pointers
+        )
+        return f"{call.name}({pointers});"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from covp.codegen.c_text import c_comment, c_type
@@ -40,6 +40,9 @@ class LayerCode:
         schedule: the choice the kernel made, short, for reports.
         target: "cpu" or the accelerator's name.
         changed: pairs of an input and an output that may have the same memory.
+        parts: what a program calls in which core and units work at the same time; empty in others,
+            and ``function`` is called.
+        files: further C files, by name, that define functions of the parts.
     """
 
     op: Op
@@ -50,6 +53,63 @@ class LayerCode:
     schedule: str = ""
     target: str = "cpu"
     changed: tuple[tuple[Tensor, Tensor], ...] = ()
+    parts: tuple[PartCode, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Pointer:
+    """A pointer that a function is called with.
+
+    Attributes:
+        argument: a tensor of the graph, or scratch.
+        offset: bytes from its start.
+        nbytes: that may be accessed from there.
+    """
+
+    argument: Argument
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionCall:
+    """A call of a function of a layer.
+
+    Attributes:
+        name: of the function.
+        declaration: in C, without semicolon.
+        pointers: in C order.
+    """
+
+    name: str
+    declaration: str
+    pointers: tuple[Pointer, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PartCode:
+    """A layer, or a band of its rows, as the run function calls it.
+
+    Attributes:
+        call: computes it, or begins to where there is an ``end``.
+        end: waits until it is computed.
+    """
+
+    call: FunctionCall
+    end: FunctionCall | None = None
+
+    @property
+    def pointers(self) -> tuple[Pointer, ...]:
+        """All memory of the part."""
+        return self.call.pointers + (self.end.pointers if self.end else ())
+
+
+def whole_part(layer: LayerCode) -> PartCode:
+    """A layer that the core computes, or waits for, as one part."""
+    pointers = tuple(Pointer(a, 0, a.nbytes) for a in layer.arguments.values())
+    declaration = prototype(layer.function, layer.op, layer.arguments)
+    return PartCode(FunctionCall(layer.function, declaration, pointers))
 
 
 def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:

@@ -14,17 +14,24 @@ ALIGNMENT = 16
 
 @dataclass(eq=False)
 class Buffer:
-    """Bytes that must not be overwritten from step ``first`` to step ``last``, both included."""
+    """Bytes that must not be overwritten from step ``first`` to step ``last``, both included.
+
+    Where the layers may also run in another order, they must not be from its step ``begins`` to
+    its step ``ends`` either.
+    """
 
     name: str
     nbytes: int
     first: int
     last: int
     offset: int = -1
+    begins: int = 0
+    ends: int = -1
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether both are alive at some step."""
-        return self.first <= other.last and other.first <= self.last
+        """Whether both are alive at some step, in one order or the other."""
+        together = self.first <= other.last and other.first <= self.last
+        return together or (self.begins <= other.ends and other.begins <= self.ends)
 
 
 def plan(buffers: Sequence[Buffer]) -> int:

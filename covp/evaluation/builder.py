@@ -10,8 +10,10 @@ from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.compile import compile as generate
+from covp.codegen.overlap import OverlapPlan
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
+from covp.evaluation.overlap import Overlap, plan_overlap
 from covp.evaluation.schedules import (
     UNTUNED,
     RecordedSchedules,
@@ -57,6 +59,7 @@ class Build:
         require_offload: operator kinds whose layers accelerators have to do wholly.
         notes: what the user should know of the schedules, one line each.
         recorded: None without recorded schedules, and in a copy from a pickle.
+        overlap: which schedules of core and units were considered; None where none were.
     """
 
     program: Program
@@ -66,6 +69,7 @@ class Build:
     require_offload: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     recorded: Recorded | None = None
+    overlap: Overlap | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "recorded": None}
@@ -143,6 +147,7 @@ def compile(
     shapes: Shapes | None = None,
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
+    overlap: bool = False,
 ) -> Program:
     """Compile a model ahead of time for a platform, as the command line does.
 
@@ -186,6 +191,7 @@ def compile(
         shapes=shapes,
         states=states,
         streaming=streaming,
+        overlap=overlap,
     )
     return made.program
 
@@ -205,12 +211,13 @@ def build(
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
     name: str = "",
+    overlap: bool = False,
 ) -> Build:
     """Compile a model.
 
     Args:
         model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes,
-            states, streaming: as for `covp.compile`.
+            states, streaming, overlap: as for `covp.compile`.
         name: what names in C begin with; empty: the model's.
         toolchain: "zig" or "gcc".
         require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
@@ -225,19 +232,23 @@ def build(
         schedules = recorded_schedules(platform, toolchain)
     used: list[tuple[Op, Trial]] = []
     choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
-    program = generate(
-        model,
-        platform,
-        accelerators,
+    make = partial(
+        generate,
+        platform=platform,
+        accelerators=accelerators,
         allow_unused=allow_unused,
         allow_slower=allow_slower,
         schedules=choice,
         passes=passes,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
         name=name,
     )
+    program = make(model, shapes=shapes, states=states, streaming=streaming)
+    considered = None
+    if overlap and any(layer.target != "cpu" for layer in program.layers):
+        plan, considered = plan_overlap(partial(_planned, make, program.graph), toolchain)
+        if plan is not None:
+            used.clear()
+            program = _planned(make, program.graph, plan)
     for kind in require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
@@ -255,9 +266,14 @@ def build(
             allow_slower=allow_slower,
             require_offload=require_offload,
             passes=passes,
+            overlap=overlap,
         )
-        recorded = Recorded(schedules, tuple(used), again)
-    return Build(program, names, toolchain, source, kinds, recorded=recorded)
+        recorded = Recorded(schedules, tuple(dict.fromkeys(used)), again)
+    return Build(program, names, toolchain, source, kinds, (), recorded, considered)
+
+
+def _planned(make: Callable[..., Program], graph: Graph, plan: OverlapPlan) -> Program:
+    return make(graph, overlap=plan)
 
 
 def _demand_offload(program: Program, kind: str) -> None:

@@ -96,6 +96,7 @@ def compare(
     shapes: Shapes | None = None,
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
+    overlap: bool = False,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
 
@@ -103,8 +104,8 @@ def compare(
     error here: nothing is saved then.
 
     Args:
-        model, platform, accelerators, schedules, allow_slower, shapes, states, streaming: as for
-            `covp.compile`.
+        model, platform, accelerators, schedules, allow_slower, shapes, states, streaming, overlap:
+            as for `covp.compile`.
         toolchain, device: as for `Session`.
         seed: of the inputs.
         check: as for `run`.
@@ -127,6 +128,7 @@ def compare(
         shapes=shapes,
         states=states,
         streaming=streaming,
+        overlap=overlap,
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)

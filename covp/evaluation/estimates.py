@@ -12,11 +12,13 @@ FACTOR = 2
 def wrong_estimates(profile: Profile) -> list[str]:
     """Warnings about estimates that are off by more than 2x, one line per accelerator.
 
-    Estimates decide which layers an accelerator gets. Empty where cycles are not known by layer.
+    Estimates decide which layers an accelerator gets. Empty where cycles are not known by layer;
+    of a layer that the core does not wait for they are not.
     """
     wrong: dict[str, list[LayerProfile]] = {}
     for entry in profile.layers:
-        if entry.layer.target != "cpu" and _error(entry) > FACTOR:
+        waits = not any(part.is_asynchronous for part in entry.layer.parts)
+        if entry.layer.target != "cpu" and waits and _error(entry) > FACTOR:
             wrong.setdefault(entry.layer.target, []).append(entry)
     return [_warning(name, entries) for name, entries in wrong.items()]
 

@@ -187,6 +187,7 @@ class Evaluation:
             },
             "memory_map": self.memory_map.record(self.platform),
             "arena": [tensor.record() for tensor in arena],
+            "overlap": self.build.overlap.record(profile.cycles) if self.build.overlap else None,
             "streaming": _streaming(self.build.graph),
             "states": [_state(state) for state in self.program.states],
             "layers": [

@@ -69,6 +69,7 @@ def survey(
     seed: int = 0,
     check: str | None = None,
     allow_slower: bool = False,
+    overlap: bool = False,
     shapes: Shapes | None = None,
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
@@ -79,7 +80,7 @@ def survey(
     error here.
 
     Args:
-        model, accelerators, allow_slower, shapes, states, streaming: as for
+        model, accelerators, allow_slower, overlap, shapes, states, streaming: as for
             `covp.compile`.
         platforms: platforms, names or the paths of YAML files.
         toolchain, device: as for `Session`.
@@ -110,6 +111,7 @@ def survey(
                 schedules=schedules(board),
                 allow_unused=True,
                 allow_slower=allow_slower,
+                overlap=overlap,
             )
             trial = _run(made, samples, device)
         except (CapacityError, PlatformError, AcceleratorError) as error:

@@ -194,7 +194,8 @@ class GraphModule(Module):
             if function in symbols:
                 markers.append((symbols[function].address, BETWEEN))
         for phase, layer in enumerate(self.program.layers, FIRST_LAYER):
-            markers.append((self.address(layer.function), phase))
+            linked = [name for name in layer.functions if name in symbols]
+            markers += [(symbols[name].address, phase) for name in linked]
         markers.append((self.session.queue.call_return, OUTSIDE))
         return markers
 

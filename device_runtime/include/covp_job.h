@@ -23,15 +23,22 @@ static __attribute__((noinline, noreturn, unused)) void covp_job_refused(uint32_
     __builtin_trap();
 }
 
+/* Start the job in the unit's registers while the core does something else: interrupts stay as
+   they are until covp_job_end. line: as for it. */
+static inline void covp_job_begin(volatile uint32_t *unit, uint32_t line)
+{
+    if (line != COVP_POLL)
+        unit[COVP_INTERRUPT] = COVP_INTERRUPT_ENABLE | COVP_INTERRUPT_PENDING;
+    covp_fence();
+    unit[COVP_CTRL] = COVP_CTRL_START;
+}
+
 /* Start the job in the unit's registers. line: the one that wakes the core, or COVP_POLL. */
 static inline void covp_job_start(volatile uint32_t *unit, uint32_t line)
 {
-    if (line != COVP_POLL) {
+    if (line != COVP_POLL)
         covp_wake_by_line(line);
-        unit[COVP_INTERRUPT] = COVP_INTERRUPT_ENABLE | COVP_INTERRUPT_PENDING;
-    }
-    covp_fence();
-    unit[COVP_CTRL] = COVP_CTRL_START;
+    covp_job_begin(unit, line);
 }
 
 /* Wait for the job that was started with the same line; its result is in memory then. A
@@ -52,6 +59,14 @@ static inline void covp_job_wait(volatile uint32_t *unit, uint32_t line)
     covp_fence();
     if (status & COVP_STATUS_ERROR)
         covp_job_refused(status);
+}
+
+/* Wait for the job that was started by covp_job_begin with the same line. */
+static inline void covp_job_end(volatile uint32_t *unit, uint32_t line)
+{
+    if (line != COVP_POLL)
+        covp_wake_by_line(line);
+    covp_job_wait(unit, line);
 }
 
 #endif

@@ -1,0 +1,64 @@
+"""Core and units at the same time: cycles without, promised and with, and the RAM that it takes.
+
+    python benchmarks/overlap.py [--models kws,resnet] [--platforms stm32l4r5,riscv32] [-a UNIT ...]
+
+"without" is the program that `covp run` makes without ``--overlap``; outputs and every layer are
+compared with the reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from covp.evaluation import Evaluation, Sample, build, run
+
+MODELS = "kws,resnet,vww,toycar"
+PLATFORMS = "stm32l4r5,riscv32"
+UNITS = ["gemm", "qconv2d", "qconv2d:depthwise=false"]
+
+
+def main() -> None:
+    """Print one row for each model, platform and unit."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--platforms", default=PLATFORMS)
+    parser.add_argument("-a", "--accel", action="append")
+    options = parser.parse_args()
+    head = "model platform unit without promised with off saved RAM RAM flash flash seconds"
+    print("| " + " | ".join(head.split()) + " |")
+    print("|" + "---|" * len(head.split()))
+    for model in options.models.split(","):
+        for platform in options.platforms.split(","):
+            for unit in options.accel or UNITS:
+                print(_row(model, platform, unit), flush=True)
+
+
+def _row(model: str, platform: str, unit: str) -> str:
+    plain = build(model, platform, [unit], allow_unused=True)
+    without = run(plain, check="none")
+    start = time.perf_counter()
+    made = build(model, platform, [unit], allow_unused=True, overlap=True)
+    seconds = time.perf_counter() - start
+    result = run(made, Sample.random(made.graph))
+    assert result.matches_reference, result.check.mismatch
+    found, before, after = made.overlap, _cycles(without), _cycles(result)
+    promised = found.promised if found is not None else before
+    cells = [
+        *(model, platform, unit, f"{before:,}", f"{promised:,}", f"{after:,}"),
+        f"{promised / after - 1:+.3%}",
+        f"{1 - after / before:.1%}",
+        *(f"{each.memory.ram_bytes:,}" for each in (without, result)),
+        *(f"{each.memory.flash_bytes:,}" for each in (without, result)),
+        f"{seconds:.0f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cycles(result: Evaluation) -> int:
+    assert result.profile.cycles is not None
+    return result.profile.cycles
+
+
+if __name__ == "__main__":
+    main()

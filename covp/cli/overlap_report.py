@@ -1,0 +1,41 @@
+"""``--overlap``: what was promised and what it took; with ``--explain`` all schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from covp.cli.tables import print_table
+from covp.evaluation import Evaluation
+
+
+def overlap_lines(result: Evaluation) -> Iterator[str]:
+    """The line of the report; none without ``--overlap``."""
+    found = result.build.overlap
+    if found is None:
+        return
+    if not found.hidden:
+        least = min(each.cycles for each in found.alternatives if each.can_be_made)
+        yield (
+            f"overlap: nothing is gained; of {len(found.alternatives)} schedules the best takes "
+            f"{least:,} of {found.alone:,} cycles"
+        )
+        return
+    took = "" if result.profile.cycles is None else f", took {result.profile.cycles:,}"
+    yield (
+        f"overlap: {found.hidden:,} of {found.alone:,} cycles are hidden, promised "
+        f"{found.promised:,}{took} ({found.chosen})"
+    )
+
+
+def print_schedules(result: Evaluation) -> None:
+    """Every schedule that was considered, with its cycles before the run."""
+    found = result.build.overlap
+    if found is None:
+        return
+    click.echo("\nschedules of core and units (cycles before the run)")
+    rows = [[each.what, each.cycles, each.basis] for each in found.alternatives]
+    print_table(["schedule", "cycles", "from"], rows, left=1)
+    for name, count in found.rows.items():
+        click.echo(f"  {name}: bands of {count} row{'s' if count > 1 else ''}")

@@ -1,0 +1,175 @@
+"""`list_schedule`: when core and units compute the parts of a network, and what that takes.
+
+List scheduling (R. L. Graham, Bounds on multiprocessing timing anomalies, 1969): whenever core or
+unit is free it takes, of the parts whose operands are there, the one with the highest priority.
+Starting a unit and learning that it is over are work of the core. The core leaves no part half
+done, and a unit has one job at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from covp.codegen.overlap import Action
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of a part.
+
+    Attributes:
+        before: of the core, until the unit starts; of a part without a unit all.
+        busy: of the unit.
+        inside: of the core, from the start of the unit until it is free for something else.
+        after: of the core, when the unit is over.
+    """
+
+    before: float
+    busy: float = 0
+    inside: float = 0
+    after: float = 0
+
+    @property
+    def alone(self) -> float:
+        """Cycles where the core waits for the unit."""
+        return self.before + self.busy + self.after
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part to be scheduled.
+
+    Attributes:
+        layer, part: see `Action`.
+        unit: name of the unit that the core need not wait for; empty: none.
+        cost: its cycles.
+        needs: positions of the tasks, earlier ones, that must be over.
+    """
+
+    layer: int
+    part: int
+    unit: str
+    cost: Cost
+    needs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order of the core's calls, and the cycles of all."""
+
+    actions: tuple[Action, ...]
+    cycles: float
+
+
+Priority = Callable[[Sequence[Task]], list[float]]
+
+
+def list_schedule(tasks: Sequence[Task], copies: int = 1) -> Schedule:
+    """The best schedule of a few rules; of equally good ones the one nearest to the layers' order.
+
+    Args:
+        tasks: in an order that can run.
+        copies: of each unit; more than one is a question, no program.
+    """
+    rules: tuple[Priority, ...] = (_in_order, _longest_path, _newest)
+    found = [simulate(tasks, rule(tasks), copies) for rule in rules]
+    return min(found, key=lambda schedule: round(schedule.cycles))
+
+
+def simulate(tasks: Sequence[Task], priority: Sequence[float], copies: int = 1) -> Schedule:
+    """The schedule with these priorities, one for each task; the highest comes first."""
+    return _Run(tasks, priority, copies).schedule()
+
+
+def _in_order(tasks: Sequence[Task]) -> list[float]:
+    return [float(-position) for position in range(len(tasks))]
+
+
+def _newest(tasks: Sequence[Task]) -> list[float]:
+    """The last layer whose operands are there first: tensors die soon."""
+    return [float(task.layer) - position / len(tasks) for position, task in enumerate(tasks)]
+
+
+def _longest_path(tasks: Sequence[Task]) -> list[float]:
+    """The cycles from the beginning of a task until the end of the last one that needs it."""
+    left = [0.0] * len(tasks)
+    for position in reversed(range(len(tasks))):
+        left[position] += tasks[position].cost.alone
+        for need in tasks[position].needs:
+            left[need] = max(left[need], left[position])
+    return left
+
+
+class _Run:
+    """One run of the rule."""
+
+    def __init__(self, tasks: Sequence[Task], priority: Sequence[float], copies: int) -> None:
+        self.tasks, self.priority = tasks, priority
+        self.missing = [len(task.needs) for task in tasks]
+        self.users: list[list[int]] = [[] for _ in tasks]
+        for position, task in enumerate(tasks):
+            for need in task.needs:
+                self.users[need].append(position)
+        self.ready: dict[str, list[tuple[float, int]]] = {task.unit: [] for task in tasks}
+        self.free = {task.unit: copies for task in tasks if task.unit}
+        self.running: list[tuple[float, int]] = []
+        self.now = 0.0
+        self.actions: list[Action] = []
+        for position, count in enumerate(self.missing):
+            if not count:
+                self._is_ready(position)
+
+    def schedule(self) -> Schedule:
+        """Until nothing is left."""
+        while True:
+            if self.running and self.running[0][0] <= self.now:
+                self._end()
+            elif unit := self._startable():
+                self._begin(heappop(self.ready[unit])[1])
+            elif self.ready.get(""):
+                position = heappop(self.ready[""])[1]
+                self._act(position, "run")
+                self.now += self.tasks[position].cost.alone
+                self._over(position)
+            elif self.running:
+                self._end()
+            else:
+                return Schedule(tuple(self.actions), self.now)
+
+    def _startable(self) -> str:
+        """The free unit whose next part is the most important; empty: none."""
+        able = [
+            (self.ready[unit][0], unit) for unit, n in self.free.items() if n and self.ready[unit]
+        ]
+        return min(able)[1] if able else ""
+
+    def _begin(self, position: int) -> None:
+        task = self.tasks[position]
+        self._act(position, "begin")
+        self.free[task.unit] -= 1
+        start = self.now + task.cost.before
+        self.now = start + task.cost.inside
+        heappush(self.running, (start + task.cost.busy, position))
+
+    def _end(self) -> None:
+        finish, position = heappop(self.running)
+        task = self.tasks[position]
+        self._act(position, "end")
+        self.now = max(self.now, finish) + task.cost.after
+        self.free[task.unit] += 1
+        self._over(position)
+
+    def _over(self, position: int) -> None:
+        for user in self.users[position]:
+            self.missing[user] -= 1
+            if not self.missing[user]:
+                self._is_ready(user)
+
+    def _is_ready(self, position: int) -> None:
+        heappush(self.ready[self.tasks[position].unit], (-self.priority[position], position))
+
+    def _act(self, position: int, what: str) -> None:
+        task = self.tasks[position]
+        self.actions.append(Action(task.layer, task.part, what))  # type: ignore[arg-type]
