@@ -175,6 +175,8 @@ def compile(
             ``{"h0": "hn"}``; the program keeps them, see `GraphModule.reset`.
         streaming: for a network that runs on overlapping windows of a stream: new rows of each
             inference (True: 1). The program takes these alone and computes what is new.
+        overlap: let the core go on with other layers, or other rows of them, while units work, in
+            the order that takes the fewest cycles; programs run on the virtual device to find it.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.

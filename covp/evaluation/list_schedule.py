@@ -66,20 +66,28 @@ class Schedule:
 Priority = Callable[[Sequence[Task]], list[float]]
 
 
-def list_schedule(tasks: Sequence[Task], copies: int = 1) -> Schedule:
+def list_schedule(tasks: Sequence[Task], copies: int = 1, fast: bool = False) -> Schedule:
     """The best schedule of a few rules; of equally good ones the one nearest to the layers' order.
 
     Args:
         tasks: in an order that can run.
         copies: of each unit; more than one is a question, no program.
+        fast: without the rule that is seldom the best.
     """
-    rules: tuple[Priority, ...] = (_in_order, _longest_path, _newest)
+    rules: tuple[Priority, ...] = (
+        (_in_order, _newest) if fast else (_in_order, _newest, _longest_path)
+    )
     found = [simulate(tasks, rule(tasks), copies) for rule in rules]
     return min(found, key=lambda schedule: round(schedule.cycles))
 
 
 def simulate(tasks: Sequence[Task], priority: Sequence[float], copies: int = 1) -> Schedule:
-    """The schedule with these priorities, one for each task; the highest comes first."""
+    """The schedule of ``tasks`` with a ``priority`` for each; the highest comes first.
+
+    Args:
+        tasks: in an order that can run.
+        copies: of each unit.
+    """
     return _Run(tasks, priority, copies).schedule()
 
 

@@ -116,7 +116,7 @@ def part_sizes(parts: Sequence[LayerPart]) -> list[int]:
 
 
 def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
-    """How many of a layer's jobs each part has, where all jobs but a part's last are of a size.
+    """How many of a ``layer``'s ``jobs`` each part has: all but a part's last are of one size.
 
     Raises:
         UsageError: no such size gives so many jobs.
@@ -136,7 +136,13 @@ def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
 def tasks_of(
     parts: Sequence[Sequence[LayerPart]], targets: Sequence[str], costs: Sequence[Sequence[Cost]]
 ) -> list[Task]:
-    """The parts of layers with what each of them waits for."""
+    """The ``parts`` of layers with what each of them waits for.
+
+    Args:
+        parts: of each layer, in an order that can run.
+        targets: the name of each layer's accelerator, or "cpu".
+        costs: of each layer's parts.
+    """
     written: dict[str, list[tuple[Piece, int]]] = {}
     found: list[Task] = []
     for layer, (own, target) in enumerate(zip(parts, targets, strict=True)):

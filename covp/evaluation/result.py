@@ -127,6 +127,12 @@ class Evaluation:
         """Of the inference, estimated; or why not, see `covp.evaluation.energy.estimate_energy`."""
         return estimate_energy(self.program, self.profile)
 
+    def _code_bytes(self, layer: ProgramLayer) -> int | None:
+        """Of the functions that are the layer's alone; None where they are not known."""
+        known = self.memory_map.code_bytes or {}
+        sizes = [known[name] for name in layer.functions if name in known]
+        return sum(sizes) if sizes else None
+
     @property
     def verdict(self) -> str:
         """Such as "bit-exact: 13 layers x 4 inputs"; for the first difference, see `check`."""
@@ -224,7 +230,7 @@ class Evaluation:
             "shape": list(result.shape) if result else None,
             "dtype": result.dtype.name if result else None,
             "parameter_bytes": sum(constants),
-            "code_bytes": (self.memory_map.code_bytes or {}).get(layer.function),
+            "code_bytes": self._code_bytes(layer),
             "live_bytes": live,
         }
 
