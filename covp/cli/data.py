@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,14 @@ _OPTIONS = (
         metavar="N",
         help="The first N samples only.",
     ),
+    click.option(
+        "--float-model",
+        metavar="MODEL",
+        help="Run the samples on this model, too: the one before the quantization.",
+    ),
+    click.option(
+        "--jobs", type=click.IntRange(1), help="Processes for samples; default: one per CPU core."
+    ),
 )
 
 
@@ -55,27 +65,68 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_data(
-    samples: Path | None, labels: Path | None, data_on: Any, data_limit: int | None
-) -> Data | None:
-    """The data that the options name; None: there is none.
+@dataclass(frozen=True)
+class SampleOptions:
+    """What the options say; `run_data` takes it.
+
+    Attributes:
+        data: the samples.
+        float_model: beside it.
+        jobs: processes.
+    """
+
+    data: Data
+    float_model: str | None
+    jobs: int
+
+
+def read_options(
+    samples: Path | None,
+    labels: Path | None,
+    data_on: Any,
+    data_limit: int | None,
+    float_model: str | None,
+    jobs: int | None,
+) -> SampleOptions | None:
+    """The samples that the options name; None: there are none.
 
     Raises:
         UsageError: an option needs ``--data``.
     """
     if samples is not None:
-        return Data(samples, labels, data_on, data_limit)
-    given = {"--labels": labels, "--data-limit": data_limit}
+        data = Data(samples, labels, data_on, data_limit)
+        return SampleOptions(data, float_model, jobs or os.cpu_count() or 1)
+    given = {
+        "--labels": labels,
+        "--data-limit": data_limit,
+        "--float-model": float_model,
+        "--jobs": jobs,
+    }
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"{name} belongs to samples: name them with --data")
     return None
 
 
-def run_data(build: Build, data: Data, device: str) -> Quality:
-    """`accuracy_of` with a bar on a terminal."""
+def run_data(build: Build, given: SampleOptions, model: str, device: str) -> Quality:
+    """`accuracy_of` with a bar on a terminal, and LiteRT beside it.
+
+    Args:
+        build: of the model.
+        given: the samples.
+        model: as it was named, for LiteRT.
+        device: as for `Session`.
+    """
     with progress("samples", None) as advance:
-        return accuracy_of(build, data, device=device, advance=advance)
+        return accuracy_of(
+            build,
+            given.data,
+            device=device,
+            jobs=given.jobs,
+            float_model=given.float_model,
+            litert=model,
+            advance=advance,
+        )
 
 
 def data_lines(quality: Quality) -> list[str]:

@@ -94,6 +94,8 @@ def run(
     labels: Path | None,
     data_on: str,
     data_limit: int | None,
+    float_model: str | None,
+    jobs: int | None,
     check: str | None,
     sanitize: bool,
     ubsan: bool,
@@ -110,7 +112,7 @@ def run(
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
     values = [read_array(path) for path in inputs]
-    data = samples_and_labels.read_data(samples, labels, data_on, data_limit)
+    data = samples_and_labels.read_options(samples, labels, data_on, data_limit, float_model, jobs)
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     board = load_platform(platform)
     made = build(
@@ -126,7 +128,7 @@ def run(
     )
     warn(made.program.warnings)
     if data is not None and not values:
-        values = first_inputs(data, made.graph)
+        values = first_inputs(data.data, made.graph)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
     result = evaluate(
         made,
@@ -139,7 +141,9 @@ def run(
         ubsan=ubsan,
     )
     if data is not None:
-        result = replace(result, data=samples_and_labels.run_data(result.build, data, device))
+        result = replace(
+            result, data=samples_and_labels.run_data(result.build, data, model, device)
+        )
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))

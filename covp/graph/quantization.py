@@ -45,17 +45,23 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 
 def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
     """round(a * b / 2**31), ties up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul."""
-    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    return np.asarray(np.minimum((product + (1 << 30)) >> 31, INT32_MAX))
+    product = np.asarray(np.asarray(a, np.int64) * np.asarray(b, np.int64))
+    product += 1 << 30
+    product >>= 31
+    return np.minimum(product, INT32_MAX, out=product)
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
     """round(x / 2**exponent), ties away from zero: gemmlowp's RoundingDivideByPOT."""
     value = np.asarray(x, np.int64)
     shift = np.asarray(exponent, np.int64)
-    mask = (np.int64(1) << shift) - 1
-    threshold = (mask >> 1) + (value < 0)
-    return np.asarray((value >> shift) + ((value & mask) > threshold))
+    half = (np.int64(1) << shift) >> 1
+    # one less below zero, so that ties go down there; an exponent of 0 has no ties
+    result = np.asarray((value >> 63) & -(half > 0).astype(np.int64))
+    result += value
+    result += half
+    result >>= shift
+    return result
 
 
 def multiply_by_quantized_multiplier(
@@ -71,7 +77,8 @@ def multiply_by_quantized_multiplier(
     shift = np.asarray(shift, np.int64)
     left = np.maximum(shift, 0)
     right = np.maximum(-shift, 0)
-    shifted = (np.asarray(x, np.int64) << left).astype(np.int32)
+    value = np.asarray(x, np.int64) << left if left.any() else np.asarray(x)
+    shifted = value.astype(np.int32, copy=False)
     return rounding_divide_by_pot(rounding_doubling_high_mul(shifted, multiplier), right)
 
 

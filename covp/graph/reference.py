@@ -75,7 +75,7 @@ def run_all(
     values = {t.name: t.data for t in graph.tensors() if t.data is not None}
     values |= {t.name: value for t, value in zip(graph.inputs, inputs, strict=True)}
     values |= {s.before.name: states.get(s.name, s.initial) for s in graph.states}
-    with _one_thread():
+    with one_thread():
         for op in graph.ops:
             arguments = [None if t is None else values[t.name] for t in op.inputs]
             results = definition(op.kind).reference(op, arguments)
@@ -92,7 +92,7 @@ def states_after(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
     return {state.name: values[state.after.name] for state in graph.states}
 
 
-def _one_thread() -> AbstractContextManager[object]:
+def one_thread() -> AbstractContextManager[object]:
     """BLAS in one thread: more cost several times what they bring for matrices of this size."""
     limited: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
     return limited
@@ -136,7 +136,7 @@ def run_changed(
         complete = all(value is not None for value in given.values())
         if complete and op.kind in OPS and not (same and all(r is not None for r in results)):
             # what follows may be the same again
-            with _one_thread():
+            with one_thread():
                 pairs = zip(results, _results(op, given), strict=True)
             results = [old if _equal(old, new) else new for old, new in pairs]
         values |= {id(t): value for t, value in zip(op.outputs, results, strict=True)}

@@ -134,7 +134,6 @@ class Data(msgspec.Struct):
     litert: Beside | None
     litert_reason: str | None
     seconds: Seconds
-    processes: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Schedules(msgspec.Struct):

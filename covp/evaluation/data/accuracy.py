@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from covp.arguments import demand_count
 from covp.errors import UsageError
 from covp.evaluation.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
-from covp.evaluation.data.inference import Inference, OnDevice, OnReference
+from covp.evaluation.data.bench import Found, Subject, run_parts
+from covp.evaluation.data.beside import demand_same_task, litert_version, why_no_litert
 from covp.evaluation.data.labels import read_labels
-from covp.evaluation.data.quality import Place, Quality, Spread
+from covp.evaluation.data.quality import Beside, Place, Quality, Scores, Spread
 from covp.evaluation.data.samples import Samples
-from covp.evaluation.data.stored import real
 from covp.graph.graph import Graph
+from covp.models import as_graph, find_model
 
 Array = NDArray[Any]
 Advance = Callable[[str, int], None]
@@ -53,6 +55,9 @@ def accuracy_of(
     data: Data,
     *,
     device: str = "virtual",
+    jobs: int = 1,
+    float_model: Graph | str | Path | None = None,
+    litert: str | Path | None = None,
     advance: Advance = lambda text, steps: None,
 ) -> Quality:
     """Run a build on samples, and compare its outputs with their labels.
@@ -61,6 +66,10 @@ def accuracy_of(
         build: the model and what it was compiled for.
         data: the samples.
         device: as for `Session`.
+        jobs: processes at most; the figures are the same for any number.
+        float_model: the model before its quantization, or another one of the same task, to be
+            computed beside it by the reference: a graph, a zoo name or a path.
+        litert: the build's model file or zoo name, to be run on LiteRT beside it.
         advance: called after each part with a text and the number of parts.
 
     Raises:
@@ -68,16 +77,27 @@ def accuracy_of(
         CovpError: with one line, whatever goes wrong.
     """
     start = time.perf_counter()
-    subject = Subject(build, data, device, *_given(data, build.graph))
-    parts = [
-        (first, min(first + _PART, subject.samples.count))
-        for first in range(0, subject.samples.count, _PART)
-    ]
-    found = []
-    for part in _run(subject, parts):
-        found.append(part)
-        advance(f"{build.model} {data.on}", len(parts))
-    return replace(_quality(subject, found), seconds=time.perf_counter() - start)
+    demand_count("jobs", jobs, 1)
+    subject = Subject(build, data.on, device, *_given(data, build.graph))
+    if float_model is not None:
+        other = as_graph(float_model)
+        demand_same_task(build.graph, other)
+        subject = replace(subject, other=other)
+    reason = None
+    if litert is not None:
+        path = find_model(litert).path
+        reason = why_no_litert(build.graph, path)
+        subject = subject if reason else replace(subject, litert=path)
+    count = subject.samples.count
+    parts = [(first, min(first + _PART, count)) for first in range(0, count, _PART)]
+    found: dict[int, Found] = {}
+    with closing(run_parts(subject, parts, jobs)) as results:
+        for index, part in results:
+            found[index] = part
+            advance(f"{build.model}: {len(found)} of {len(parts)} parts", len(parts))
+    quality = _quality(subject, [found[index] for index in range(len(parts))])
+    quality = replace(quality, litert=quality.litert or reason)
+    return replace(quality, seconds=time.perf_counter() - start)
 
 
 def first_inputs(data: Data, graph: Graph) -> list[Array]:
@@ -87,25 +107,6 @@ def first_inputs(data: Data, graph: Graph) -> list[Array]:
         UsageError: samples or labels do not fit the model.
     """
     return [each.stored[0, 0] for each in _given(data, graph)[0].batch(graph, 0, 1)]
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What is run on what. Pickles.
-
-    Attributes:
-        build, data, device: as for `accuracy_of`.
-        samples: those of the data, as many as are wanted.
-        labels: of them.
-        judge: how outputs are compared with the labels.
-    """
-
-    build: Build
-    data: Data
-    device: str
-    samples: Samples
-    labels: Array | None
-    judge: Judge
 
 
 def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
@@ -121,82 +122,47 @@ def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
     return samples, labels, Judge.of(graph, labels, str(data.labels))
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Of some samples.
-
-    Attributes:
-        answers: what the outputs say.
-        cycles: see `Inferred`.
-        beyond, elements: input values that the type cannot hold, of how many.
-    """
-
-    answers: Answers
-    cycles: Array | None
-    beyond: int
-    elements: int
-
-
-class Bench:
-    """A subject that is ready to run.
-
-    Args:
-        subject: its device stays open until `close`.
-    """
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        build = subject.build
-        self._inference: Inference
-        if subject.data.on == "reference":
-            self._inference = OnReference(build.graph)
-        else:
-            self._inference = OnDevice(build, subject.device)
-
-    def run(self, start: int, stop: int) -> Found:
-        """Some of the samples, by their numbers."""
-        subject, graph = self._subject, self._subject.build.graph
-        inputs = subject.samples.batch(graph, start, stop)
-        inferred = self._inference.run([each.stored for each in inputs])
-        labels = None if subject.labels is None else subject.labels[start:stop]
-        rows = stop - start
-        output, values = graph.outputs[0], inferred.outputs[0].reshape(rows, -1)
-        reals = inputs[0].reals[:, -1].reshape(rows, -1)
-        return Found(
-            subject.judge.answers(real(values, output), labels, reals),
-            inferred.cycles,
-            sum(each.beyond for each in inputs),
-            sum(each.stored.size for each in inputs),
-        )
-
-    def close(self) -> None:
-        """Let the device go."""
-        self._inference.close()
-
-
-def _run(subject: Subject, parts: Sequence[tuple[int, int]]) -> Iterator[Found]:
-    bench = Bench(subject)
-    try:
-        for start, stop in parts:
-            yield bench.run(start, stop)
-    finally:
-        bench.close()
-
-
 def _quality(subject: Subject, found: Sequence[Found]) -> Quality:
     """From the parts in their order."""
     answers = Answers.together([part.answers for part in found])
-    counts = [part.cycles for part in found if part.cycles is not None]
-    cycles = None
-    if len(counts) == len(found):
-        every = np.concatenate(counts)
-        cycles = Spread(int(every.min()), float(every.mean()), int(every.max()))
     beyond, elements = (sum(getattr(p, name) for p in found) for name in ("beyond", "elements"))
+    is_integer = all(tensor.dtype.kind in "iu" for tensor in subject.build.graph.outputs)
+    other = litert = None
+    if subject.other is not None:
+        own = Answers.together([part.other for part in found if part.other])
+        name = f"{subject.other.name}, by the reference"
+        other = Beside(name, _scores(subject, own), _other_classes(answers, own))
+    if subject.litert is not None:
+        own = Answers.together([part.litert for part in found if part.litert])
+        differing = sum(part.other_bytes for part in found) if is_integer else None
+        classes = _other_classes(answers, own)
+        litert = Beside(litert_version(), _scores(subject, own), classes, differing)
     return Quality(
         samples=subject.samples.count,
         steps=subject.samples.steps,
-        on=subject.data.on,
-        scores=subject.judge.scores(answers, subject.labels),
+        on=subject.on,
+        scores=_scores(subject, answers),
         saturated=beyond / elements,
-        cycles=cycles,
+        cycles=_cycles(found),
+        float_model=other,
+        litert=litert,
     )
+
+
+def _scores(subject: Subject, answers: Answers) -> Scores:
+    return subject.judge.scores(answers, subject.labels)
+
+
+def _other_classes(a: Answers, b: Answers) -> int | None:
+    """Samples with different classes; None: there are no classes."""
+    if a.classes is None or b.classes is None:
+        return None
+    return int(np.sum(a.classes != b.classes))
+
+
+def _cycles(found: Sequence[Found]) -> Spread | None:
+    counts = [part.cycles for part in found if part.cycles is not None]
+    if len(counts) < len(found):
+        return None
+    every = np.concatenate(counts)
+    return Spread(int(every.min()), float(every.mean()), int(every.max()))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from covp.closing import Closing
 from covp.evaluation.builder import Build
+from covp.graph.batches import run_batch
 from covp.graph.graph import Graph
-from covp.graph.reference import ReferenceExecutor
 from covp.runtime.session import Session
 
 Array = NDArray[Any]
@@ -59,14 +59,10 @@ class OnReference(Closing):
 
     def run(self, inputs: Sequence[Array]) -> Inferred:
         """See `Inference`."""
-        samples, steps = inputs[0].shape[:2]
-        found: list[list[Array]] = []
-        for sample in range(samples):
-            executor = ReferenceExecutor(self._graph)
-            for step in range(steps):
-                outputs = executor.run(*(array[sample, step] for array in inputs))
-            found.append(outputs)
-        return Inferred([np.stack(parts) for parts in zip(*found, strict=True)])
+        states: dict[str, Array] = {}
+        for step in range(inputs[0].shape[1]):
+            outputs, states = run_batch(self._graph, [array[:, step] for array in inputs], states)
+        return Inferred(outputs)
 
     def close(self) -> None:
         """Nothing is held."""

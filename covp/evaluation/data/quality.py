@@ -102,7 +102,6 @@ class Quality:
         float_model: the float model on the same samples; None: there is none.
         litert: LiteRT on the same samples; a text says why not; None: it was not wanted.
         seconds: host time.
-        processes: that shared the work.
     """
 
     samples: int
@@ -114,7 +113,6 @@ class Quality:
     float_model: Beside | None = None
     litert: Beside | str | None = None
     seconds: float = 0.0
-    processes: int = 1
 
     @property
     def accuracy(self) -> float | None:
@@ -135,5 +133,4 @@ class Quality:
             "litert": litert.record() if isinstance(litert, Beside) else None,
             "litert_reason": litert if isinstance(litert, str) else None,
             "seconds": self.seconds,
-            "processes": self.processes,
         }

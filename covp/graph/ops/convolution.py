@@ -61,7 +61,9 @@ def conv2d_accumulate(
     rows = patches.reshape(-1, kh * kw * channels)
     sums = rows @ flat.T.astype(dtype)
     shape = (batch, patches.shape[1], patches.shape[2], outputs)
-    return np.asarray(sums.astype(np.int64).astype(_sum_type(wide)).reshape(shape))
+    if dtype == np.float64:
+        sums = sums.astype(np.int64)  # which wraps as int32
+    return np.asarray(sums.astype(_sum_type(wide)).reshape(shape))
 
 
 def _sum_type(wide: bool) -> type[np.int32 | np.int64]:

@@ -1,0 +1,74 @@
+"""Many samples at once have the bits of single runs, whatever the operators and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from covp.graph import batches
+from covp.graph.batches import run_batch
+from covp.graph.graph import Graph
+from covp.graph.random_inputs import random_inputs
+from covp.graph.reference import ReferenceExecutor
+from covp.models import load_model
+from covp.passes.streaming import as_streaming
+from covp.testing import layers
+from covp.zoo.builder import GraphBuilder
+
+Array = NDArray[Any]
+
+
+def compare(graph: Graph, samples: Sequence[Sequence[Array]], steps: int = 1) -> None:
+    """All at once beside one by one; each sample is in turn the input of each step."""
+    executors = [ReferenceExecutor(graph) for _ in samples]
+    states: dict[str, Array] = {}
+    for step in range(steps):
+        given_now = [samples[(n + step) % len(samples)] for n in range(len(samples))]
+        stacked = [np.stack(arrays) for arrays in zip(*given_now, strict=True)]
+        found, states = run_batch(graph, stacked, states)
+        for n, executor in enumerate(executors):
+            wanted = executor.run(*given_now[n])
+            pairs = zip(graph.outputs, found, wanted, strict=True)
+            for tensor, array, single in pairs:
+                assert array.shape == (len(samples), *tensor.shape)
+                assert array.dtype == single.dtype == tensor.dtype
+                assert array[n].tobytes() == single.tobytes(), (step, n, tensor.name)
+            for name, value in executor.states.items():
+                assert states[name][n].tobytes() == value.tobytes()
+
+
+@settings(max_examples=150)
+@given(layers.layers(), st.integers(1, 5), st.integers(0, 1000))
+def test_operators(case: Any, samples: int, seed: int) -> None:
+    graph = case.graph()
+    inputs = [case.inputs(), *(random_inputs(graph.inputs, seed + n) for n in range(samples))]
+    compare(graph, inputs)
+
+
+@pytest.mark.parametrize("name", ["resnet", "kws", "vww", "toycar", "sww", "kws_float", "rnnoise"])
+def test_models(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = load_model(name)
+    inputs = [random_inputs(graph.inputs, seed) for seed in range(5)]
+    compare(graph, inputs)
+    monkeypatch.setattr(batches, "_CACHED", 1)  # two at a time, and one that is left
+    compare(graph, inputs)
+
+
+def test_states_are_those_of_each_sample() -> None:
+    stream = as_streaming(load_model("sww"), 2)
+    assert stream.states
+    compare(stream, [random_inputs(stream.inputs, seed) for seed in range(4)], steps=6)
+
+
+def test_what_no_input_reaches_is_the_same_for_all() -> None:
+    builder = GraphBuilder("constant")
+    x = builder.input((2, 3), scale=0.5)
+    constant = builder.constant(np.arange(6, dtype=np.int8).reshape(2, 3), 0.5)
+    graph = builder.graph(builder.add("RELU", x), builder.add("RELU", constant))
+    compare(graph, [random_inputs(graph.inputs, seed) for seed in range(3)])
