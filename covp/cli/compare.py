@@ -8,6 +8,7 @@ from itertools import chain
 
 import click
 
+from covp.cli import data as samples_and_labels
 from covp.cli import options
 from covp.cli.output import print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
@@ -29,6 +30,7 @@ from covp.platform_file import load_platform
 @options.toolchain
 @options.interface
 @options.seed
+@samples_and_labels.options
 @options.check
 @options.schedules
 @options.as_json
@@ -42,6 +44,7 @@ def compare(
     toolchain: str,
     interface: options.Interface,
     seed: int,
+    data: samples_and_labels.SampleOptions | None,
     check: str | None,
     schedules: options.ScheduleChoice,
     as_json: bool,
@@ -67,7 +70,7 @@ def compare(
             overlap=overlap,
             **interface,
         )
-        return compare_platforms(tries, models, boards, accelerators, as_json)
+        return compare_platforms(tries, models, boards, accelerators, data, device, as_json)
     if not accelerators:
         raise UsageError(
             "one platform is compared with accelerators on it: name one with --accel, "
@@ -93,6 +96,10 @@ def compare(
                     starts=partial(_advance, advance, model),
                 )
             )
+    found = [
+        _with_data(comparison, data, model, device)
+        for model, comparison in zip(models, found, strict=True)
+    ]
     warn(chain.from_iterable(map(_warnings, found)))
     if as_json:
         print_json(
@@ -106,6 +113,16 @@ def compare(
     else:
         _report(models, platforms[0], accelerators, found, seed)
     return 0 if all(comparison.matches_reference for comparison in found) else 1
+
+
+def _with_data(
+    comparison: Comparison,
+    data: samples_and_labels.SampleOptions | None,
+    model: str,
+    device: str,
+) -> Comparison:
+    runs = [comparison.alone, comparison.accelerated]
+    return Comparison(*samples_and_labels.run_data(runs, data, model, device))
 
 
 def _warnings(comparison: Comparison) -> list[str]:
@@ -140,7 +157,13 @@ def _report(
         "simulation",
         "bit-exact",
     ]
-    print_table(columns, map(_row, found), drop=("simulation", "MACs offloaded"))
+    if any(comparison.alone.data for comparison in found):
+        columns += ["accuracy alone", f"accuracy with {names}"]
+    rows = [_row(comparison)[: len(columns)] for comparison in found]
+    print_table(columns, rows, drop=("simulation", "MACs offloaded"))
+    for comparison in found:
+        for line in _data_lines(comparison, names):
+            click.echo(line)
     for line in _verdicts(models, platform, accelerators, found, seed):
         click.echo(line)
     if source is not None:
@@ -185,4 +208,15 @@ def _row(comparison: Comparison) -> list[object]:
         f"{comparison.mac_coverage:.0%}",
         f"{alone.simulation_seconds + accelerated.simulation_seconds:.2f} s",
         equality([alone, accelerated]),
+        samples_and_labels.accuracy_cell(alone.data),
+        samples_and_labels.accuracy_cell(accelerated.data),
     ]
+
+
+def _data_lines(comparison: Comparison, names: str) -> Iterator[str]:
+    """What is said of samples; with accelerators only where these computed them."""
+    model = comparison.alone.model
+    for how, run in (("alone", comparison.alone), (f"with {names}", comparison.accelerated)):
+        if run.data is not None and (how == "alone" or run.data.on == "device"):
+            for line in samples_and_labels.data_lines(run.data):
+                yield f"{model} {how}: {line}"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from covp.cli.options import bundle
 from covp.cli.output import progress
 from covp.errors import UsageError
-from covp.evaluation import Build
+from covp.evaluation import Evaluation
 from covp.evaluation.data.accuracy import Data, accuracy_of
 from covp.evaluation.data.quality import Beside, Quality, Scores
 
@@ -58,13 +60,6 @@ _OPTIONS = (
 )
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options ``--data`` and those that belong to it."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @dataclass(frozen=True)
 class SampleOptions:
     """What the options say; `run_data` takes it.
@@ -108,25 +103,53 @@ def read_options(
     return None
 
 
-def run_data(build: Build, given: SampleOptions, model: str, device: str) -> Quality:
-    """`accuracy_of` with a bar on a terminal, and LiteRT beside it.
+options = bundle(
+    "data",
+    read_options,
+    ("samples", "labels", "data_on", "data_limit", "float_model", "jobs"),
+    *_OPTIONS,
+)
+"""The options ``--data`` and those that belong to it; the command gets ``data``."""
+
+
+def run_data(
+    results: Sequence[Evaluation], data: SampleOptions | None, model: str, device: str
+) -> list[Evaluation]:
+    """Evaluations of one model with what `accuracy_of` says; a bar on a terminal.
+
+    The reference, the float model and LiteRT do not depend on the build: they run once, and stand
+    in the first one.
 
     Args:
-        build: of the model.
-        given: the samples.
+        results: of the model.
+        data: the samples; None: there are none.
         model: as it was named, for LiteRT.
         device: as for `Session`.
     """
+    if data is None or not results:
+        return list(results)
+    first, *others = results
     with progress("samples", None) as advance:
-        return accuracy_of(
-            build,
-            given.data,
-            device=device,
-            jobs=given.jobs,
-            float_model=given.float_model,
-            litert=model,
-            advance=advance,
-        )
+        run = partial(accuracy_of, data=data.data, device=device, jobs=data.jobs, advance=advance)
+        quality = run(first.build, float_model=data.float_model, litert=model)
+        found = [replace(first, data=quality)]
+        plain = replace(quality, float_model=None, litert=None)
+        for other in others:
+            is_same = data.data.on == "reference"
+            found.append(replace(other, data=plain if is_same else run(other.build)))
+    return found
+
+
+def accuracy_cell(quality: Quality | None) -> str | None:
+    """For a table: the one figure that says most."""
+    if quality is None:
+        return None
+    scores = quality.scores
+    if scores.mean_error is not None:
+        return f"error {scores.mean_error.absolute:.4g}"
+    if scores.top1 is not None:
+        return f"{scores.top1:.2%}"
+    return None if scores.auc is None else f"AUC {scores.auc:.4f}"
 
 
 def data_lines(quality: Quality) -> list[str]:

@@ -222,7 +222,7 @@ operators = click.option(
 )
 
 
-def _bundle(
+def bundle(
     name: str, value: Callable[..., object], keys: tuple[str, ...], *parts: Callable[..., Any]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Several options, listed as they stand here; the command gets one value, made of ``keys``."""
@@ -248,7 +248,7 @@ class Interface(TypedDict):
     streaming: int
 
 
-interface = _bundle(
+interface = bundle(
     "interface", Interface, tuple(Interface.__annotations__), operators, shapes, states, streaming
 )
 
@@ -275,7 +275,7 @@ class ScheduleChoice:
         )
 
 
-schedules = _bundle(
+schedules = bundle(
     "schedules",
     ScheduleChoice,
     tuple(field.name for field in fields(ScheduleChoice)),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 import click
 
+from covp.cli.data import SampleOptions, accuracy_cell, data_lines, run_data
 from covp.cli.output import print_json, progress, warn
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
@@ -18,6 +21,8 @@ def compare_platforms(
     models: Sequence[str],
     platforms: Sequence[Platform],
     accelerators: Sequence[str],
+    data: SampleOptions | None,
+    device: str,
     as_json: bool,
 ) -> int:
     """Try each model on each platform and report.
@@ -26,6 +31,8 @@ def compare_platforms(
         tries: gives a model's trials, one per platform.
         models: names or paths.
         platforms, accelerators: as they were requested.
+        data: samples for each model, on each platform.
+        device: as for `Session`.
         as_json: one JSON document instead of the table.
 
     Returns:
@@ -40,6 +47,7 @@ def compare_platforms(
                 found.append(trial)
                 given.append((model, name))
                 advance(f"{trial.model} on {trial.platform.name}")
+    found = list(_with_data(found, given, data, device))
     warn(
         f"{t.model} on {t.platform.name}: {w}" for t in found if t.result for w in t.result.warnings
     )
@@ -57,6 +65,21 @@ def compare_platforms(
     return 0 if all(trial.result.matches_reference for trial in found if trial.result) else 1
 
 
+def _with_data(
+    found: Sequence[Trial],
+    given: Sequence[tuple[str, str]],
+    data: SampleOptions | None,
+    device: str,
+) -> Iterator[Trial]:
+    """The trials, those of each model with its samples."""
+    rows = list(zip(found, (model for model, _ in given), strict=True))
+    for model, group in groupby(rows, lambda row: row[1]):
+        trials = [trial for trial, _ in group]
+        results = iter(run_data([t.result for t in trials if t.result], data, model, device))
+        for trial in trials:
+            yield replace(trial, result=next(results)) if trial.result else trial
+
+
 def _report(
     found: Sequence[Trial], given: Sequence[tuple[str, str]], accelerators: Sequence[str]
 ) -> None:
@@ -67,12 +90,18 @@ def _report(
         click.echo(f"{sum((r.build.schedules for r in results), ScheduleSource())}")
     columns = ["model", "platform", "fits", "instructions", "time", "flash", "RAM"]
     offloaded = ["MACs offloaded"] if accelerators else []
+    accuracy = ["accuracy"] if any(result.data for result in results) else []
+    columns += [*offloaded, "free", "bit-exact", *accuracy]
     print_table(
-        [*columns, *offloaded, "free", "bit-exact"],
-        [_row(trial, bool(accelerators)) for trial in found],
+        columns,
+        [_row(trial, bool(accelerators))[: len(columns)] for trial in found],
         left=3,
         drop=["free"],
     )
+    for result in results:
+        if result.data is not None:
+            for line in data_lines(result.data):
+                click.echo(f"{result.model} on {result.platform.name}: {line}")
     for trial in found:
         if trial.reason is not None:
             click.echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
@@ -99,7 +128,7 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
     result = trial.result
     start: list[object] = [trial.model, trial.platform.name, "yes" if trial.fits else "NO"]
     if result is None:
-        return start + [None] * (7 if offloads else 6)
+        return start + [None] * (8 if offloads else 7)
     seconds = result.profile.seconds
     return [
         *start,
@@ -110,4 +139,5 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
         *([f"{result.mac_coverage:.0%}"] if offloads else []),
         ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
         equality([result]),
+        accuracy_cell(result.data),
     ]

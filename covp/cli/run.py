@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -90,12 +89,7 @@ def run(
     interface: options.Interface,
     inputs: tuple[str, ...],
     seed: int,
-    samples: Path | None,
-    labels: Path | None,
-    data_on: str,
-    data_limit: int | None,
-    float_model: str | None,
-    jobs: int | None,
+    data: samples_and_labels.SampleOptions | None,
     check: str | None,
     sanitize: bool,
     ubsan: bool,
@@ -112,7 +106,6 @@ def run(
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
     values = [read_array(path) for path in inputs]
-    data = samples_and_labels.read_options(samples, labels, data_on, data_limit, float_model, jobs)
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     board = load_platform(platform)
     made = build(
@@ -140,10 +133,7 @@ def run(
         sanitize=sanitize,
         ubsan=ubsan,
     )
-    if data is not None:
-        result = replace(
-            result, data=samples_and_labels.run_data(result.build, data, model, device)
-        )
+    (result,) = samples_and_labels.run_data([result], data, model, device)
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))

@@ -14,6 +14,8 @@ from covp.graph.reference import run_reference
 from .conftest import Call
 from .documents import Data, Run
 
+COMPARED = ("cpu", "accelerated")
+
 
 @pytest.fixture
 def samples(tmp_path: Path) -> tuple[Path, Path]:
@@ -71,3 +73,33 @@ def test_wrong_calls(call: Call, small: Path, samples: tuple[Path, Path]) -> Non
     assert "y.npy: has the shape (24,)" in refusal and "input_0 takes int8" in refusal
     refusal = call("run", small, "-p", "riscv32", "--data", x, "--labels", x).refusal
     assert "72 values for each sample" in refusal
+
+
+def test_compare(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
+    x, y = samples
+    command = ("compare", small, "-p", "riscv32", "-a", "qconv2d", "--data", x, "--labels", y)
+    rows = call(*command, "--json").document["rows"]
+    alone, accelerated = (msgspec.convert(rows[0][name], Run).data for name in COMPARED)
+    assert alone is not None and accelerated is not None
+    assert alone.top1 == accelerated.top1 is not None
+    assert alone.cycles is not None and accelerated.cycles is not None
+    assert alone.cycles.max != accelerated.cycles.max
+    assert alone.litert is not None or alone.litert_reason is not None
+    text = call(*command).out
+    assert "small alone: 24 samples on the device: top-1" in text
+    assert "small with qconv2d: 24 samples on the device: top-1" in text
+    text = call(*command, "--data-on", "reference").out
+    assert "small alone: 24 samples by the bit-exact reference" in text
+    assert "small with qconv2d: 24" not in text
+
+
+def test_several_platforms(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
+    x, y = samples
+    platforms = ("-p", "riscv32", "-p", "stm32l4r5")
+    command = ("compare", small, *platforms, "--data", x, "--labels", y)
+    document = call(*command, "--json").document
+    found = [msgspec.convert(row["run"], Run).data for row in document["rows"]]
+    assert len({data.top1 for data in found if data}) == 1
+    assert len({data.cycles.mean for data in found if data and data.cycles}) == 2
+    text = call(*command).out
+    assert "small on stm32l4r5: 24 samples on the device" in text and "accuracy" in text
