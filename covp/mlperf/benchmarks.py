@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.errors import ModelError, UsageError, near_misses
-from covp.mlperf.tasks import TASKS
+from covp.evaluation.data.tasks import TASKS
 from covp.program import Program
 
 

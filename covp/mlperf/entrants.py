@@ -10,9 +10,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.errors import CovpError, ModelError, UsageError
+from covp.evaluation.data.runner_dataset import Dataset, find_folder, read_dataset
+from covp.evaluation.data.tasks import Task, find_task
 from covp.graph.graph import Graph
-from covp.mlperf.dataset import Dataset, find_folder, read_dataset
-from covp.mlperf.tasks import Task, find_task
 from covp.models import as_graph
 
 
@@ -38,7 +38,7 @@ class Entrant:
 
         Args:
             model: a graph, a zoo name or the path of a model file.
-            data: see `covp.mlperf.dataset.find_folder`; None: no samples are wanted.
+            data: see `find_folder`; None: no samples are wanted.
 
         Raises:
             CovpError: the model cannot be read.

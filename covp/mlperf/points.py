@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from covp.device.base import Source
 from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
+from covp.evaluation.data.tasks import Task
 from covp.evaluation.energy import Energy
 from covp.evaluation.runner import measured
 from covp.graph.graph import Graph
-from covp.mlperf.tasks import Task
 from covp.platform_file import Platform
 from covp.tune.records import Objective
 from covp.tune.trial import FLASH_TRADE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from covp.evaluation.data.metrics import area_under_curve, top_1
-from covp.mlperf.tasks import Metric, Task
+from covp.evaluation.data.tasks import Metric, Task
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covp.evaluation import Build
+from covp.evaluation.data.inference import Inference, OnDevice, OnReference
+from covp.evaluation.data.runner_dataset import Stimulus, demand_finite
+from covp.evaluation.data.tasks import Task
 from covp.graph.graph import Graph
-from covp.graph.reference import run_reference
-from covp.mlperf.dataset import Stimulus, demand_finite
-from covp.mlperf.tasks import Task
-from covp.runtime.session import Session
 
 _LONGEST = 200
 """Inferences of a chunk, where a file has no more: some seconds."""
 
-Infer = Callable[[NDArray[Any]], NDArray[Any]]
 Subject = Build | Graph
 """What computes: a build on an emulated core, or a graph by the reference."""
 
@@ -52,7 +49,7 @@ class Answers:
     """Of a chunk.
 
     Attributes:
-        values: of each file, see `file_answer`.
+        values: of each file: of its only sample, or the mean over its windows.
         seconds: host time.
     """
 
@@ -67,54 +64,36 @@ def answers(chunk: Chunk) -> Answers:
         CovpError: a file cannot be read, or the program faulted.
     """
     start = time.perf_counter()
-    infer = _opened(chunk.number, chunk.subject)
-    values = tuple(file_answer(file, chunk.task, chunk.graph, infer) for file in chunk.files)
-    return Answers(values, time.perf_counter() - start)
+    task, (source,), (result,) = chunk.task, chunk.graph.inputs, chunk.graph.outputs
+    samples = [list(file.samples()) for file in chunk.files]
+    if task.kind == "spectrum":
+        for file, windows in zip(chunk.files, samples, strict=True):
+            for sample in windows:
+                demand_finite(sample, file)
+    inputs = np.stack([task.input(sample, source) for sample in chain.from_iterable(samples)])
+    (outputs,) = _inference(chunk.number, chunk.subject).run([inputs[:, None]]).outputs
+    following = iter(outputs)
+    found = [
+        [task.answer(sample, next(following), result) for sample in windows] for windows in samples
+    ]
+    return Answers(tuple(float(np.mean(each)) for each in found), time.perf_counter() - start)
 
 
-def file_answer(file: Stimulus, task: Task, graph: Graph, infer: Infer) -> float:
-    """The answer of its only sample, or the mean over its windows.
-
-    Args:
-        file: of the dataset.
-        task: what it is for.
-        graph: the model, with one input and one output.
-        infer: computes the output of an input.
-    """
-    (source,), (result,) = graph.inputs, graph.outputs
-    found = []
-    for sample in file.samples():
-        if task.kind == "spectrum":
-            demand_finite(sample, file)
-        found.append(task.answer(sample, infer(task.input(sample, source)), result))
-    return float(np.mean(found))
+_latest: tuple[int, OnDevice] | None = None
+"""The build that this process ran last, by its number; it stays loaded until another one comes."""
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A build on a device of its own."""
-
-    number: int
-    session: Session
-    infer: Infer
-
-
-_latest: _Loaded | None = None
-"""What this process ran last."""
-
-
-def _opened(number: int, subject: Subject) -> Infer:
-    """What computes an inference of a subject; a build stays loaded until another one comes."""
+def _inference(number: int, subject: Subject) -> Inference:
+    """What computes inferences of a subject."""
     global _latest
     if isinstance(subject, Graph):
-        return lambda value: run_reference(subject, [value])[0]
-    if _latest is None or _latest.number != number:
+        return OnReference(subject)
+    if _latest is None or _latest[0] != number:
         if _latest is not None:
-            _latest.session.close()
+            _latest[1].close()
             _latest = None
-        session = Session(subject.platform, toolchain=subject.toolchain)
-        _latest = _Loaded(number, session, session.load(subject.program).run)
-    return _latest.infer
+        _latest = number, OnDevice(subject)
+    return _latest[1]
 
 
 def chunks(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from covp.errors import UsageError
-from covp.mlperf.dataset import demand_finite, find_folder, read_dataset
-from covp.mlperf.tasks import TASKS
+from covp.evaluation.data.runner_dataset import demand_finite, find_folder, read_dataset
+from covp.evaluation.data.tasks import TASKS
 
 from .samples import LABELS, STRIDE, WINDOW, write_classes, write_spectra
 

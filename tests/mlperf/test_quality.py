@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.stored import quantized
+from covp.evaluation.data.tasks import TASKS
 from covp.mlperf.quality import Quality
-from covp.mlperf.tasks import TASKS
 from covp.testing.tensors import int8
 from covp.zoo.catalog import CATALOG
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from covp import zoo
 from covp.evaluation import evaluate
+from covp.evaluation.data.runner_dataset import read_dataset
+from covp.evaluation.data.tasks import TASKS
 from covp.graph.reference import run_reference
-from covp.mlperf.dataset import read_dataset
 from covp.mlperf.rows import Row
 from covp.mlperf.scoring import Chunk, answers
 from covp.mlperf.sweep import sweep
-from covp.mlperf.tasks import TASKS
 from covp.models import load_model
 
 from .samples import (

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 Advance = Callable[[str, int], None]
 
 _PART = 32
-"""Samples that are run together; the same for any number of processes."""
+"""Inferences that are run together; the same for any number of processes."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Data:
 
     Attributes:
         samples: a .npy file (samples, ...), a .npz file with an array for each input, or a folder
-            with a file for each sample.
-        labels: see `read_labels`; None: there are none.
+            with a file for each sample, or in the layout of MLPerf Tiny's runner.
+        labels: see `read_labels`; None: those of the runner's layout, or none.
         on: "device", or "reference": the bit-exact reference in numpy, which is faster and knows
             nothing of the accelerators.
         limit: the first samples only; None: all.
@@ -88,8 +88,7 @@ def accuracy_of(
         path = find_model(litert).path
         reason = why_no_litert(build.graph, path)
         subject = subject if reason else replace(subject, litert=path)
-    count = subject.samples.count
-    parts = [(first, min(first + _PART, count)) for first in range(0, count, _PART)]
+    parts = _parts(subject.samples)
     found: dict[int, Found] = {}
     with closing(run_parts(subject, parts, jobs)) as results:
         for index, part in results:
@@ -114,12 +113,19 @@ def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
     if data.on not in ("device", "reference"):
         raise UsageError(f"data on {data.on!r:.40}: it is device or reference")
     samples = Samples.find(data.samples, graph)
-    labels = None if data.labels is None else read_labels(data.labels, samples)
+    labels = samples.labels if data.labels is None else read_labels(data.labels, samples)
     if data.limit is not None:
         demand_count("the limit of samples", data.limit, 1)
         samples = samples.first(data.limit)
         labels = None if labels is None else labels[: data.limit]
-    return samples, labels, Judge.of(graph, labels, str(data.labels))
+    return samples, labels, Judge.of(graph, labels, str(data.labels or data.samples))
+
+
+def _parts(samples: Samples) -> list[tuple[int, int]]:
+    """Samples that are run together."""
+    longest = max(samples.windows(0, samples.count))
+    size = max(1, _PART // longest)
+    return [(n, min(n + size, samples.count)) for n in range(0, samples.count, size)]
 
 
 def _quality(subject: Subject, found: Sequence[Found]) -> Quality:

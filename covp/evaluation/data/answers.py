@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,6 +43,18 @@ class Answers:
         return Answers(
             **{name: np.concatenate(c) for name, c in columns.items() if c[0] is not None}
         )
+
+    def averaged(self, windows: Sequence[int]) -> Answers:
+        """Of samples with several inferences, with the mean of their scores.
+
+        Args:
+            windows: inferences of each sample.
+        """
+        if all(count == 1 for count in windows):
+            return self
+        assert self.scores is not None
+        parts = np.split(self.scores, np.cumsum(windows)[:-1])
+        return Answers(scores=np.array([np.mean(part) for part in parts]))
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Found:
     Attributes:
         answers, other, litert: what outputs say; of those beside it None where there is none.
         cycles: see `Inferred`.
-        other_bytes: samples of which LiteRT's outputs are other bytes.
+        other_bytes: inferences of which LiteRT's outputs are other bytes.
         beyond, elements: input values that the type cannot hold, of how many.
     """
 
@@ -101,21 +101,23 @@ class Bench(Closing):
         """
         subject, graph = self._subject, self._subject.build.graph
         start, stop = part
-        rows, output = stop - start, graph.outputs[0]
         inputs = subject.samples.batch(graph, start, stop)
+        rows, output = len(inputs[0].stored), graph.outputs[0]
+        windows = subject.samples.windows(start, stop)
         reals = inputs[0].reals[:, -1].reshape(rows, -1)
         labels = None if subject.labels is None else subject.labels[start:stop]
         inferred = self._inference.run([each.stored for each in inputs])
 
         def answers(outputs: Array) -> Answers:
-            return subject.judge.answers(outputs.reshape(rows, -1), labels, reals)
+            found = subject.judge.answers(outputs.reshape(rows, -1), labels, reals)
+            return found.averaged(windows)
 
         other = None if self._other is None else answers(self._other.outputs(inputs))
         litert, other_bytes = None, 0
         if self._litert is not None:
-            found = self._litert.outputs(inputs)
-            litert = answers(real(found[0], output))
-            other_bytes = _differing(found, inferred.outputs)
+            theirs = self._litert.outputs(inputs)
+            litert = answers(real(theirs[0], output))
+            other_bytes = _differing(theirs, inferred.outputs)
         return Found(
             answers(real(inferred.outputs[0], output)),
             other,
@@ -132,7 +134,7 @@ class Bench(Closing):
 
 
 def _differing(a: Sequence[Array], b: Sequence[Array]) -> int:
-    """Samples of which some output is not the same bytes."""
+    """Inferences of which some output is not the same bytes."""
     return sum(
         any(x[n].tobytes() != y[n].tobytes() for x, y in zip(a, b, strict=True))
         for n in range(len(a[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,15 @@ from numpy.typing import NDArray
 from covp.errors import UsageError, near_misses
 from covp.evaluation.data.files import RAW, read_array, read_arrays, read_raw
 from covp.evaluation.data.layout import Inputs, Layout
+from covp.evaluation.data.runner_dataset import (
+    LABELS,
+    Stimulus,
+    demand_finite,
+    find_folder,
+    read_dataset,
+)
+from covp.evaluation.data.stored import real
+from covp.evaluation.data.tasks import Task, find_task
 from covp.graph.graph import Graph
 
 Array = NDArray[Any]
@@ -30,12 +40,16 @@ class Samples:
         count: samples.
         steps: inferences of each, one after the other from the states after a reset; 1 of a model
             that keeps no states.
+        stimuli: of a folder in the layout of MLPerf Tiny's runner, with their labels; else empty.
+        task: that they are for.
     """
 
     path: Path
     files: tuple[Path, ...]
     count: int
     steps: int = 1
+    stimuli: tuple[Stimulus, ...] = ()
+    task: Task | None = None
 
     @staticmethod
     def find(path: Path, graph: Graph) -> Samples:
@@ -50,7 +64,7 @@ class Samples:
         """
         layouts = Layout.of(graph)
         if path.is_dir():
-            return _of_folder(path, layouts)
+            return _of_runner(path, graph) or _of_folder(path, layouts)
         counts = {}
         for layout, array in zip(layouts, _arrays(path, graph), strict=True):
             where = f"{path}: {layout.tensor.name}" if len(layouts) > 1 else str(path)
@@ -66,7 +80,18 @@ class Samples:
 
     def first(self, limit: int) -> Samples:
         """The first of them, at most ``limit``."""
-        return replace(self, files=self.files[:limit], count=min(self.count, limit))
+        count = min(self.count, limit)
+        return replace(self, files=self.files[:limit], count=count, stimuli=self.stimuli[:limit])
+
+    @property
+    def labels(self) -> Array | None:
+        """The classes that stand with the samples; None: there are none."""
+        return np.array([each.label for each in self.stimuli], np.int64) if self.stimuli else None
+
+    def windows(self, start: int, stop: int) -> list[int]:
+        """How many inferences each of these samples has, whose mean score is its own."""
+        stimuli = self.stimuli[start:stop]
+        return [each.inferences for each in stimuli] if stimuli else [1] * (stop - start)
 
     def batch(self, graph: Graph, start: int, stop: int) -> list[Inputs]:
         """Some of the samples for each input of the model.
@@ -78,6 +103,8 @@ class Samples:
         Raises:
             UsageError: a file cannot be read, or has other values than the model takes.
         """
+        if self.task is not None:
+            return [_of_stimuli(self.stimuli[start:stop], self.task, graph)]
         layouts = Layout.of(graph)
         if self.files:
             files = self.files[start:stop]
@@ -88,6 +115,32 @@ class Samples:
             where = f"{self.path}: samples {start} to {stop - 1}"
             found.append(layout.inputs(np.asarray(whole[start:stop]), self.steps, where))
         return found
+
+
+def _of_runner(folder: Path, graph: Graph) -> Samples | None:
+    """Samples in the layout of MLPerf Tiny's runner; None: the folder has another one."""
+    task = find_task(graph)
+    if task is None or not any(
+        (each / LABELS).is_file() for each in (folder, folder / task.folder)
+    ):
+        return None
+    task.demand(graph)
+    dataset = read_dataset(find_folder(folder, task), task)
+    return Samples(folder, (), len(dataset.files), 1, dataset.files, task)
+
+
+def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs:
+    """All inferences of some files, one after the other."""
+    tensor, stored, reals = graph.inputs[0], [], []
+    for stimulus in stimuli:
+        for sample in stimulus.samples():
+            if task.kind == "spectrum":
+                demand_finite(sample, stimulus)
+            stored.append(task.input(sample, tensor))
+            floats = np.frombuffer(sample, np.dtype("<f4")) if task.kind == "spectrum" else None
+            reals.append(real(stored[-1], tensor) if floats is None else floats)
+    shape = (len(stored), 1, *tensor.shape)
+    return Inputs(np.stack(stored).reshape(shape), np.stack(reals).reshape(shape), 0)
 
 
 def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from covp.errors import UsageError
-from covp.mlperf.tasks import Task
+from covp.evaluation.data.tasks import Task
 
 LABELS = "y_labels.csv"
 
