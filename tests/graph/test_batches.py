@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -43,7 +43,7 @@ def compare(graph: Graph, samples: Sequence[Sequence[Array]], steps: int = 1) ->
                 assert states[name][n].tobytes() == value.tobytes()
 
 
-@settings(max_examples=150)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(layers.layers(), st.integers(1, 5), st.integers(0, 1000))
 def test_operators(case: Any, samples: int, seed: int) -> None:
     graph = case.graph()
