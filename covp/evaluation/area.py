@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from covp.accelerator.backend import AcceleratorBackend
 from covp.program import Program
 
 
@@ -37,22 +38,22 @@ class AreaEstimate:
 
 def estimate_areas(program: Program) -> list[AreaEstimate]:
     """Of those accelerators that state their size and the area of its parts."""
-    found = []
-    for unit in program.accelerators:
-        area, size = unit.backend.unit_area(), unit.backend.hardware_size()
-        if area is None or size is None:
-            continue
-        um2 = area.um2(*size)
-        multipliers, kilobytes = size
-        found.append(
-            AreaEstimate(
-                unit.name,
-                um2,
-                multipliers,
-                area.um2_per_mac,
-                kilobytes,
-                area.um2_per_kb,
-                area.source,
-            )
-        )
-    return found
+    found = (estimate_area(unit.backend) for unit in program.accelerators)
+    return [area for area in found if area is not None]
+
+
+def estimate_area(unit: AcceleratorBackend) -> AreaEstimate | None:
+    """Of an accelerator; None where it does not state its size or the area of its parts."""
+    area, size = unit.unit_area(), unit.hardware_size()
+    if area is None or size is None:
+        return None
+    multipliers, kilobytes = size
+    return AreaEstimate(
+        unit.name,
+        area.um2(*size),
+        multipliers,
+        area.um2_per_mac,
+        kilobytes,
+        area.um2_per_kb,
+        area.source,
+    )

@@ -1,24 +1,22 @@
-"""`evaluate_points`: the rows of points, in a worker process or in this one."""
+"""`evaluate_points`: the rows of points, in a worker process or in this one.
+
+Points that differ in parameters of time alone are designs of one program: it is built and run once,
+with these parameters as the files say, and the points are retimed from the trace of that run.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from covp.cache import content_key
 from covp.errors import CovpError
-from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
-from covp.evaluation.area import estimate_areas
-from covp.evaluation.data import Data, Scores, accuracy_of
-from covp.evaluation.energy import Energy
-from covp.evaluation.runner import measured
-from covp.evaluation.varied import varied
-from covp.graph.graph import Graph
-from covp.models import find_model, load_model
-from covp.sweep.content import data_content, model_content
+from covp.retiming import retime
+from covp.sweep.estimates import area_um2, cycles_source
 from covp.sweep.points import Point, Row
+from covp.sweep.runs import Recorded, recorded, timing_only
+
+Figures = dict[str, Any]
 
 
 def evaluate_points(points: Sequence[Point]) -> list[Row]:
@@ -27,113 +25,119 @@ def evaluate_points(points: Sequence[Point]) -> list[Row]:
     A function of the points alone: whoever calls it, in whatever process and together with
     whatever other points, gets the same rows. A point that fails is a row with the reason.
     """
-    return [_row(point) for point in points]
+    programs: dict[tuple[Point, tuple[str, ...]], list[int]] = {}
+    for number, point in enumerate(points):
+        programs.setdefault(_program(point), []).append(number)
+    rows: dict[int, Row] = {}
+    for (base, free), numbers in programs.items():
+        own = [points[number] for number in numbers]
+        rows |= zip(numbers, _rows(base, free, own), strict=True)
+    return [rows[number] for number in range(len(points))]
 
 
-def _row(point: Point) -> Row:
+def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
+    """The design that runs for a point, and the parameters in which the point differs from it."""
     try:
-        result = _evaluated(point)
-        figures = {**_figures(result), **_accuracy(result.build, point)}
+        free = timing_only(point)
+    except CovpError:
+        free = frozenset()  # it will fail when it is built
+    fixed = tuple(pair for pair in point.vary if pair[0] not in free)
+    return point.like(fixed), tuple(sorted(free))
+
+
+def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row]:
+    """Of points of one program.
+
+    Args:
+        base: the program, with what is free as the files say.
+        free: the parameters that are retimed.
+        points: with a value for each of them.
+    """
+    try:
+        found = recorded(base, with_trace=bool(free))
     except CovpError as error:
-        figures = {"status": "failed", "reason": " ".join(str(error).split())}
-    return Row(**_stated(point), **figures)
+        return [_row(point, _failure(error)) for point in points]
+    if not free:
+        return [_row(point, found.figures) for point in points]
+    return [
+        _row(point, _alone(point) if figures is None else figures)
+        for point, figures in zip(points, _retimed(found, free, points), strict=True)
+    ]
 
 
-def _stated(point: Point) -> dict[str, Any]:
-    """What a row says of its point."""
-    return {
-        "key": point.key,
-        "model": point.model,
-        "platform": point.platform,
-        "accelerators": point.accelerators,
-        "toolchain": point.toolchain,
-        "optimize": point.optimize,
-        "vary": point.values,
-        "seed": point.seed,
-        "covp_version": version("covp"),
+def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
+    """Of points of one program; None: it has to run."""
+    trace = found.trace
+    if trace is None:
+        return [None] * len(points)
+    owners = {"platform", *trace.units, *trace.in_core}
+    own = [name for name in free if name.partition(".")[0] in owners]  # others do nothing here
+    values = [point.values for point in points]
+    try:
+        designs = retime(trace, {name: [each[name] for each in values] for name in own})
+    except CovpError:
+        # one of them has a value that is not allowed; the others are as they are without it
+        halves = points[: len(points) // 2], points[len(points) // 2 :]
+        return (
+            [None]
+            if len(points) == 1
+            else [f for half in halves for f in _retimed(found, free, half)]
+        )
+    if designs.assumes:
+        return [None] * len(points)
+    count = len(points)
+    columns = {
+        "cycles": _repeated(designs.cycles, count),
+        "seconds": _repeated(designs.seconds, count),
+        "waiting": _repeated(designs.waiting, count),
+        "instructions": _repeated(designs.instructions, count),
+        "energy_j": _repeated(designs.energy_j, count),
     }
+    return [
+        {
+            **found.figures,
+            **dict(zip(columns, figures, strict=True)),
+            **cycles_source(point),
+            "area_um2": area_um2(point),
+            "how": "retimed",
+        }
+        for point, *figures in zip(points, *columns.values(), strict=True)
+    ]
 
 
-def _evaluated(point: Point) -> Evaluation:
-    """The point, built and run."""
-    platform, units = varied(point.platform, point.accelerators, point.values)
-    graph, sample = _model(point.model, point.seed)
-    made = build(
-        graph,
-        platform,
-        units,
+def _repeated(column: Any, count: int) -> list[Any]:
+    """The values of so many designs; one where they do not differ."""
+    if column is None:
+        return [None] * count
+    values: list[Any] = column.tolist()
+    return values * count if len(values) == 1 else values
+
+
+def _alone(point: Point) -> Figures:
+    """Of a point that runs with all of its values."""
+    try:
+        return recorded(point, with_trace=False).figures
+    except CovpError as error:
+        return _failure(error)
+
+
+def _failure(error: CovpError) -> Figures:
+    return {"status": "failed", "reason": " ".join(str(error).split())}
+
+
+def _row(point: Point, figures: Mapping[str, Any]) -> Row:
+    return Row(
+        key=point.key,
+        model=point.model,
+        platform=point.platform,
+        accelerators=point.accelerators,
         toolchain=point.toolchain,
-        schedules=recorded_schedules(platform, point.toolchain, point.optimize),
-        allow_unused=True,
-        allow_slower=True,
+        optimize=point.optimize,
+        vary=point.values,
+        seed=point.seed,
+        covp_version=_VERSION,
+        **figures,
     )
-    return measured(made, sample)[0]
 
 
-def _model(name: str, seed: int) -> tuple[Graph, Sample]:
-    """A model with random inputs and the reference's outputs; computed once for all its points."""
-    path = find_model(name).path
-    state = path.stat()
-    return _model_at(name, seed, (str(path), state.st_mtime_ns, state.st_size))
-
-
-@functools.lru_cache(maxsize=4)
-def _model_at(name: str, seed: int, state: tuple[str, int, int]) -> tuple[Graph, Sample]:
-    graph = load_model(name)
-    return graph, Sample.random(graph, seed)
-
-
-def _figures(result: Evaluation) -> dict[str, Any]:
-    """The figures of a run."""
-    profile, memory, energy = result.profile, result.memory, result.energy
-    source = profile.sources.cycles
-    offloads = [entry.offload for entry in profile.layers if entry.offload is not None]
-    return {
-        "how": "run",
-        "instructions": profile.instructions,
-        "cycles": profile.cycles,
-        "seconds": profile.seconds,
-        "waiting": sum(offload.waiting for offload in offloads),
-        "energy_j": energy.joules if isinstance(energy, Energy) else None,
-        "area_um2": _area(result),
-        "flash_bytes": memory.flash_bytes,
-        "ram_bytes": memory.ram_bytes,
-        "arena_bytes": memory.arena_bytes,
-        "mac_coverage": result.mac_coverage,
-        "matches_reference": result.matches_reference,
-        "cycles_model": source.model if source else None,
-        "cycles_error": source.error if source else None,
-        "model_source": result.source,
-    }
-
-
-def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
-    """Over the samples of a point; nothing without any."""
-    if point.data is None:
-        return {}
-    if point.data.on == "reference":
-        scores = _by_reference(made, point.model, point.data)
-    else:
-        scores = accuracy_of(made, point.data).scores
-    error = scores.mean_error
-    return {"accuracy": scores.accuracy, "mean_error": error.absolute if error else None}
-
-
-_scores: dict[str, Scores] = {}
-"""Of the reference, by the content of model and data."""
-
-
-def _by_reference(made: Build, model: str, data: Data) -> Scores:
-    """Computed once for all designs of a model: the reference knows nothing of them."""
-    key = content_key(model_content(model), data_content(data))
-    if key not in _scores:
-        _scores[key] = accuracy_of(made, data).scores
-    return _scores[key]
-
-
-def _area(result: Evaluation) -> float | None:
-    """Of all accelerators together; None where it is not known of one of them."""
-    areas = estimate_areas(result.program)
-    if len(areas) < len(result.program.accelerators):
-        return None
-    return sum(area.um2 for area in areas)
+_VERSION = version("covp")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -26,8 +26,8 @@ class Point:
             the names see `covp.evaluation.varied`.
         seed: of the random inputs.
         data: that its accuracy is found on; None: it is not found.
-        key: a hash of the content of all that, see `covp.sweep.content`; two points with one key
-            are the same design.
+        content: a hash of all but ``vary``, see `covp.sweep.content`.
+        key: a hash of all; two points with one key are the same design.
     """
 
     model: str
@@ -38,7 +38,12 @@ class Point:
     vary: tuple[tuple[str, Value], ...] = ()
     seed: int = 0
     data: Data | None = None
+    content: str = ""
     key: str = ""
+
+    def like(self, vary: tuple[tuple[str, Value], ...]) -> Point:
+        """The point with these values alone; nothing that has a row."""
+        return replace(self, vary=vary, key="")
 
     @property
     def values(self) -> dict[str, Value]:

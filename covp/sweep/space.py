@@ -75,6 +75,7 @@ class Combination:
             values,
             self.seed,
             self.data,
+            self.content,
             point_key(self.content, dict(values)),
         )
 

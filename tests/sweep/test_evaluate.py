@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.evaluation import evaluate
+from covp.evaluation import build, evaluate, run
+from covp.evaluation.varied import varied
 from covp.graph.reference import run_reference
 from covp.models import load_model
 from covp.sweep.evaluate import evaluate_points
@@ -67,3 +68,44 @@ def test_other_samples_are_another_design(tmp_path, data):
     np.save(tmp_path / "y.npy", (labels + 1) % 4)
     keys.append(expand(make_spec(content, folder=tmp_path))[0].key)
     assert len(set(keys)) == 4
+
+
+def test_retimed_rows_are_those_of_runs_and_independent_of_their_company(tmp_path):
+    (tmp_path / "m.tflite").write_bytes(small_model())
+    content = {
+        "models": ["m.tflite"],
+        "platforms": ["riscv32", "stm32l4r5", "nucleo-l4r5zi"],
+        "accelerators": [
+            [],
+            ["gemm:technology=gemmini-22nm", "vector"],
+            ["qconv2d:wait=sleep"],
+        ],
+        "vary": {
+            "gemm.size": [4, 32],
+            "gemm.bytes_per_cycle": [1, 8],
+            "qconv2d.startup_cycles": [500, 0],
+            "vector.macs_per_cycle": [2, 16],
+            "platform.ram.wait_states": [0, 3],
+            "platform.timing": ["unit"],
+        },
+    }
+    points = expand(make_spec(content, folder=tmp_path))
+    rows = evaluate_points(points)
+    assert {row.reason for row in rows} == {None}
+    # what a cache that reads in advance does at another time is not in a trace
+    hows = {(row.platform, row.how) for row in rows}
+    assert hows == {("riscv32", "retimed"), ("stm32l4r5", "retimed"), ("nucleo-l4r5zi", "run")}
+    for number in range(0, len(points), 6):
+        point, row = points[number], rows[number]
+        assert evaluate_points([point]) == [row]
+        platform, units = varied(point.platform, point.accelerators, point.values)
+        made = build(point.model, platform, units, allow_slower=True, allow_unused=True)
+        record = run(made, check="output").record()
+        offloads = (layer["offload"] for layer in record["layers"])
+        assert row.waiting == sum(offload["waiting"] for offload in offloads if offload)
+        for name in ("instructions", "cycles", "seconds", "matches_reference", "mac_coverage"):
+            assert getattr(row, name) == record[name], (name, point)
+        energy = record["energy_j"]
+        assert row.energy_j == (energy and pytest.approx(energy, rel=1e-12))
+        source = record["cycles_source"]
+        assert (row.cycles_model, row.cycles_error) == (source["model"], source["error"])
