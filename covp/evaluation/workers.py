@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
 
-from covp.codegen.intrinsics import DotProduct, dot_products, register
-from covp.device.child_process import end_with_parent
+from covp.codegen.intrinsics import DotProduct, dot_products
 from covp.errors import CovpError, DeviceError
+from covp.tune.worker_process import begin_worker
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -96,15 +95,7 @@ class _Caught(Generic[Given, Result]):
 
 
 def _start(stop: Connection, instructions: Iterable[DotProduct]) -> None:
-    """In each process, first of all.
-
-    One that was not forked (the default from Python 3.14) knows no instructions of others.
-    """
-    end_with_parent()
-    # Ctrl-C is the parent's to handle
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for instruction in instructions:
-        register(instruction)
+    begin_worker(instructions)
     threading.Thread(target=_end_at, args=(stop,), daemon=True).start()
 
 

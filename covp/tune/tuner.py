@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -10,10 +9,9 @@ from time import monotonic
 from typing import get_args
 
 from covp.arguments import demand, demand_count, demand_name, demand_seconds
-from covp.codegen.intrinsics import DotProduct, dot_products, register
+from covp.codegen.intrinsics import DotProduct, dot_products
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
-from covp.device.child_process import end_with_parent
 from covp.graph.graph import Graph, Op
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -33,6 +31,7 @@ from covp.tune.records import (
 )
 from covp.tune.search import Search, Strategy, make_search
 from covp.tune.taken_over import taken_over
+from covp.tune.worker_process import begin_worker
 
 Report = Callable[["Progress"], None]
 _OWN_PROCESS = ("virtual", "host")
@@ -317,15 +316,8 @@ _bench: ScheduleBench | None = None
 def _open_bench(
     platform: Platform, toolchain: str, device: str, instructions: Sequence[DotProduct]
 ) -> None:
-    """In each worker process: one session for all its trials.
-
-    A process that was not forked (the default from Python 3.14) knows no instructions of others.
-    """
-    end_with_parent()
-    # Ctrl-C is the parent's to handle
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for instruction in instructions:
-        register(instruction)
+    """In each worker process: one session for all its trials."""
+    begin_worker(instructions)
     global _bench
     _bench = ScheduleBench(platform, toolchain, device)
 
