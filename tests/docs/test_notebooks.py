@@ -52,6 +52,7 @@ def test_outputs_are_not_stored(path: Path) -> None:
             assert cell["outputs"] == [] and cell["execution_count"] is None
 
 
+@pytest.mark.slow  # CI runs it beside the site that they are a part of
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs(path: Path) -> None:
     code = ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "code"]

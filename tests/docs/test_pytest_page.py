@@ -20,15 +20,25 @@ def block(text, language):
     return found
 
 
-def test_the_example_finds_both_bugs(tmp_path, text):
-    project = Project(tmp_path)
-    project.write("dot.c", block(text, "c"))
-    project.write("test_dot.py", block(text, "python"))
-    assert project.run().status == 0
+@pytest.fixture
+def project(tmp_path, text):
+    """The example."""
+    found = Project(tmp_path)
+    found.write("dot.c", block(text, "c"))
+    found.write("test_dot.py", block(text, "python"))
+    return found
+
+
+def test_the_example_finds_the_first_bug(project):
     sanitized = project.run("--covp-sanitize")
     assert re.search(
         r"out-of-bounds read .*\(dot\.c:7\): .*\b[ab], which has 0 bytes", sanitized.out
     )
+
+
+@pytest.mark.slow
+def test_the_example_finds_the_second_bug(project, text):
+    assert project.run().status == 0
     project.write("dot.c", block(text, "c").replace("i <= n", "i < n"))
     assert project.run("--covp-sanitize").status == 0
     overflow = project.run("--covp-ubsan")

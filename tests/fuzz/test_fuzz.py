@@ -111,7 +111,7 @@ def accelerated(names: str, cases: list[Unusual]) -> None:
 
 
 @on_host
-@batches(2)
+@batches(1)
 @given(several)
 def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None:
     under_the_sanitizer(cases)
