@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-import yaml
 
 from covp.accelerator.parameters import Value
 from covp.accelerator.registry import at_folder
-from covp.arguments import read_file
 from covp.errors import UsageError, near_misses
-from covp.platform_yaml import parse_yaml
+from covp.struct_errors import readable
 from covp.sweep.constraints import Constraint
-from covp.sweep.ranges import Range, values_of
-from covp.sweep.spec import Figure, Samples, Search, Spec
+from covp.sweep.ranges import values_of
+from covp.sweep.spec import Figure, Samples, Spec
+from covp.yaml_files import read_yaml
 
 _LONGEST = 300
 _NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
@@ -30,19 +29,7 @@ def read_spec(path: str | Path) -> Spec:
         UsageError: with the file, the key and the reason.
     """
     path = Path(path)
-    try:
-        content = parse_yaml(read_file(path))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except RecursionError:
-        raise UsageError(f"{path}: not valid YAML: nested too deeply") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except Exception as error:
-        # PyYAML's constructors raise anything: ValueError for "!!float x"
-        name = "" if isinstance(error, yaml.YAMLError) else f"{type(error).__name__}: "
-        reason = name + " ".join(str(error).split())[:_LONGEST]
-        raise UsageError(f"{path}: not valid YAML: {reason}") from None
+    content = read_yaml(path, UsageError)
     return make_spec(content, f"{path}: ", path.absolute().parent)
 
 
@@ -62,7 +49,7 @@ def make_spec(content: Any, where: str = "", folder: Path | None = None) -> Spec
     try:
         spec = msgspec.convert(_as_meant(content), Spec)
     except msgspec.ValidationError as error:
-        text = _readable(str(error).replace("$.vary[...]", _wrong_axis(content)))
+        text = readable(str(error).replace("$.vary[...]", _wrong_axis(content)), Spec)
         raise UsageError(f"{where}{text[:_LONGEST]}") from None
     problem = next(_problems(spec), None)
     if problem:
@@ -190,42 +177,3 @@ def _wrong_axis(content: Mapping[str, Any]) -> str:
         except msgspec.ValidationError:
             return f"$.vary.{name}"
     return "$.vary"
-
-
-_STRUCTS: dict[str, type[msgspec.Struct]] = {"search": Search, "vary": Range, "data": Samples}
-_WORDS = {
-    "array": "a list", "object": "a mapping", "str": "a text", "int": "a whole number",
-    "float": "a number", "bool": "true or false", "null": "nothing",
-}  # fmt: skip
-
-
-def _readable(message: str) -> str:
-    """msgspec's "... - at `$.models[0]`" as "models[0]: ...", with what is allowed."""
-    reason, _, place = message.partition(" - at ")
-    where = place.rpartition("$")[2].rstrip("`").lstrip(".")
-    owner = _STRUCTS.get(re.split(r"\W", where)[0], Spec)
-    known = {field.encode_name: field.type for field in msgspec.structs.fields(owner)}
-    unknown = re.match(r"Object contains unknown field `(.*)`$", reason)
-    value = re.match(r"Invalid enum value '?(.*?)'?$", reason)
-    missing = re.match(r"Object missing required field `(.*)`$", reason)
-    if missing:
-        reason = f"the key {missing[1]} is missing"
-    elif unknown:
-        reason = f"unknown key {unknown[1]!r}: {near_misses(unknown[1], known)}"
-    elif value:
-        key = re.sub(r"\[.*", "", where.rpartition(".")[2])
-        reason = f"{value[1]!r}: {near_misses(value[1], _choices(known[key]))}"
-    reason = re.sub("`(.*?)`", lambda names: _words(names[1]), reason)
-    return f"{where}: {reason}" if where else reason
-
-
-def _words(kinds: str) -> str:
-    """msgspec's "int | null" in words."""
-    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | "))
-
-
-def _choices(kind: Any) -> list[str]:
-    """The texts of the Literal in a type."""
-    if isinstance(kind, str):
-        return [kind]
-    return [choice for part in get_args(kind) for choice in _choices(part)]

@@ -106,7 +106,7 @@ def test_no_energy_on_a_platform_without_figures() -> None:
         ("{pj_per_cycle: 0, source: a paper}", r"energy\.pj_per_cycle: .*> 0"),
         ("{pj_per_cycle: .nan, source: a paper}", r"energy\.pj_per_cycle"),
         ("{pj_per_cycle: .inf, source: a paper}", r"energy\.pj_per_cycle"),
-        ("120", "energy: Expected `object"),
+        ("120", "energy: Expected a mapping"),
     ],
 )
 def test_wrong_keys_are_refused_in_one_line(tmp_path: Path, energy: str, said: str) -> None:
