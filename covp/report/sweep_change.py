@@ -32,7 +32,7 @@ class Change:
         return [
             pair
             for pair in self.both
-            if any(_figures(pair[0], n) != _figures(pair[1], n) for n in ("status", *OBJECTIVES))
+            if any(pair[0].get(n) != pair[1].get(n) for n in ("status", *OBJECTIVES))
         ]
 
 
@@ -56,7 +56,7 @@ def summary(changed: Change, objectives: Sequence[Objective]) -> Table:
             old, new = (values([pair[i] for pair in pairs], one.name) for i in (0, 1))
             known = ~np.isnan(old) & ~np.isnan(new)
             gain = (new - old)[known] * (1 if one.most else -1)
-            ratio = _ratios(old[known], new[known])
+            ratios = _ratios(old[known], new[known])
             shown.append(
                 [
                     model,
@@ -64,14 +64,9 @@ def summary(changed: Change, objectives: Sequence[Objective]) -> Table:
                     int((gain > 0).sum()),
                     int((gain < 0).sum()),
                     int((gain == 0).sum()),
-                    *(
-                        _percent(one)
-                        for one in (
-                            _mean(ratio),
-                            min(ratio, default=None),
-                            max(ratio, default=None),
-                        )
-                    ),
+                    _percent(_mean(ratios)),
+                    _percent(min(ratios, default=None)),
+                    _percent(max(ratios, default=None)),
                 ]
             )
     titles = ("Geometric mean", "Least", "Greatest")
@@ -108,10 +103,6 @@ def listing(changed: Change, objectives: Sequence[Objective], most: int = 500) -
 def _status(old: Row, new: Row) -> str:
     same = old["status"] == new["status"]
     return str(new["status"]) if same else f"{old['status']} → {new['status']}"
-
-
-def _figures(row: Row, name: str) -> object:
-    return row.get(name)
 
 
 def _ratios(old: np.ndarray, new: np.ndarray) -> list[float]:

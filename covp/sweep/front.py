@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.sweep.pareto import front
 from covp.sweep.points import Row
 from covp.sweep.spec import GREATER_IS_BETTER
 
@@ -39,19 +40,6 @@ def pareto_front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
     found: list[int] = []
     for model in dict.fromkeys(models.tolist()):
         mine = np.flatnonzero((models == model) & np.isfinite(all_costs).all(axis=1))
-        found += mine[_undominated(all_costs[mine])].tolist()
+        different, which = np.unique(all_costs[mine], axis=0, return_inverse=True)
+        found += mine[front(different)[which.reshape(-1)]].tolist()
     return sorted(found)
-
-
-def _undominated(points: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The numbers of the points of which none dominates; (n, objectives)."""
-    order = np.lexsort(points.T[::-1])
-    front: list[int] = []
-    kept = np.empty((0, points.shape[1]))
-    for number in order:
-        # whoever dominates it comes before it in this order
-        no_worse = (kept <= points[number]).all(axis=1)
-        if not (no_worse & (kept < points[number]).any(axis=1)).any():
-            front.append(int(number))
-            kept = np.vstack([kept, points[number]])
-    return np.array(sorted(front), dtype=np.intp)
