@@ -81,7 +81,8 @@ class JobRecord:
 
     Attributes:
         phase: the bucket of the device's counter that it was started in.
-        start, end: cycles that the core had spent in that phase when it started and ended.
+        start, end: cycles that the core had spent in that phase when it started and ended; both
+            the same where it ended while the core was in another phase.
         timing: how long it took.
         waited: cycles of it in which the core was stalled.
         numbers, traffic, macs: see `AcceptedJob`.
@@ -203,7 +204,8 @@ class JobUnit(Peripheral):
             self.bus.count(job.address, job.traffic.written or job.result.nbytes, is_write=True)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
-            end = spent + self.clock.now - now
+            present, spent_now = self.clock.phase()
+            end = spent_now if present == phase else spent
             self.jobs.append(
                 JobRecord(
                     phase,

@@ -61,8 +61,9 @@ def _sum(values: Iterable[_Number | None]) -> _Number | None:
 class Offload:
     """The split of the cycles of a layer on an accelerator, estimated by the models involved.
 
-    ``setup``, the jobs' time and ``rest`` add up to the layer's cycles. Of the jobs' time the core
-    is stalled for ``waiting``; in what is left it does something else.
+    ``setup``, the jobs' time and ``rest`` add up to the layer's cycles where the core stays in the
+    layer until it is over. Of the jobs' time the core is stalled for ``waiting``; in what is left
+    it does something else.
 
     Attributes:
         jobs: how many the unit was given.

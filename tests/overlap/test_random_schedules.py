@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from covp.codegen.bands import can_be_cut
 from covp.codegen.compile import compile as generate
@@ -16,11 +17,13 @@ from covp.evaluation.part_costs import tasks_of
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
-from covp.graph.reference import run_reference
+from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.platform_file import load_platform
-from covp.program import Program
+from covp.program import LayerPart, Piece, Program
 from covp.runtime.session import Session
 from tests.fuzz.graphs import random_graph
+
+from .graphs import Network
 
 SLOW = ["gemm:startup_cycles=20000", "vector:startup_cycles=3000"]
 FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,startup_cycles=7"]
@@ -91,27 +94,96 @@ def _random_order(program: Program, random: np.random.Generator) -> tuple[Action
     return simulate(tasks, list(random.random(len(tasks)))).actions
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_states_are_kept(seed: int) -> None:
+    """What a state becomes may be written over it, but not while a unit still reads it."""
+    net, random = Network("stateful", seed), np.random.default_rng(seed)
+    x = net.input((1, 8, 8, 8), scale=0.05, zero_point=-4)
+    before = net.state("memory", random.integers(-128, 128, (1, 8, 8, 8)).astype(np.int8), 0.1, 5)
+    read, after = net.conv(before, 8, 3), net.depthwise(x)
+    net.becomes(before, after)
+    graph = net.graph(net.sum(read, net.conv(after, 8, 1)))
+    platform = load_platform(PLATFORMS[seed % 2])
+    rows = {"depthwise_conv_2d_1": 3, "conv_2d_0": 4} if seed > 1 else {}
+
+    def made(actions: tuple[Action, ...]) -> Program:
+        return generate(graph, platform, SLOW[:1], overlap=OverlapPlan(rows, actions))
+
+    actions = _random_order(made(()), random)
+    program, reference = made(actions), ReferenceExecutor(graph)
+    check_order(program, actions)
+    with Session(platform) as session:
+        module = session.load(program)
+        for number in range(3):
+            inputs = random_inputs(graph.inputs, number)
+            assert np.array_equal(module.run(*inputs), reference.run(*inputs)[0])
+
+
+class Memory:
+    """What the arena's bytes hold: a tensor's byte, as a number, or nothing (0)."""
+
+    def __init__(self, program: Program) -> None:
+        self.bytes = np.zeros(program.arena_bytes, np.int64)
+        self.places = {t.name: t.offset for t in program.inputs}
+        self.places |= {s.tensor.name: s.tensor.offset for s in program.states}
+        self.kept = set(self.places)
+        for layer in program.layers:
+            for piece in layer.memory:
+                if piece.is_written:
+                    self.places.setdefault(piece.name, piece.offset)
+        self.numbers = {name: 1 + number for number, name in enumerate(self.places)}
+        for tensor in (*program.inputs, *(state.tensor for state in program.states)):
+            self.write(Piece(tensor.name, 0, tensor.nbytes))
+
+    def place(self, piece: Piece) -> slice:
+        start = self.places[piece.tensor]
+        return slice(start + piece.start, start + piece.end)
+
+    def content(self, piece: Piece) -> NDArray[np.int64]:
+        return (self.numbers[piece.tensor] << 32) + np.arange(piece.start, piece.end)
+
+    def write(self, piece: Piece) -> None:
+        self.bytes[self.place(piece)] = self.content(piece)
+
+    def holds(self, piece: Piece) -> bool:
+        return np.array_equal(self.bytes[self.place(piece)], self.content(piece))
+
+
 def check_order(program: Program, actions: Sequence[Action]) -> None:
-    """Byte by byte: what is read was written before; a unit has one job at a time."""
-    present: dict[str, set[int]] = {}
-    written = {p.tensor for layer in program.layers for part in layer.parts for p in part.writes}
-    busy: dict[str, Action] = {}
-    done = set()
+    """Byte by byte: what is read is there, and stays there until a unit is over.
+
+    The model of a unit takes its operands when it starts; hardware may take them until its end.
+    """
+    memory, done = Memory(program), set()
+    running: dict[str, LayerPart] = {}
     for action in actions:
         layer = program.layers[action.layer]
         part = layer.parts[action.part]
         if action.what == "end":
-            assert busy.pop(layer.target) == Action(action.layer, action.part, "begin")
+            assert running.pop(layer.target) == part
         else:
-            for piece in part.reads:
-                if piece.tensor in written:
-                    there = present.get(piece.tensor, set())
-                    assert there >= set(range(piece.start, piece.end)), layer.name
+            assert all(memory.holds(piece) for piece in part.reads), layer.name
+            assert layer.target not in running
         if action.what == "begin":
-            assert layer.target not in busy
-            busy[layer.target] = action
+            running[layer.target] = part
         else:
             done.add((action.layer, action.part))
             for piece in part.writes:
-                present.setdefault(piece.tensor, set()).update(range(piece.start, piece.end))
-    assert len(done) == sum(len(layer.parts) for layer in program.layers) and not busy
+                memory.write(piece)
+        scratch = [
+            slice(m.offset, m.offset + m.nbytes)
+            for m in layer.memory
+            if m.is_written and not any(m.name == output.name for output in layer.outputs)
+        ]
+        for place in scratch:
+            memory.bytes[place] = 0
+        for other in running.values():
+            assert all(memory.holds(piece) for piece in other.reads), layer.name
+            if other is not part:
+                taken = [memory.place(piece) for piece in other.writes]
+                own = [*map(memory.place, (*part.reads, *part.writes)), *scratch]
+                assert not any(a.start < b.stop and b.start < a.stop for a in taken for b in own)
+    assert len(done) == sum(len(layer.parts) for layer in program.layers) and not running
+    for tensor in program.outputs:
+        if tensor.name in memory.places and memory.places[tensor.name] == tensor.offset:
+            assert memory.holds(Piece(tensor.name, 0, tensor.nbytes)), tensor.name
