@@ -246,6 +246,10 @@ def build(
     )
     program = make(model, shapes=shapes, states=states, streaming=streaming)
     considered = None
+    if overlap and not accelerators:
+        raise UsageError(
+            "overlap is of the core and accelerators: name one with --accel, or leave out --overlap"
+        )
     if overlap and any(layer.target != "cpu" for layer in program.layers):
         plan, considered = plan_overlap(partial(_planned, make, program.graph), toolchain)
         if plan is not None:

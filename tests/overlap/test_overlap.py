@@ -14,7 +14,7 @@ import covp
 from covp.accelerator.registry import find_backend
 from covp.codegen.compile import compile as generate
 from covp.codegen.overlap import Action, OverlapPlan
-from covp.errors import AcceleratorError
+from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
 from covp.graph.reference import run_reference
 from covp.platform_file import load_platform
@@ -94,6 +94,11 @@ def test_a_unit_without_functions_to_begin_and_end_is_waited_for() -> None:
     backend.overlaps = lambda function: "gemm_begin"  # type: ignore[assignment, method-assign, return-value]
     with pytest.raises(AcceleratorError, match=r"overlaps\(\) must return two function names"):
         build(two_branches(), "riscv32", [backend], schedules=None, overlap=True)
+
+
+def test_without_an_accelerator_there_is_nothing_to_overlap() -> None:
+    with pytest.raises(UsageError, match="name one with --accel"):
+        build(chain(), "riscv32", overlap=True)
 
 
 def test_a_schedule_that_needs_more_memory_than_there_is_is_not_taken() -> None:

@@ -23,7 +23,7 @@ from covp.program import LayerPart, Piece, Program
 from covp.runtime.session import Session
 from tests.fuzz.graphs import random_graph
 
-from .graphs import Network
+from .graphs import Network, chain
 
 SLOW = ["gemm:startup_cycles=20000", "vector:startup_cycles=3000"]
 FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,startup_cycles=7"]
@@ -117,6 +117,24 @@ def test_states_are_kept(seed: int) -> None:
         for number in range(3):
             inputs = random_inputs(graph.inputs, number)
             assert np.array_equal(module.run(*inputs), reference.run(*inputs)[0])
+
+
+def test_a_plan_for_another_order_is_found() -> None:
+    """That the walk finds what is wrong: memory of one order and calls of another, no operands."""
+    graph, unit = chain(columns=8), ["gemm"]
+    rows = {op.name: 3 for op in graph.ops}
+
+    def made(actions: tuple[Action, ...]) -> Program:
+        return generate(graph, "riscv32", unit, overlap=OverlapPlan(rows, actions))
+
+    waits_at_once = made(())
+    order = _random_order(waits_at_once, np.random.default_rng(1))
+    check_order(made(order), order)
+    with pytest.raises(AssertionError):
+        check_order(waits_at_once, order)
+    last_first = [*order[-1:], *order[:-1]]
+    with pytest.raises(AssertionError):
+        check_order(made(order), last_first)
 
 
 class Memory:
