@@ -6,8 +6,7 @@ with these parameters as the files say, and the points are retimed from the trac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from typing import Any
 
 from covp.errors import CovpError
@@ -56,11 +55,11 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
     try:
         found = recorded(base, with_trace=bool(free))
     except CovpError as error:
-        return [_row(point, _failure(error)) for point in points]
+        return [point.row(_failure(error)) for point in points]
     if not free:
-        return [_row(point, found.figures) for point in points]
+        return [point.row(found.figures) for point in points]
     return [
-        _row(point, _alone(point) if figures is None else figures)
+        point.row(_alone(point) if figures is None else figures)
         for point, figures in zip(points, _retimed(found, free, points), strict=True)
     ]
 
@@ -123,21 +122,3 @@ def _alone(point: Point) -> Figures:
 
 def _failure(error: CovpError) -> Figures:
     return {"status": "failed", "reason": " ".join(str(error).split())}
-
-
-def _row(point: Point, figures: Mapping[str, Any]) -> Row:
-    return Row(
-        key=point.key,
-        model=point.model,
-        platform=point.platform,
-        accelerators=point.accelerators,
-        toolchain=point.toolchain,
-        optimize=point.optimize,
-        vary=point.values,
-        seed=point.seed,
-        covp_version=_VERSION,
-        **figures,
-    )
-
-
-_VERSION = version("covp")

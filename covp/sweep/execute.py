@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 from covp.sweep.batches import Batches, binary
@@ -161,7 +160,7 @@ class _Execution:
                 return result
             result = Raised("the rows of other points came back")
         reason = self._batches.broke(batch, result)
-        return [] if reason is None else [failed_row(batch[0], reason)]
+        return [] if reason is None else [batch[0].row({"status": "failed", "reason": reason})]
 
     def _keep(self, rows: Sequence[Row]) -> None:
         left = self._left - {row.key for row in rows}
@@ -178,20 +177,3 @@ class _Execution:
 
     def _report(self) -> None:
         self._tell(Progress(self._done, self._failed, len(self._left), self._rate.value))
-
-
-def failed_row(point: Point, reason: str) -> Row:
-    """The row of a point that has no figures."""
-    return Row(
-        key=point.key,
-        model=point.model,
-        platform=point.platform,
-        accelerators=point.accelerators,
-        toolchain=point.toolchain,
-        optimize=point.optimize,
-        vary=point.values,
-        seed=point.seed,
-        status="failed",
-        reason=reason,
-        covp_version=version("covp"),
-    )

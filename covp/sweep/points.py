@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from importlib.metadata import version
+from typing import Any, Literal
 
 import msgspec
 
 from covp.accelerator.parameters import Value
 from covp.evaluation.data import Data
 from covp.tune.records import Objective
+
+_VERSION = version("covp")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,25 @@ class Point:
     def values(self) -> dict[str, Value]:
         """The varied parameters by name."""
         return dict(self.vary)
+
+    def row(self, figures: Mapping[str, Any]) -> Row:
+        """A row of the point.
+
+        Args:
+            figures: the columns of `Row` that do not follow from the point.
+        """
+        return Row(
+            key=self.key,
+            model=self.model,
+            platform=self.platform,
+            accelerators=self.accelerators,
+            toolchain=self.toolchain,
+            optimize=self.optimize,
+            vary=self.values,
+            seed=self.seed,
+            covp_version=_VERSION,
+            **figures,
+        )
 
     def __str__(self) -> str:
         units = "".join(f" + {spec}" for spec in self.accelerators)
