@@ -9,13 +9,13 @@ from itertools import chain
 import click
 
 from covp.cli import data as samples_and_labels
-from covp.cli import options
+from covp.cli import options, timeline_files
 from covp.cli.output import print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.errors import UsageError
-from covp.evaluation import Comparison, ScheduleSource, survey
+from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.platform_file import load_platform
 
@@ -33,6 +33,7 @@ from covp.platform_file import load_platform
 @samples_and_labels.options
 @options.check
 @options.schedules
+@timeline_files.trace
 @options.as_json
 def compare(
     models: tuple[str, ...],
@@ -47,6 +48,7 @@ def compare(
     data: samples_and_labels.SampleOptions | None,
     check: str | None,
     schedules: options.ScheduleChoice,
+    trace: str | None,
     as_json: bool,
 ) -> int:
     """Run each of MODELS on the core alone and with the accelerators; one row per model.
@@ -54,9 +56,12 @@ def compare(
     With several platforms, run each model on each of them, with the accelerators if any are
     named: where it fits, what it costs there, and what memory is left.
     """
+    timeline_files.demand_places(trace)
     boards = [load_platform(platform) for platform in platforms]
     choices = {board.name: schedules.recorded(board, toolchain, device) for board in boards}
     if len(boards) > 1:
+        if trace is not None:
+            raise UsageError("--trace shows runs on one platform: name one with -p")
         tries = partial(
             survey,
             platforms=boards,
@@ -93,6 +98,7 @@ def compare(
                     allow_slower=allow_slower,
                     overlap=overlap,
                     **interface,
+                    wanted=Wanted(timeline=trace is not None),
                     starts=partial(_advance, advance, model),
                 )
             )
@@ -101,6 +107,8 @@ def compare(
         for model, comparison in zip(models, found, strict=True)
     ]
     warn(chain.from_iterable(map(_warnings, found)))
+    if trace is not None:
+        timeline_files.save_trace(trace, _side_by_side(found))
     if as_json:
         print_json(
             {
@@ -123,6 +131,18 @@ def _with_data(
 ) -> Comparison:
     runs = [comparison.alone, comparison.accelerated]
     return Comparison(*samples_and_labels.run_data(runs, data, model, device))
+
+
+def _side_by_side(found: list[Comparison]) -> dict[str, Evaluation]:
+    """All runs, by the names that they have in a trace."""
+    runs = {}
+    for number, comparison in enumerate(found):
+        model = comparison.alone.model
+        again = any(other.alone.model == model for other in found[:number])
+        model = f"{model} {number}" if again else model
+        runs[f"{model} alone:"] = comparison.alone
+        runs[f"{model} accelerated:"] = comparison.accelerated
+    return runs
 
 
 def _warnings(comparison: Comparison) -> list[str]:

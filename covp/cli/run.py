@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from covp.cli import data as samples_and_labels
-from covp.cli import options
+from covp.cli import options, timeline_files
 from covp.cli import wave as waveform
 from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
@@ -76,6 +76,8 @@ from covp.platform_file import load_platform
 @waveform.file
 @waveform.cycles
 @waveform.layer
+@timeline_files.trace
+@timeline_files.vcd
 @options.schedules
 @options.as_json
 def run(
@@ -101,12 +103,15 @@ def run(
     wave: str | None,
     wave_cycles: str | None,
     wave_layer: int | None,
+    trace: str | None,
+    vcd: str | None,
     schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
     values = [read_array(path) for path in inputs]
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
+    timeline_files.demand_places(trace, vcd)
     board = load_platform(platform)
     made = build(
         model,
@@ -128,7 +133,7 @@ def run(
         sample,
         device=device,
         by_layer=profile,
-        wanted=Wanted(causes, traffic, recorded, wave_layer),
+        wanted=Wanted(causes, traffic, recorded, wave_layer, trace is not None, vcd is not None),
         check=check,
         sanitize=sanitize,
         ubsan=ubsan,
@@ -148,6 +153,10 @@ def run(
             print_traffic(result)
     if result.recorded is not None:
         waveform.print_wave(result.recorded, wave_layer)
+    if trace is not None:
+        timeline_files.save_trace(trace, {"": result})
+    if vcd is not None:
+        timeline_files.save_vcd(vcd, result)
     return 0 if result.matches_reference else 1
 
 

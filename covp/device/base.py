@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.device.phase_count import PhaseCount
+from covp.device.timeline import TimelineLog
 from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
@@ -166,6 +167,38 @@ class RecordsWaves(Protocol):
 
         Raises:
             UsageError: the file cannot be written, or the window is beyond what was executed.
+        """
+        ...
+
+
+class TimelineRecording(Protocol):
+    """A context that listens to what is executed."""
+
+    @property
+    def log(self) -> TimelineLog | None:
+        """What happened; None before the end of the context."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class RecordsTimeline(Protocol):
+    """Knows when which function, job, access and interrupt was."""
+
+    def record_timeline(self) -> TimelineRecording:
+        """A context in which it is recorded what is executed, with the same cycles as without.
+
+        A later `CountsByPhase.set_phases` in the context begins anew.
+
+        Raises:
+            UsageError: when it is entered, and another one is.
         """
         ...
 
@@ -371,6 +404,7 @@ class Abilities:
     waves: RecordsWaves | None = None
     code: TracesCode | None = None
     memory: ChecksMemory | None = None
+    timeline: RecordsTimeline | None = None
 
 
 class LowLevelDevice(Protocol):

@@ -59,6 +59,7 @@ class VirtualDevice(VirtualMachine, Closing):
             memory=self,
             traffic=self,
             code=self,
+            timeline=self,
         )
 
     @functools.cached_property

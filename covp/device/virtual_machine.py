@@ -11,12 +11,14 @@ from covp.device.base import MemoryStates
 from covp.device.board import Board, BoardState
 from covp.device.counted_phases import CountedPhases
 from covp.device.phase_count import PhaseCount
+from covp.device.timeline_recorder import TimelineRecorder
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.machine.emulated_core import EmulatedCore
+from covp.machine.mark_log import MOST_MARKS
 from covp.machine.native_caches import GhostCache, Ghosts
 from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.segments import SegmentLog
@@ -137,6 +139,17 @@ class VirtualMachine:
         self.core.counter.explains = explains
         self.core.counter.set_markers(cleared, phases)
         self.board.ledger.moved.clear()
+        if isinstance(self.core.mmio.observer, TimelineRecorder):
+            self.core.mmio.observer.begin()
+
+    def record_timeline(self, most: int = MOST_MARKS) -> TimelineRecorder:
+        """See `RecordsTimeline.record_timeline`.
+
+        Args:
+            most: marks of functions; where there are more, the shortest calls are left out.
+        """
+        self.board.check_open()
+        return TimelineRecorder(self.board, lambda: self._function_names, most)
 
     def explain_cycles(self, on: bool) -> None:
         """See `ExplainsCycles.explain_cycles`."""

@@ -11,7 +11,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.evaluation.builder import build
 from covp.evaluation.check import checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import run
+from covp.evaluation.runner import NOTHING_MORE, Wanted, run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import Schedules, recorded_schedules
 from covp.frontend import Shapes
@@ -97,6 +97,7 @@ def compare(
     states: Mapping[str, str] | None = None,
     streaming: bool | int = False,
     overlap: bool = False,
+    wanted: Wanted = NOTHING_MORE,
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
 
@@ -109,6 +110,7 @@ def compare(
         toolchain, device: as for `Session`.
         seed: of the inputs.
         check: as for `run`.
+        wanted: of both runs, as for `run`.
         starts: called before each of the two runs with "alone" or "with ACCELERATORS".
 
     Raises:
@@ -135,7 +137,7 @@ def compare(
     by_layer = checked_level(check, device) == "layers"
     probes = sample.and_probes(plain.graph) if by_layer else None
     starts("alone")
-    alone = run(plain, sample, device=device, check=check, probes=probes)
+    alone = run(plain, sample, device=device, check=check, probes=probes, wanted=wanted)
     starts(f"with {' '.join(offloading.accelerators)}")
-    beside = run(offloading, sample, device=device, check=check, probes=probes)
+    beside = run(offloading, sample, device=device, check=check, probes=probes, wanted=wanted)
     return Comparison(alone, beside)

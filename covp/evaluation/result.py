@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.device.phase_count import Causes, FunctionCount, Traffic
+from covp.device.timeline import TimelineLog
 from covp.device.wave import Recorded
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
@@ -60,6 +61,7 @@ class Evaluation:
         recorded: the waveform that was requested, and its cycles.
         memory_map: what lies where.
         data: how right the model is over samples, where there are some.
+        timeline: when what happened, where it was requested and the device knows it.
     """
 
     build: Build
@@ -75,6 +77,7 @@ class Evaluation:
     recorded: Recorded | None = None
     memory_map: MemoryMap = NO_MEMORY_MAP
     data: Quality | None = None
+    timeline: TimelineLog | None = None
 
     @property
     def program(self) -> Program:

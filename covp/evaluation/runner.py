@@ -40,12 +40,17 @@ class Wanted:
         wave: a waveform of the inference.
         wave_layer: the waveform is of the layer with this index alone, and its window in the
             layer's cycles.
+        timeline: when what happened, `Evaluation.timeline`; of a device that does not know it the
+            cycles of layers alone.
+        accesses: the same, of a device that knows each access to registers.
     """
 
     functions: bool = False
     traffic: bool = False
     wave: Wave | None = None
     wave_layer: int | None = None
+    timeline: bool = False
+    accesses: bool = False
 
 
 NOTHING_MORE = Wanted()
@@ -79,6 +84,7 @@ class Runner(Closing):
         try:
             _count(self.session.device.abilities, wanted, device)
             _phase_of(wanted.wave_layer, build.program)
+            by_layer = by_layer or wanted.timeline
             singly = by_layer and self.session.device.abilities.phases is None
             self.session.strict = singly
             self._module = self.session.load(build.program, hosted=singly)
@@ -103,7 +109,7 @@ class Runner(Closing):
         if self.build.program.states:
             self._module.reset(sample.states)
         start = time.perf_counter()
-        with self._recording() as recording:
+        with self._recording() as recording, self._timeline() as timeline:
             result = self._module.run(*sample.inputs)
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
@@ -129,6 +135,7 @@ class Runner(Closing):
             sample=sample,
             recorded=recording.recorded if recording else None,
             memory_map=memory_map(self.session, self.build.program),
+            timeline=timeline.log if timeline else None,
         )
 
     def _recording(self) -> AbstractContextManager[Any]:
@@ -137,6 +144,13 @@ class Runner(Closing):
         if wave is None or waves is None:
             return nullcontext()
         return waves.recording(wave, _phase_of(self.wanted.wave_layer, self.build.program))
+
+    def _timeline(self) -> AbstractContextManager[Any]:
+        """Of the timeline that is wanted."""
+        timeline = self.session.device.abilities.timeline
+        if timeline is None or not (self.wanted.timeline or self.wanted.accesses):
+            return nullcontext()
+        return timeline.record_timeline()
 
 
 def run(
@@ -274,6 +288,10 @@ def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
                 "use --device virtual"
             )
         abilities.causes.count_functions()
+    if wanted.timeline or wanted.accesses:
+        _demand_timeline(abilities, wanted, device)
+        if abilities.timeline is not None and abilities.causes is not None:
+            abilities.causes.count_functions()
     if wanted.traffic:
         if abilities.traffic is None:
             raise UsageError(
@@ -284,6 +302,22 @@ def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
     if wanted.wave is not None and abilities.waves is None:
         raise UsageError(
             f"device {device} has no signals to record: leave out --wave, or use --device rtl"
+        )
+
+
+def _demand_timeline(abilities: Abilities, wanted: Wanted, device: str) -> None:
+    """Raises UsageError: the device does not know when what happens."""
+    if abilities.timeline is not None:
+        return
+    if wanted.accesses:
+        raise UsageError(
+            f"device {device} does not record accesses to registers: leave out --vcd, or use "
+            "--device virtual"
+        )
+    if abilities.time is None or abilities.time.sources.cycles is None:
+        raise UsageError(
+            f"device {device} does not know the cycles of a layer: leave out --trace, or use "
+            "--device virtual"
         )
 
 

@@ -99,9 +99,11 @@ class Clock:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
         witness: told where the path of a program meets the time of units; or None.
+        on_stall: called with the cycle and the number of cycles before they are skipped.
     """
 
     witness: Witness | None = None
+    on_stall: Callable[[int, int], None] | None = None
 
     def __init__(
         self,
@@ -195,6 +197,8 @@ class Clock:
 
     def _stall(self, cycles: int) -> None:
         if cycles > 0:
+            if self.on_stall is not None:
+                self.on_stall(self.now, cycles)
             self._skip(cycles)
             self.skipped += cycles
 

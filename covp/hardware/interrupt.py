@@ -22,9 +22,11 @@ class InterruptController(InterruptInputs, Protocol):
     Attributes:
         on_entry: called before an interrupt is taken, with its line (of Arm's system exceptions
             their number less 16) and the address of the instruction that it comes before.
+        on_return: called when a handler has returned.
     """
 
     on_entry: Callable[[int, int], None] | None
+    on_return: Callable[[], None] | None
 
     def pulse(self, number: int) -> None:
         """A request on line ``number`` that ends when it is taken, as an edge-triggered one's."""
@@ -66,7 +68,10 @@ class InterruptLine:
     Attributes:
         number: of the line.
         level: whether the peripheral requests an interrupt.
+        on_change: called with the new level.
     """
+
+    on_change: Callable[[bool], None] | None = None
 
     def __init__(
         self,
@@ -80,6 +85,8 @@ class InterruptLine:
 
     def set(self, level: bool) -> None:
         """Raise (True) or clear (False) the request."""
+        if self.on_change is not None and level != self.level:
+            self.on_change(level)
         self.level = level
         if self._controller is not None and self.number is not None:
             self._controller.set_line(self.number, level)

@@ -13,7 +13,7 @@ time instead of executing the loop. A core that waits with WFI is woken by the l
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,9 +124,12 @@ class JobUnit(Peripheral):
         begun: how many were accepted since then; one that still runs is not among ``jobs``.
         latest: the latest job that was not rejected.
         refusal: why the latest start was rejected, for messages; empty where it was not.
+        on_end: called with the clock's cycles at which a job started and ended, and its record.
     """
 
     result_register: str = "OUTPUT"
+    not_saved = Peripheral.not_saved | {"on_end"}
+    on_end: Callable[[int, int, JobRecord], None] | None = None
 
     def __init__(self) -> None:
         self.jobs: list[JobRecord] = []
@@ -219,6 +222,8 @@ class JobUnit(Peripheral):
                     job.result.nbytes,
                 )
             )
+            if self.on_end is not None:
+                self.on_end(now, self.clock.now, self.jobs[-1])
             self._over()
 
         cycles, witness = job.timing.cycles, self.clock.witness

@@ -36,7 +36,10 @@ class TrafficLedger:
     Attributes:
         is_on: it counts.
         moved: bytes.
+        on_move: called with what `add` is, whether it counts or not.
     """
+
+    on_move: Callable[[str, str, bool, int], None] | None = None
 
     def __init__(self, phase: Callable[[], int]) -> None:
         self.is_on = False
@@ -50,5 +53,7 @@ class TrafficLedger:
             master, memory, is_write: see `Entry`.
             size: how many bytes.
         """
+        if self.on_move is not None and size:
+            self.on_move(master, memory, is_write, size)
         if self.is_on and size:
             self.moved[Entry(self._phase(), master, memory, is_write)] += size

@@ -25,7 +25,7 @@ static bool in_chunk(const Machine *m, const Block *b) {
 
 static uint16_t common_key(const Machine *m, const Block *b) {
     bool plain = !b->flags && !b->after && !m->cache_count && !m->has_slow && !m->shadow;
-    return !plain ? 0 : (uint16_t)(b->size + 1);
+    return !plain || m->timeline ? 0 : (uint16_t)(b->size + 1);
 }
 
 /* Whether b ends with a direct branch. */

@@ -18,6 +18,7 @@ static bool is_marked(const Machine *m, uint32_t address, uint32_t *bucket) {
 }
 
 static void switch_bucket(Machine *m, uint32_t bucket) {
+    if (m->timeline) log_bucket(m, bucket);
     if (m->bucket < m->bucket_count) {
         if (m->explains) settle(m);
         m->buckets[m->bucket].instructions += m->instructions - m->switched.instructions;

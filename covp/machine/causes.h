@@ -6,6 +6,7 @@
 #ifndef COVP_CAUSES_H
 #define COVP_CAUSES_H
 
+#include "timeline.h"
 #include "traffic.h"
 
 /* Where the counts of a bucket and a function are. */
@@ -15,6 +16,7 @@ static inline Spending *spending_of(Machine *m, const Version *v) {
 
 /* Cycles pass in the block that runs, beside those that the code itself takes. */
 static void spend(Machine *m, uint32_t cause, int64_t cycles) {
+    if (m->timeline) log_function(m, m->last->version->function, NOWHERE, m->cycles);
     m->cycles += (uint64_t)cycles;
     if (cause < CAUSES) m->extra[cause] += cycles;
     if (m->bucket < m->bucket_count)

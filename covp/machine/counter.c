@@ -51,6 +51,7 @@ EXPORT void machine_free(Machine *m) {
     forget_machine(m);
     forget_shadow(m);
     free_segments(m);
+    forget_timeline(m);
     for (uint64_t i = 0; i < m->all_count; i++) {
         free_version(m->all[i]->version);
         if (!in_chunk(m, m->all[i])) free(m->all[i]);
@@ -99,6 +100,7 @@ static int64_t expected_of(const Machine *m, const Block *b) {
 /* The same where time depends on addresses, too: such blocks are attended. */
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
+    if (m->timeline) log_block(m, b, address);
     count(m, b, address);
     if (m->cache_count) fetch_block(m, b, start);
     ghosts_fetch(m, b);
@@ -379,5 +381,13 @@ EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64
         if (has_breakpoint(m, b->address, b->address + b->size, &at)) b->flags |= BLOCK_BREAK;
         b->key = common_key(m, b);
     }
+    return 1;
+}
+
+/* Log functions and buckets from now on, with room for so many marks; 0: no more. Returns 0: no memory. */
+EXPORT int machine_log_timeline(Machine *m, uint64_t room) {
+    forget_timeline(m);
+    if (room && !begin_timeline(m, room)) return 0;
+    for (uint64_t i = 0; i < m->all_count; i++) m->all[i]->key = common_key(m, m->all[i]);
     return 1;
 }

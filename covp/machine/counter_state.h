@@ -250,6 +250,7 @@ typedef struct Machine {
     const uint32_t *load_hooks, *store_hooks; /* how many there are; NULL: not known */
     uint64_t idle[ALL_CAUSES - CAUSES]; /* cycles in which no code ran */
     struct Segments *segments; /* see segments.h; NULL: none are kept */
+    struct Timeline *timeline; /* see timeline.h; NULL: nothing is logged */
     struct Machine *other_machine;
 } Machine;
 

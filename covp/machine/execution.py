@@ -17,7 +17,7 @@ from covp.machine.counter import NOWHERE, Counter
 from covp.machine.custom_instructions import CustomInstructions
 from covp.machine.engine import RISCV_NAMES, register_ids
 from covp.machine.faults import FaultReader
-from covp.machine.instructions import is_wait_for_interrupt, may_unmask
+from covp.machine.instructions import MRET, is_wait_for_interrupt, may_unmask
 from covp.machine.mmio import MmioPort
 from covp.machine.nvic import Nvic
 from covp.machine.riscv_counters import RiscvCounters
@@ -400,6 +400,8 @@ class Execution:
         """Execute the instruction at ``pc`` that the emulator must not; returns the next pc."""
         bits, size = self._counter.opcode(pc), self._size(pc)
         if may_unmask(self._core, size, bits):
+            if bits == MRET and self._interrupts.on_return is not None:
+                self._interrupts.on_return()
             self.forget_code(pc, 6)
             return self.run(pc, pc + size, self._counter.state.instructions + 1, True, pc)
         if not self._is_arm and RiscvCounters.takes(bits):

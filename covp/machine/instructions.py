@@ -5,6 +5,9 @@ from __future__ import annotations
 from covp.cores import Core
 from covp.machine.special_instructions import ARM_UNMASKING, RISCV_UNMASKING
 
+MRET = 0x30200073
+"""RISC-V's return from a handler."""
+
 
 def may_unmask(core: Core, bytes: int, bits: int) -> bool:
     """Whether pending interrupts have to be checked after an instruction."""

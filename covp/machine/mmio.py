@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
@@ -30,6 +31,18 @@ _POLLING = 64
 """Such reads from which a program is said to be polling."""
 
 
+class AccessObserver(Protocol):
+    """Makes the accesses of a core to peripherals, and sees them."""
+
+    def load(self, peripheral: Peripheral, offset: int, size: int) -> int:
+        """The value of `Peripheral.read_register`."""
+        ...
+
+    def store(self, peripheral: Peripheral, offset: int, size: int, value: int) -> None:
+        """Calls `Peripheral.write_register`."""
+        ...
+
+
 @dataclass(frozen=True)
 class MmioState:
     """The content of an `MmioPort.save_state`."""
@@ -51,6 +64,7 @@ class MmioPort:
     Attributes:
         pending: the error that a model raised in the latest access, for which the run is stopped.
         locating: the latest access was given up to learn its exact time; see `_is_located`.
+        observer: makes all accesses; None: they are made at once.
     """
 
     def __init__(
@@ -65,6 +79,7 @@ class MmioPort:
     ) -> None:
         self.pending: BaseException | None = None
         self.locating = False
+        self.observer: AccessObserver | None = None
         self._core, self._engine, self._counter = core, engine, counter
         self._interrupts, self._maps = interrupts, maps
         self._clock, self._control = clock, control
@@ -127,7 +142,10 @@ class MmioPort:
             offset += page - base
             if peripheral.needs_exact_time(offset, False) and not self._is_located():
                 return 0
-            value = peripheral.read_register(offset, size)
+            if self.observer is None:
+                value = peripheral.read_register(offset, size)
+            else:
+                value = self.observer.load(peripheral, offset, size)
             self._check_deadline()
             self._count_poll(peripheral, offset, value)
             return value
@@ -141,7 +159,10 @@ class MmioPort:
             offset += page - base
             if peripheral.needs_exact_time(offset, True) and not self._is_located():
                 return
-            peripheral.write_register(offset, size, value & 0xFFFFFFFF)
+            if self.observer is None:
+                peripheral.write_register(offset, size, value & 0xFFFFFFFF)
+            else:
+                self.observer.store(peripheral, offset, size, value & 0xFFFFFFFF)
             self._polls = 0
             self._check_deadline()
             if self._interrupts_now():

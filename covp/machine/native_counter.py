@@ -211,6 +211,8 @@ def counter_library() -> ctypes.CDLL:
         ("machine_expected_regions", None, (machine, u64, pointer)),
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),
+        ("machine_log_timeline", ctypes.c_int, (machine, u64)),
+        ("machine_timeline", None, (machine, pointer, pointer, pointer)),
         ("machine_custom_uses", u64, (machine, u32)),
         ("machine_set_custom_uses", None, (machine, u32, u64)),
         ("machine_save", None, (machine, pointer, pointer, pointer)),

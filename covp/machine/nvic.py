@@ -72,6 +72,7 @@ class Nvic:
         self.priority_group = 0
         self.cycles_spent = 0
         self.on_entry: Callable[[int, int], None] | None = None
+        self.on_return: Callable[[], None] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -177,6 +178,8 @@ class Nvic:
 
     def leave(self, value: int) -> int:
         """Exception return by EXC_RETURN; the pc to go on from."""
+        if self.on_return is not None:
+            self.on_return()
         exception = self.active.pop()
         if exception in self.levels:  # the handler left the line up: it comes again
             self.pending.add(exception)

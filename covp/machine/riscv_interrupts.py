@@ -21,6 +21,7 @@ class RiscvInterrupts:
         self._high: set[int] = set()
         self._pulsed: set[int] = set()
         self.on_entry: Callable[[int, int], None] | None = None
+        self.on_return: Callable[[], None] | None = None
 
     @property
     def mip(self) -> int:

@@ -1,0 +1,174 @@
+"""`TimelineRecorder`: listens to a board while programs run on its core 0."""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+from covp.device.board import Board
+from covp.device.timeline import (
+    MOST_EVENTS,
+    Access,
+    Handling,
+    JobSpan,
+    LineChange,
+    Place,
+    Stall,
+    TimelineLog,
+    Transfer,
+)
+from covp.errors import UsageError
+from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.hardware.peripheral import Peripheral
+from covp.machine.mark_log import MOST_MARKS, MarkLog
+
+_Item = TypeVar("_Item")
+
+
+class TimelineRecorder:
+    """Listens while it is entered; nothing that is executed takes another cycle for it.
+
+    Args:
+        board: whose core 0 runs.
+        names: returns the names of the functions that the core's counter knows, by number.
+        most: marks of functions; see `MarkLog`.
+
+    Attributes:
+        log: what happened; None before the end of the context.
+    """
+
+    def __init__(
+        self, board: Board, names: Callable[[], tuple[str, ...]], most: int = MOST_MARKS
+    ) -> None:
+        self.log: TimelineLog | None = None
+        self._board, self._names, self._most = board, names, most
+        self._core, self._clock = board.cores[0], board.clock
+        self._marks = MarkLog(self._core.counter)
+        self._bases: dict[Peripheral, int] = {}
+        self._on_entry: Callable[[int, int], None] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._stalls: list[Stall] = []
+        self._accesses: list[Access] = []
+        self._changes: list[LineChange] = []
+        self._handlings: list[Handling] = []
+        self._transfers: list[Transfer] = []
+        self._jobs: list[JobSpan] = []
+        self._lost: Counts[str] = Counts()
+
+    def __enter__(self) -> TimelineRecorder:
+        if self._core.mmio.observer is not None:
+            raise UsageError("the timeline of this device is recorded already")
+        self._bases = {model: base for base, model in self._board.peripherals.values()}
+        self._core.mmio.observer = self
+        self._clock.on_stall = self._stalled
+        self._board.ledger.on_move = self._moved
+        for _, model in self._board.shared.peripherals.values():
+            model.interrupt.on_change = partial(self._changed, model)
+            if isinstance(model, JobUnit):
+                model.on_end = partial(self._ended, model)
+        interrupts = self._core.interrupts
+        self._on_entry, interrupts.on_entry = interrupts.on_entry, self._entered
+        interrupts.on_return = self._returned
+        self.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._core.mmio.observer = None
+        self._clock.on_stall = self._board.ledger.on_move = None
+        for _, model in self._board.shared.peripherals.values():
+            model.interrupt.on_change = None
+            if isinstance(model, JobUnit):
+                model.on_end = None
+        self._core.interrupts.on_entry = self._on_entry
+        self._core.interrupts.on_return = None
+        if self._board.is_open:
+            self.log = self._logged()
+
+    def begin(self) -> None:
+        """Phases and functions have changed: what happened until now is forgotten."""
+        self._forget()
+        self._begin = self._clock.now
+        self._phase = self._core.counter.phase()[0]
+        self._instructions = self._core.instructions
+        self._marks.begin(len(self._names()), self._most)
+
+    def _logged(self) -> TimelineLog:
+        return TimelineLog(
+            self._begin,
+            self._clock.now,
+            (self._instructions, self._core.instructions),
+            self._phase,
+            self._marks.end(),
+            self._names(),
+            {
+                name: Place(base, model.registers, model.interrupt.number)
+                for name, (base, model) in self._board.peripherals.items()
+            },
+            self._stalls,
+            self._accesses,
+            self._changes,
+            self._handlings,
+            self._transfers,
+            self._jobs,
+            self._lost,
+        )
+
+    def _keep(self, items: list[_Item], item: _Item) -> None:
+        if len(items) < MOST_EVENTS:
+            items.append(item)
+        else:
+            self._lost[type(item).__name__] += 1
+
+    # -- what is heard ------------------------------------------------------------------------
+
+    def load(self, peripheral: Peripheral, offset: int, size: int) -> int:
+        """See `AccessObserver`."""
+        start = self._clock.now
+        value = peripheral.read_register(offset, size)
+        self._accessed(start, peripheral, offset, size, value, False)
+        return value
+
+    def store(self, peripheral: Peripheral, offset: int, size: int, value: int) -> None:
+        """See `AccessObserver`."""
+        start = self._clock.now
+        peripheral.write_register(offset, size, value)
+        self._accessed(start, peripheral, offset, size, value, True)
+
+    def _accessed(
+        self, start: int, model: Peripheral, offset: int, size: int, value: int, is_store: bool
+    ) -> None:
+        address = self._bases[model] + offset
+        access = Access(start, self._clock.now, model.name, address, size, value, is_store)
+        self._keep(self._accesses, access)
+
+    def _stalled(self, start: int, cycles: int) -> None:
+        self._keep(self._stalls, Stall(start, start + cycles, self._core.sleep.is_asleep))
+
+    def _moved(self, master: str, memory: str, is_write: bool, size: int) -> None:
+        self._keep(self._transfers, Transfer(self._clock.now, master, memory, is_write, size))
+
+    def _ended(self, unit: JobUnit, start: int, end: int, record: JobRecord) -> None:
+        self._keep(self._jobs, JobSpan(start, end, unit.name, record))
+
+    def _changed(self, model: Peripheral, level: bool) -> None:
+        number = model.interrupt.number
+        line = -1 if number is None else number
+        self._keep(self._changes, LineChange(self._clock.now, model.name, line, level))
+
+    def _entered(self, line: int, pc: int) -> None:
+        if self._on_entry is not None:
+            self._on_entry(line, pc)
+        self._keep(self._handlings, Handling(self._clock.now, line))
+
+    def _returned(self) -> None:
+        self._keep(self._handlings, Handling(self._clock.now, None))
