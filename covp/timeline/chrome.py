@@ -93,14 +93,16 @@ def _outer_first(slices: Sequence[Slice]) -> Sequence[Slice]:
 
 
 def _counter_events(process: int, counter: CounterTrack, hertz: int) -> Iterator[Json]:
+    # Perfetto calls a counter by the names of the event and of its value
+    name, _, what = counter.name.rpartition(" ")
     for cycle, value in counter.points:
         yield {
             "ph": "C",
             "pid": process,
             "tid": 0,
             "ts": _nanoseconds(cycle, hertz) / 1000,
-            "name": counter.name,
-            "args": {"value": value},
+            "name": name,
+            "args": {what: value},
         }
 
 

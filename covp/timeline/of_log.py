@@ -59,10 +59,10 @@ def _interrupt_tracks(log: TimelineLog, inside: Sequence[Window]) -> Iterator[Tr
 
 def counters_of(log: TimelineLog, inside: Sequence[Window]) -> list[CounterTrack]:
     """Numbers over time, in cycles of the device's clock."""
-    found = [CounterTrack(CORE, "instructions", tuple(instruction_points(log)))]
+    found = [CounterTrack(CORE, "instructions retired", tuple(instruction_points(log)))]
     for unit in _names(job.unit for job in log.jobs):
         jobs = [job for job in log.jobs if job.unit == unit]
-        found.append(CounterTrack(unit, "MACs", tuple(mac_points(jobs))))
+        found.append(CounterTrack(unit, "MACs done", tuple(mac_points(jobs))))
     found += [
         CounterTrack(_owner(one.owner), one.name, one.points)
         for one in byte_counters(log.transfers)

@@ -49,7 +49,8 @@ class CounterTrack:
     """A number over time.
 
     Attributes:
-        owner, name: as of a `Track`.
+        owner: as of a `Track`.
+        name: two words at least, such as "instructions retired".
         points: the cycle from which on it has a value, and that; by cycle.
     """
 

@@ -58,8 +58,8 @@ def read_trace(path: Path) -> ReadTrace:
         if kind == "X":
             slices[pid, tid].append(_slice(event))
         elif kind == "C":
-            assert set(args) == {"value"}
-            points[pid, event["name"]].append((_nanoseconds(event["ts"]), args["value"]))
+            ((what, value),) = args.items()
+            points[pid, f"{event['name']} {what}"].append((_nanoseconds(event["ts"]), value))
         elif event["name"] in ("process_sort_index", "thread_sort_index"):
             assert set(args) == {"sort_index"} and isinstance(args["sort_index"], int)
         else:

@@ -85,7 +85,7 @@ def test_jobs_are_the_records(traced: Make, names: tuple[str, ...]) -> None:
         assert parts["start-up"] == timing.startup
         assert parts[longer] == max(timing.compute, timing.memory)
         assert sum(parts.values()) == one.cycles
-    macs = run.trace.counters[unit, "MACs"]
+    macs = run.trace.counters[unit, "MACs done"]
     assert macs[-1][1] == sum(record.macs or 0 for record in records) > 0
 
 
