@@ -10,6 +10,7 @@ from covp.errors import UsageError
 from covp.evaluation import Evaluation
 from covp.runtime.measurement import BETWEEN, FIRST_LAYER
 from covp.runtime.profile import LayerProfile
+from covp.timeline.by_layer import layer_counters
 from covp.timeline.calls import short_calls
 from covp.timeline.of_log import CORE, counters_of, notes_of, tracks_of
 from covp.timeline.phases import phase_spans, windows
@@ -32,9 +33,12 @@ def timeline_of(result: Evaluation) -> Timeline:
     else:
         found = _layers_alone(result)
     about = {**_about(result), **found.about}
+    layers = found.track(CORE, "layers").slices
+    places = [(one.start, one.end) for one in layers if "index" in one.args]
     whole = Slice(f"{result.model} on {result.platform.name}", 0, found.cycles, about)
     tracks = (Track(CORE, "run", (whole,)), *found.tracks)
-    return replace(found, about=about, tracks=tracks)
+    counters = (*found.counters, *layer_counters(result, places))
+    return replace(found, about=about, tracks=tracks, counters=counters)
 
 
 def timeline_of_log(log: TimelineLog, clock_hz: int) -> Timeline:

@@ -79,7 +79,7 @@ class Timeline:
     notes: tuple[str, ...] = ()
 
     def track(self, owner: str, name: str) -> Track:
-        """A track by its names. Raises KeyError: there is none, or it has nothing."""
+        """The track ``name`` of an ``owner``. Raises KeyError: there is none, or it has nothing."""
         for track in self.tracks:
             if (track.owner, track.name) == (owner, name):
                 return track

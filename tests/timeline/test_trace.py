@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from covp.device.virtual import VirtualDevice
-from covp.evaluation import Sample, build
+from covp.evaluation import Sample, Wanted, build
+from covp.evaluation import run as evaluate
 from covp.runtime.session import Session
 from covp.timeline import timeline_of, timeline_of_log
 from covp.timeline.phases import phase_spans
@@ -96,6 +97,28 @@ def test_waiting_is_what_the_counter_says(traced: Make, names: tuple[str, ...]) 
     assert causes is not None
     assert sum(one.cycles for one in waits) == causes["waited"] > 0
     assert {one.args["until_end_of"] for one in waits} == {names[2]}
+
+
+@runs
+def test_the_arena_is_full_to_what_is_reserved(traced: Make, names: tuple[str, ...]) -> None:
+    run = traced(*names)
+    points = run.trace.counters["core", "arena bytes live"]
+    assert [time for time, _ in points] == [one.nanoseconds[0] for one in run.layers()]
+    assert 0 < max(live for _, live in points) <= run.plain.memory.arena_bytes
+
+
+def test_bytes_of_the_core_are_those_of_the_layers() -> None:
+    made = build("sww", "riscv32")
+    result = evaluate(made, check="none", wanted=Wanted(traffic=True, timeline=True))
+    wanted: Counter[str] = Counter()
+    for entry in result.profile.layers:
+        for memory, moved in (entry.traffic or {})["core"].items():
+            wanted[f"{memory}: bytes read"] += moved.read
+            wanted[f"{memory}: bytes written"] += moved.written
+            wanted[f"{memory}: bytes fetched"] += moved.fetched
+    counters = timeline_of(result).counters
+    found = {one.name: one.points[-1][1] for one in counters if ": bytes" in one.name}
+    assert found == +wanted and found["ram: bytes written"] > 0
 
 
 @runs_with_jobs
