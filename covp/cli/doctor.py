@@ -37,6 +37,8 @@ _PACKAGES = (
         (package, f"--device rtl for {', '.join(cores)}", "pip install covp[rtl]")
         for package, cores in rtl_packages().items()
     ),
+    ("altair", "covp report", "pip install covp[report]"),
+    ("vl-convert-python", "covp report", "pip install covp[report]"),
     ("hypothesis", "property tests", "pip install hypothesis"),
 )
 _TOOLS = (

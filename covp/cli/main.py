@@ -34,6 +34,7 @@ COMMANDS = (
     "new",
     "openocd",
     "platforms",
+    "report",
     "run",
     "sweep",
     "tune",

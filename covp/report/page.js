@@ -9,10 +9,12 @@ async function draw(figure) {
   const pixels = figure.dataset.renderer === "canvas";
   const ink = pixels ? getComputedStyle(target).color : "currentColor";
   const spec = JSON.parse(figure.querySelector("script").textContent);
+  const colours = JSON.parse(config.replaceAll('"@ink"', JSON.stringify(ink)));
+  if (target.clientWidth < 520) colours.legend.columns = 2; // else names leave a narrow page
   if (figure.drawn) figure.drawn.finalize();
   const options = {
     renderer: figure.dataset.renderer,
-    config: JSON.parse(config.replaceAll('"@ink"', JSON.stringify(ink))),
+    config: colours,
     actions: { export: true, source: false, compiled: false, editor: false },
     downloadFileName: figure.id.replace("figure-", ""),
     tooltip: { theme: dark.matches ? "dark" : "light" },

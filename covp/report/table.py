@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 Value = str | int | float | None
+_WIDE = 50
+"""Letters of a text that is shown in several lines."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Column:
     Attributes:
         title: in the head.
         unit: below the title, e.g. "bytes".
-        format: of numbers, as in a format string; empty for text, which is aligned left.
+        format: of numbers, as in a format string, or "~3" for three significant digits without an
+            exponent; empty for text, which is aligned left.
         note: shown when the pointer rests on the title.
         bar: each number stands on a bar of its share of the greatest.
     """
@@ -66,7 +70,8 @@ class Table:
         head = "".join(_head(column) for column in self.columns)
         most = [_greatest(self.rows, i) if c.bar else 0.0 for i, c in enumerate(self.columns)]
         body = "".join(self._row(row, most) for row in self.rows)
-        foot = f"<tfoot>{self._row(self.total, most)}</tfoot>" if self.total else ""
+        plain = [0.0] * len(self.columns)
+        foot = f"<tfoot>{self._row(self.total, plain)}</tfoot>" if self.total else ""
         caption = f"<p class=caption>{escape(self.caption)}</p>" if self.caption else ""
         return (
             f"<div class=table><div class=tablehead><h3>{escape(self.title)}</h3>"
@@ -98,7 +103,7 @@ def _cell(column: Column, value: Value | Cell, most: float) -> str:
     raw = "" if value is None else str(value)
     attributes = f' data-v="{escape(raw)}"' if raw != text else ""
     attributes += f' title="{escape(title)}"' if title else ""
-    kinds = "n" if column.format else ""
+    kinds = "n" if column.format else "w" if len(text) > _WIDE else ""
     if most and isinstance(value, (int, float)):
         kinds += " bar"
         attributes += f' style="--part:{100 * value / most:.1f}%"'
@@ -110,7 +115,17 @@ def shown(value: Value, form: str) -> str:
     """The text of a value: a number in the format ``form``, None as a dash."""
     if value is None:
         return "–"
-    return value if isinstance(value, str) else format(value, form)
+    if isinstance(value, str):
+        return value
+    return significant(value, int(form[1:])) if form.startswith("~") else format(value, form)
+
+
+def significant(value: float, digits: int) -> str:
+    """A number with separators of thousands and at least so many digits: 12,345.7 or 0.00123."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}" if decimals < 10 else f"{value:.{digits - 1}e}"
 
 
 def _greatest(rows: Sequence[Sequence[Value | Cell]], column: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 BLUE, CYAN, TEAL = "#0077bb", "#33bbee", "#009988"
 ORANGE, RED, MAGENTA, GREY = "#ee7733", "#cc3311", "#ee3377", "#a0a4aa"
-OLIVE, PURPLE = "#999933", "#aa4499"
+OLIVE, PURPLE, SAND = "#999933", "#aa4499", "#bbaa55"
 PALETTE = (BLUE, ORANGE, TEAL, MAGENTA, CYAN, RED, OLIVE, PURPLE, GREY)
 """Of categories without colours of their own, in this order."""
 

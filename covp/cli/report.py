@@ -1,0 +1,100 @@
+"""``covp report``: runs and sweeps as one HTML page, as figures and as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from covp.errors import UsageError
+
+if TYPE_CHECKING:
+    from covp.report.documents import Run
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="The page: one file that needs no network.",
+)
+@click.option(
+    "--label",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A name for each run, in their order, such as a commit; once for each.",
+)
+@click.option(
+    "--csv",
+    "table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.csv",
+    help="One row per layer, with the columns of Vela, X-CUBE-AI and SCALE-Sim.",
+)
+@click.option(
+    "--figures",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Each figure as a file.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["png", "svg"]),
+    default="png",
+    show_default=True,
+    help="Of the figures' files.",
+)
+def report(
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    names: tuple[str, ...],
+    table: Path | None,
+    folder: Path | None,
+    form: str,
+) -> int:
+    """Show INPUTS (files of `covp run --json`, `covp compare --json`) as a page and figures."""
+    if output is None and table is None and folder is None:
+        raise UsageError("nothing to write: name a page (-o), a --csv or a folder for --figures")
+    runs = _runs(inputs, names)
+    if table is not None:
+        from covp.report.columns import write_csv
+
+        write_csv(table, runs)
+    if output is not None or folder is not None:
+        _write(runs, output, folder, form)
+    for path in (output, table, folder):
+        if path is not None:
+            click.echo(f"{path}")
+    return 0
+
+
+def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
+    """The runs of all files, each with its name."""
+    from covp.report.documents import labels, read_runs
+
+    found = [(path, run) for path in files for run in read_runs(path)]
+    runs = [run for _, run in found]
+    return list(zip(labels(runs, [path for path, _ in found], names), runs, strict=True))
+
+
+def _write(
+    runs: Sequence[tuple[str, Run]], output: Path | None, folder: Path | None, form: str
+) -> None:
+    from covp.report import extra
+
+    extra.altair()  # says how to get it
+    from covp.report.run_page import figures_of, run_sections, write_run_page
+    from covp.report.save import save_figures
+
+    if output is not None:
+        write_run_page(output, runs)
+    if folder is not None:
+        save_figures(figures_of(run_sections(runs)), folder, form)

@@ -1,0 +1,80 @@
+"""Tables of several runs: totals, and cycles by layer, with the ratio to the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covp.report.documents import Run
+from covp.report.figures.comparison import Named, layer_names
+from covp.report.page import Cell, Column, Table
+from covp.report.quantities import certainty, rows
+from covp.report.table import Value
+
+Row = list[Value | Cell]
+
+
+def totals_table(runs: Sequence[Named]) -> Table:
+    """One row per run."""
+    first = runs[0][1].cycles
+    columns = [
+        Column("run"),
+        Column("covp"),
+        Column("compiler"),
+        Column("instructions", format=","),
+        Column("cycles", format=","),
+        Column("error", "of the cycles"),
+        Column("speed", "times the first", ".2f"),
+        Column("time", "ms", "~4"),
+        Column("energy", "µJ", "~4"),
+        Column("flash", "bytes", ","),
+        Column("RAM", "bytes", ","),
+        Column("arena", "bytes", ","),
+        Column("MACs on units", "%", ".1f"),
+        Column("matches the reference"),
+    ]
+    return Table("Runs", columns, [_total(name, run, first) for name, run in runs])
+
+
+def _total(name: str, run: Run, first: int | None) -> Row:
+    words = {True: "yes", False: "NO", None: "not checked"}
+    return [
+        name,
+        run.covp_version,
+        run.toolchain,
+        run.instructions,
+        run.cycles,
+        certainty(run),
+        first / run.cycles if first and run.cycles else None,
+        None if run.seconds is None else run.seconds * 1e3,
+        None if run.energy_j is None else run.energy_j * 1e6,
+        run.memory.flash_bytes,
+        run.memory.ram_bytes,
+        run.memory.arena_bytes,
+        None if run.mac_coverage is None else 100 * run.mac_coverage,
+        words[run.matches_reference],
+    ]
+
+
+def by_layer_table(runs: Sequence[Named]) -> Table | None:
+    """Cycles by layer of runs of one model; None for several models, or for one run."""
+    if len(runs) < 2 or len({run.model for _, run in runs}) > 1:
+        return None
+    names = layer_names([run for _, run in runs])
+    cycles = [{row: cost.cycles for row, cost in rows(run)} for _, run in runs]
+    columns = [Column("layer")]
+    for i, (name, run) in enumerate(runs):
+        columns.append(Column(name, f"cycles, {certainty(run)}".strip(", "), ","))
+        if i:
+            columns.append(Column("speed", "times the first", ".2f"))
+    found = [_across(name, [one.get(name) for one in cycles]) for name in names]
+    total = _across("total", [run.cycles for _, run in runs])
+    return Table("Cycles by layer", columns, found, total)
+
+
+def _across(name: str, cycles: Sequence[int | None]) -> Row:
+    """The cycles of one layer in each run, those after the first with their ratio to it."""
+    first = cycles[0]
+    row: Row = [name, first]
+    for one in cycles[1:]:
+        row += [one, first / one if first and one else None]
+    return row

@@ -1,0 +1,146 @@
+"""What follows from a run's figures: parts of cycles, intensity, energy of layers, errors."""
+
+from __future__ import annotations
+
+from covp.report.documents import Cost, Layer, Moved, Peak, Run
+
+PARTS = ("core", "set-up", "compute", "memory", "waiting")
+"""Of a layer's cycles, in the order of the bars.
+
+core: instructions run on it; set-up: the driver before the jobs; compute: the unit computes;
+memory: its port to memory takes longer than that; waiting: start-up, and until the core goes on.
+"""
+BETWEEN = "between layers"
+
+
+def parts(cost: Cost) -> dict[str, int]:
+    """The cycles of a layer by `PARTS`; they add up to them, empty where those are not known."""
+    if cost.cycles is None:
+        return {}
+    offload = cost.offload if isinstance(cost, Layer) else None
+    if offload is None:
+        return {"core": cost.cycles}
+    setup = min(offload.setup, cost.cycles)
+    rest = min(offload.rest, cost.cycles - setup)
+    jobs = cost.cycles - setup - rest
+    compute = min(offload.compute, jobs)
+    memory = min(max(0, offload.memory - offload.compute), jobs - compute)
+    waiting = jobs - compute - memory
+    return dict(zip(PARTS, (rest, setup, compute, memory, waiting), strict=True))
+
+
+def rows(run: Run) -> list[tuple[str, Cost]]:
+    """The layers by their labels, and what lies between them where it took something."""
+    found: list[tuple[str, Cost]] = [(label(layer), layer) for layer in run.layers]
+    if run.between.instructions or run.between.cycles:
+        found.append((BETWEEN, run.between))
+    return found
+
+
+def label(layer: Layer) -> str:
+    """The operator's number in the model file, and its kind: as Netron shows them."""
+    return f"{layer.index} {layer.op}"
+
+
+def short(tensor: str | None) -> str:
+    """A tensor's name without the names that a converter joined to it and their folders."""
+    name = (tensor or "").split(";")[-1]
+    return "/".join(name.split("/")[-2:])
+
+
+def moved(cost: Cost) -> int | None:
+    """Bytes loaded and stored, without fetches of instructions; None where not counted."""
+    if cost.bytes is None:
+        return None
+    return sum(one.read + one.write for one in cost.bytes.values())
+
+
+def intensity(layer: Layer) -> float | None:
+    """MACs for each byte that is loaded or stored; None without MACs or bytes."""
+    nbytes = moved(layer)
+    return layer.macs / nbytes if nbytes and layer.macs else None
+
+
+def peak_of(run: Run, target: str) -> Peak | None:
+    """The roofs of the core ("cpu") or of a unit, where they are known."""
+    if target == "cpu":
+        return run.core
+    return next((unit for unit in run.units if unit.name == target), None)
+
+
+def bound(run: Run, layer: Layer) -> str | None:
+    """ "memory" left of the roofline's ridge, else "compute"; None where it is not known."""
+    peak, at = peak_of(run, layer.target), intensity(layer)
+    if peak is None or at is None or not peak.macs_per_cycle or not peak.bytes_per_cycle:
+        return None
+    return "memory" if at * peak.bytes_per_cycle < peak.macs_per_cycle else "compute"
+
+
+def utilization(run: Run, layer: Layer) -> float | None:
+    """MACs to those that its core or unit could have done in its cycles, 0 to 1."""
+    peak = peak_of(run, layer.target)
+    if peak is None or not peak.macs_per_cycle or not layer.cycles or not layer.macs:
+        return None
+    return layer.macs / (layer.cycles * peak.macs_per_cycle)
+
+
+def certainty(run: Run) -> str:
+    """How sure the cycles are, in a cell: a percentage, "unchecked", "measured" or "exact"."""
+    source = run.cycles_source
+    if source is None:
+        return ""
+    if source.kind != "estimated":
+        return "the core's RTL" if source.kind == "rtl" else source.kind
+    return "unchecked" if source.error is None else f"±\u00a0{100 * source.error:.3g}\u00a0%"
+
+
+def error(run: Run) -> float | None:
+    """Largest known relative error of the cycles; 0 where they are no estimate, None: unchecked."""
+    source = run.cycles_source
+    if source is None:
+        return None
+    return source.error if source.kind == "estimated" else 0.0
+
+
+def layer_joules(run: Run, cost: Cost) -> float | None:
+    """The energy of a layer from the parts of the run's; None where that is not known.
+
+    Its cycles cost what a cycle of the run costs on average, awake and asleep; of a unit's MACs
+    and bytes it has its own.
+    """
+    source = run.energy_source
+    if source is None or cost.cycles is None or not run.cycles:
+        return None
+    core = sum(part.joules for part in source.parts if part.what in ("core", "core asleep"))
+    joules = core * cost.cycles / run.cycles
+    if isinstance(cost, Layer):
+        joules += sum(
+            part.joules * _share(run, cost, part.unit)
+            for part in source.parts
+            if part.what == cost.target
+        )
+    return joules
+
+
+def _share(run: Run, layer: Layer, unit: str) -> float:
+    """Of what a unit did in all layers, the part of one of them."""
+    own = [one for one in run.layers if one.target == layer.target]
+    total = sum(_done(one, unit) for one in own)
+    return _done(layer, unit) / total if total else 1 / len(own)
+
+
+def _done(layer: Layer, unit: str) -> int:
+    work = layer.work
+    if work is None or work.jobs is None:  # a unit in the core reports all of its layers together
+        return layer.macs
+    return (work.macs or 0) if unit == "MAC" else (work.bytes_read or 0) + (work.bytes_written or 0)
+
+
+def by_memory(cost: Cost) -> dict[str, Moved]:
+    """Bytes by memory, of all bus masters together and with the instructions fetched."""
+    found: dict[str, Moved] = {}
+    for memories in (cost.bytes_by_master or {}).values():
+        for name, one in memories.items():
+            old = found.get(name, Moved())
+            found[name] = Moved(old.read + one.read, old.write + one.write, old.fetch + one.fetch)
+    return found

@@ -1,0 +1,233 @@
+"""The page of runs: each with its figures and tables, several beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from covp.report.comparison_tables import by_layer_table, totals_table
+from covp.report.documents import Run
+from covp.report.figures.causes import causes_figure
+from covp.report.figures.comparison import Named, by_layer_figure, totals_figure
+from covp.report.figures.energy import energy_figure
+from covp.report.figures.layers import layers_figure
+from covp.report.figures.memory import arena_figure, memory_figure
+from covp.report.figures.roofline import roofline_figure
+from covp.report.figures.traffic import traffic_figure
+from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
+from covp.report.quantities import certainty
+from covp.report.run_tables import (
+    arena_table,
+    causes_table,
+    certainty_table,
+    energy_table,
+    energy_text,
+    layers_table,
+    memory_table,
+    time_text,
+    traffic_by_layer,
+    traffic_table,
+)
+
+_AGAIN = "this document is of an older covp; run it again"
+
+
+def write_run_page(path: Path, runs: Sequence[Named]) -> None:
+    """Write the page of one run, or of several.
+
+    Args:
+        path: of the HTML file.
+        runs: each with its name.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    title = runs[0][1].title if len(runs) == 1 else f"{len(runs)} runs"
+    versions = ", ".join(sorted({run.covp_version for _, run in runs if run.covp_version}))
+    subtitle = f"covp {versions}".strip()
+    if len(runs) > 1:
+        subtitle += f": {', '.join(name for name, _ in runs)}"
+    write_page(path, title, run_sections(runs), subtitle)
+
+
+def run_sections(runs: Sequence[Named]) -> list[Section]:
+    """All sections of the page.
+
+    Args:
+        runs: each with its name; of one the sections are its subjects, of several they are a
+            comparison and the runs.
+    """
+    if len(runs) == 1:
+        return list(_sections(runs[0][1]))
+    return [
+        Section("Comparison", list(_comparison(runs))),
+        *(
+            Section(name, [_numbered(p, i) for s in _sections(run) for p in s.parts])
+            for i, (name, run) in enumerate(runs, 1)
+        ),
+    ]
+
+
+def figures_of(sections: Sequence[Section]) -> list[Figure]:
+    """The figures of a page, in order."""
+    return [part for s in sections for part in s.parts if isinstance(part, Figure)]
+
+
+def _numbered(part: Part, number: int) -> Part:
+    return replace(part, name=f"{number}-{part.name}") if isinstance(part, Figure) else part
+
+
+def _comparison(runs: Sequence[Named]) -> Iterator[Part]:
+    figures = (totals_figure(runs), by_layer_figure(runs))
+    tables = (totals_table(runs), by_layer_table(runs))
+    for figure, table in zip(figures, tables, strict=True):
+        if figure is not None:
+            yield figure
+        if table is not None:
+            yield table
+
+
+def _sections(run: Run) -> Iterator[Section]:
+    yield Section("What ran", [_tiles(run), _facts(run), *_warnings(run), certainty_table(run)])
+    yield Section("Layers", list(_layers(run)))
+    yield Section("Causes", list(_causes(run)))
+    yield Section("Roofline", list(_roofline(run)))
+    yield Section("Memory", list(_memory(run)))
+    yield Section("Traffic", list(_traffic(run)))
+    yield Section("Energy", list(_energy(run)))
+
+
+def _tiles(run: Run) -> Tiles:
+    known = certainty(run)
+    source = run.cycles_source
+    kind = f"{source.kind} ({source.model})" if source else ""
+    tiles = []
+    if run.seconds is not None:
+        tiles.append(Tile("time of an inference", time_text(run.seconds), known or "measured"))
+    if run.cycles is not None:
+        detail = kind if known in kind else f"{kind}, {known}"
+        tiles.append(Tile("cycles", f"{run.cycles:,}", detail))
+    if run.instructions is not None:
+        tiles.append(Tile("instructions", f"{run.instructions:,}", "exact"))
+    if run.energy_j is not None:
+        tiles.append(Tile("energy", energy_text(run.energy_j), "estimated, see Energy"))
+    tiles.append(Tile("flash", f"{run.memory.flash_bytes:,} bytes", "as linked"))
+    arena = f"arena {run.memory.arena_bytes:,}"
+    tiles.append(Tile("RAM", f"{run.memory.ram_bytes:,} bytes", arena))
+    if run.mac_coverage:
+        tiles.append(Tile("MACs on units", f"{run.mac_coverage:.1%}", "as they report"))
+    return Tiles(tiles)
+
+
+def _facts(run: Run) -> Facts:
+    core = run.core
+    clock = f", {core.clock_hz / 1e6:,.6g} MHz" if core and core.clock_hz and run.cycles else ""
+    tuned = run.schedules
+    schedules = (
+        f"{tuned.layers} tuned for {', '.join(tuned.cores)} with {', '.join(tuned.compilers)}"
+        if tuned.layers
+        else "the kernels' own"
+    )
+    facts = [
+        ("model", f"{run.model} ({run.model_source})" if run.model_source else run.model),
+        ("platform", run.platform),
+        ("core", f"{core.name}{clock}" if core else ""),
+        ("device", run.device),
+        ("compiler", run.toolchain),
+        ("accelerators", ", ".join(run.accelerators) or "none"),
+        ("schedules", schedules),
+        ("check", _verdict(run)),
+    ]
+    return Facts([(name, value) for name, value in facts if value])
+
+
+def _verdict(run: Run) -> str:
+    check = run.check
+    if run.matches_reference is None:
+        return "not checked"
+    if not run.matches_reference:
+        return "DIFFERS from the reference"
+    amount = f"{check.layers} layers × " if check.level == "layers" else ""
+    inputs = f"{check.inputs} input{'s' if check.inputs > 1 else ''}"
+    word = "bit-exact" if check.worst_error is None else f"worst error {check.worst_error:.1e}"
+    return f"{word}: {amount}{inputs}"
+
+
+def _warnings(run: Run) -> list[Note]:
+    notes = [Note(warning, "warning") for warning in run.warnings]
+    if run.matches_reference is False:
+        notes.insert(0, Note("The outputs are not those of the reference.", "warning"))
+    return notes
+
+
+def _missing(text: str) -> Note:
+    return Note(text, "missing")
+
+
+def _layers(run: Run) -> Iterator[Part]:
+    figure = layers_figure(run)
+    if figure is not None:
+        yield figure
+    elif not run.layers:
+        yield _missing(f"Device {run.device} gives no cost by layer: run with --profile.")
+        return
+    else:
+        yield _missing(
+            f"Device {run.device} gave no cycles by layer: --device virtual estimates them, "
+            "--profile runs the layers one by one where a device has a counter."
+        )
+    yield layers_table(run)
+
+
+def _causes(run: Run) -> Iterator[Part]:
+    figure = causes_figure(run)
+    if figure is None or run.cycles_by_cause is None:
+        yield _missing(
+            f"Device {run.device} cannot tell what its cycles passed with: use --device virtual."
+        )
+        return
+    yield figure
+    yield causes_table(run)
+
+
+def _roofline(run: Run) -> Iterator[Part]:
+    figure = roofline_figure(run)
+    if figure is not None:
+        yield figure
+    elif run.bytes is None:
+        yield _missing("The roofline needs the bytes of each layer: run with --traffic.")
+    else:
+        yield _missing("No layer has MACs, bytes and cycles.")
+
+
+def _memory(run: Run) -> Iterator[Part]:
+    figure, arena = memory_figure(run), arena_figure(run)
+    if figure is None:
+        yield _missing(f"There is no memory map: {_AGAIN}.")
+    else:
+        yield from (figure, memory_table(run))
+    if arena is None:
+        yield _missing("Nothing is known of the arena: the device gives no layers.")
+    else:
+        yield from (arena, arena_table(run))
+
+
+def _traffic(run: Run) -> Iterator[Part]:
+    figure = traffic_figure(run)
+    if figure is None:
+        yield _missing("Bytes were not counted: run with --traffic (--device virtual).")
+        return
+    yield from (figure, traffic_table(run), traffic_by_layer(run))
+
+
+def _energy(run: Run) -> Iterator[Part]:
+    figure = energy_figure(run)
+    if figure is None:
+        yield _missing(
+            "The energy is not known. It needs cycles, `energy` in the platform file (covp "
+            "platforms lists which have it), and of each accelerator its technology, such as "
+            "-a gemm:technology=horowitz-45nm."
+        )
+        return
+    yield from (figure, energy_table(run))

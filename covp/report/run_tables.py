@@ -1,0 +1,315 @@
+"""The tables of a run: how sure each figure is, layers, causes, memory, traffic, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from covp.report.documents import Layer, Moved, Run
+from covp.report.page import Cell, Column, Table
+from covp.report.quantities import (
+    PARTS,
+    bound,
+    certainty,
+    intensity,
+    label,
+    layer_joules,
+    moved,
+    parts,
+    rows,
+    short,
+    utilization,
+)
+from covp.report.table import Value, significant
+
+Row = list[Value | Cell]
+
+
+def certainty_table(run: Run) -> Table:
+    """Every headline figure with its kind, its source and its error."""
+    source = run.cycles_source
+    kind = source.kind if source else "unknown"
+    model = f"{source.model}; {source.assumes}" if source and source.assumes else ""
+    model = model or (source.model if source else "")
+    cycles = certainty(run) or None
+    exact: Row = ["exact", "none", "counted on the device"]
+    found: list[Row] = []
+    if run.instructions is not None:
+        found.append(["instructions", f"{run.instructions:,}", *exact])
+    if run.cycles is not None:
+        found.append(["cycles", f"{run.cycles:,}", kind, cycles, model])
+    if run.seconds is not None:
+        how: Row | None = None
+        if run.cycles is None:
+            how = ["measured", "it varies", "clock of this machine"]
+        clock = f" at {run.core.clock_hz / 1e6:,.6g} MHz" if run.core and run.core.clock_hz else ""
+        time: Row = how or [kind, cycles, f"cycles{clock}"]
+        found.append(["time", time_text(run.seconds), *time])
+    if run.bytes is not None:
+        total = sum(one.read + one.write for one in run.bytes.values())
+        found.append(["bytes moved", f"{total:,}", *exact])
+    if run.energy_j is not None and run.energy_source is not None:
+        found.append(["energy", energy_text(run.energy_j), *_energy_row(run)])
+    found += [
+        [f"area of {area.name}", f"{area.um2:,.0f} µm²", "estimated", "unchecked", area.source]
+        for area in run.accelerator_area
+    ]
+    linked: Row = ["exact", "none", "as linked and loaded"]
+    found.append(["flash", f"{run.memory.flash_bytes:,} bytes", *linked])
+    found.append(["RAM", f"{run.memory.ram_bytes:,} bytes", *linked])
+    columns = [Column(name) for name in ("figure", "value", "kind", "error", "source")]
+    return Table("How sure each figure is", columns, found)
+
+
+def _energy_row(run: Run) -> Row:
+    source = run.energy_source
+    assert source is not None
+    span = "unchecked"
+    if source.low_j is not None and source.high_j is not None:
+        span = f"{energy_text(source.low_j)} to {energy_text(source.high_j)} published"
+    return ["estimated", span, f"{source.model}; {source.assumes}"]
+
+
+def time_text(seconds: float) -> str:
+    """In ms."""
+    return f"{significant(seconds * 1e3, 4)} ms"
+
+
+def energy_text(joules: float) -> str:
+    """In µJ."""
+    return f"{significant(joules * 1e6, 4)} µJ"
+
+
+def layers_table(run: Run) -> Table:
+    """One row per layer, and the total."""
+    known = certainty(run)
+    columns = [
+        Column("layer", note="the operator's number in the model file, and its kind"),
+        Column("output", note="the tensor's name in the model file"),
+        Column("shape"),
+        Column("type"),
+        Column("on"),
+        Column("instructions", format=","),
+        Column("cycles", run.cycles_source.kind if run.cycles_source else "", ",", bar=True),
+        Column("error", "of the cycles"),
+        Column("share", "%", ".1f"),
+        Column("cumulative", "%", ".1f"),
+        *(Column(part, "cycles", ",") for part in _used_parts(run)),
+        Column("MACs", format=","),
+        Column("cycles/MAC", format="~3"),
+        Column("utilization", "% of peak", ".1f"),
+        Column("intensity", "MACs/byte", "~3"),
+        Column("bound"),
+        Column("parameters", "bytes", ","),
+        Column("live arena", "bytes", ","),
+        Column("energy", "µJ", "~3"),
+    ]
+    found, so_far = [], 0
+    for name, cost in rows(run):
+        so_far += cost.cycles or 0
+        share = 100 * cost.cycles / run.cycles if run.cycles and cost.cycles is not None else None
+        head: Row = [name, "", "", "", ""]
+        tail: Row = [None] * 7
+        if isinstance(cost, Layer):
+            shape = "×".join(map(str, cost.shape or []))
+            output = Cell(cost.tensor, _cut(short(cost.tensor)), cost.tensor or "")
+            head = [name, output, shape, cost.dtype or "", cost.target]
+            tail = _work(run, cost)
+        split = parts(cost)
+        joules = layer_joules(run, cost)
+        found.append(
+            [
+                *head,
+                cost.instructions,
+                cost.cycles,
+                known,
+                share,
+                100 * so_far / run.cycles if share is not None and run.cycles else None,
+                *(split.get(part, 0) if split else None for part in _used_parts(run)),
+                *tail,
+                None if joules is None else joules * 1e6,
+            ]
+        )
+    return Table("Layers", columns, found, _layers_total(run, columns))
+
+
+def _work(run: Run, layer: Layer) -> Row:
+    used = utilization(run, layer)
+    return [
+        layer.macs,
+        layer.cycles / layer.macs if layer.cycles is not None and layer.macs else None,
+        None if used is None else 100 * used,
+        intensity(layer),
+        bound(run, layer) or "",
+        layer.parameter_bytes,
+        layer.live_bytes,
+    ]
+
+
+def _used_parts(run: Run) -> list[str]:
+    """Those that any layer has; a run on the core alone has one, which is its cycles."""
+    seen = {part for _, cost in rows(run) for part, cycles in parts(cost).items() if cycles}
+    return [part for part in PARTS if part in seen] if len(seen) > 1 else []
+
+
+def _layers_total(run: Run, columns: Sequence[Column]) -> Row:
+    sums = dict.fromkeys(PARTS, 0)
+    for _, cost in rows(run):
+        for part, cycles in parts(cost).items():
+            sums[part] += cycles
+    macs = sum(layer.macs for layer in run.layers)
+    cells: dict[str, Value | Cell] = {
+        "layer": "total",
+        "instructions": run.instructions,
+        "cycles": run.cycles,
+        "error": certainty(run),
+        "share": 100.0 if run.cycles else None,
+        "MACs": macs,
+        "cycles/MAC": run.cycles / macs if run.cycles and macs else None,
+        "parameters": sum(layer.parameter_bytes or 0 for layer in run.layers),
+        "live arena": Cell(run.memory.arena_bytes, f"{run.memory.arena_bytes:,}", "the arena"),
+        "energy": None if run.energy_j is None else run.energy_j * 1e6,
+        **(sums if run.cycles is not None else {}),
+    }
+    return [cells.get(column.title, "") for column in columns]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 28 else f"…{name[-27:]}"
+
+
+def causes_table(run: Run) -> Table:
+    """Cycles by cause; the residual is what the causes do not explain."""
+    total = run.cycles_by_cause or {}
+    used = [cause for cause in total if total[cause]]
+    columns = [
+        Column("layer"),
+        Column("cycles", format=","),
+        *(Column(cause, "cycles", ",") for cause in used),
+        Column("residual", "cycles", ",", "cycles without a cause"),
+    ]
+
+    def row(name: str, cycles: int | None, causes: dict[str, int]) -> Row:
+        parts = [causes.get(cause, 0) for cause in used]
+        return [name, cycles, *parts, (cycles or 0) - sum(causes.values())]
+
+    found = [row(name, cost.cycles, cost.cycles_by_cause or {}) for name, cost in rows(run)]
+    left_out = [cause for cause in total if not total[cause]]
+    caption = f"No cycle passed with: {', '.join(left_out)}." if left_out else ""
+    return Table("Causes", columns, found, row("total", run.cycles, total), caption)
+
+
+def memory_table(run: Run) -> Table:
+    """Every piece in use, and what is free, by region."""
+    found: list[Row] = []
+    for region in run.memory_map:
+        used = sum(place.bytes for place in region.used)
+        pieces = [(p.what, f"0x{p.address:08x}", p.bytes) for p in region.used]
+        found += [
+            [region.name, what, at, size, 100 * size / region.size_bytes]
+            for what, at, size in [*pieces, ("free", "", region.size_bytes - used)]
+        ]
+    columns = [
+        Column("region"),
+        Column("what"),
+        Column("from"),
+        Column("size", "bytes", ","),
+        Column("of the region", "%", ".1f"),
+    ]
+    return Table("Memory map", columns, found)
+
+
+def arena_table(run: Run) -> Table:
+    """The tensors in the arena."""
+    count = len(run.layers)
+    found: list[Row] = [
+        [
+            Cell(tensor.name, _cut(short(tensor.name)), tensor.name),
+            tensor.kind,
+            tensor.offset,
+            tensor.bytes,
+            label(run.layers[min(tensor.first, count - 1)]),
+            label(run.layers[min(tensor.last, count - 1)]),
+        ]
+        for tensor in run.arena
+    ]
+    columns = [
+        Column("tensor"),
+        Column("kind"),
+        Column("offset", "bytes", ","),
+        Column("size", "bytes", ",", bar=True),
+        Column("first used by"),
+        Column("last used by"),
+    ]
+    return Table("Arena", columns, found)
+
+
+def traffic_table(run: Run) -> Table:
+    """Bytes by bus master and memory, over all layers."""
+    found = list(_traffic(run))
+    columns = [
+        Column("by"),
+        Column("memory"),
+        *(Column(way, "bytes", ",", bar=True) for way in ("read", "written", "fetched")),
+    ]
+    sums: list[Value] = [sum(int(str(row[i])) for row in found) for i in (2, 3, 4)]
+    caption = "fetched: instructions that ran; not in the arithmetic intensity."
+    return Table("Bytes by bus master and memory", columns, found, ["total", "", *sums], caption)
+
+
+def _traffic(run: Run) -> Iterator[Row]:
+    for master, memories in (run.bytes_by_master or {}).items():
+        for memory, one in memories.items():
+            if one != Moved():
+                yield [master, memory, one.read, one.write, one.fetch]
+
+
+def traffic_by_layer(run: Run) -> Table:
+    """Loads and stores of each layer by memory."""
+    memories = list(run.bytes or {})
+    ways = [(memory, way) for memory in memories for way in ("read", "write")]
+    columns = [
+        Column("layer"),
+        *(Column(f"{memory} {way}", "bytes", ",") for memory, way in ways),
+        Column("all", "bytes", ",", bar=True),
+    ]
+    found: list[Row] = [
+        [
+            name,
+            *(getattr((cost.bytes or {}).get(memory, Moved()), way) for memory, way in ways),
+            moved(cost),
+        ]
+        for name, cost in rows(run)
+    ]
+    total = [getattr((run.bytes or {})[memory], way) for memory, way in ways]
+    return Table("Bytes by layer", columns, found, ["total", *total, sum(total)])
+
+
+def energy_table(run: Run) -> Table:
+    """The products of the sum, each with its source."""
+    source = run.energy_source
+    assert source is not None
+    found: list[Row] = [
+        [
+            part.what,
+            part.count,
+            f"{part.unit}s",
+            part.pj,
+            "unchecked" if part.low is None else f"{part.low:.3g} to {part.high or part.pj:.3g}",
+            part.joules * 1e6,
+            100 * part.joules / run.energy_j if run.energy_j else None,
+            part.source,
+        ]
+        for part in source.parts
+    ]
+    columns = [
+        Column("part"),
+        Column("count", format=","),
+        Column("of"),
+        Column("each", "pJ", "~4"),
+        Column("published", "pJ"),
+        Column("energy", "µJ", "~4"),
+        Column("share", "%", ".1f"),
+        Column("source"),
+    ]
+    whole = None if run.energy_j is None else run.energy_j * 1e6
+    return Table("Energy", columns, found, ["total", None, "", None, "", whole, 100.0, ""])
