@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from covp.errors import UsageError
 
 if TYPE_CHECKING:
     from covp.report.documents import Run
+    from covp.report.page import Section
 
 
 @click.command()
@@ -60,16 +62,27 @@ def report(
     folder: Path | None,
     form: str,
 ) -> int:
-    """Show INPUTS (files of `covp run --json`, `covp compare --json`) as a page and figures."""
+    """Show INPUTS as a page and figures: files of `covp run --json` and `covp compare --json`.
+
+    Or the folders of one or more sweeps, the oldest first.
+    """
     if output is None and table is None and folder is None:
         raise UsageError("nothing to write: name a page (-o), a --csv or a folder for --figures")
-    runs = _runs(inputs, names)
-    if table is not None:
-        from covp.report.columns import write_csv
+    folders = [path.is_dir() for path in inputs]
+    if any(folders):
+        if not all(folders):
+            raise UsageError("INPUTS are files of runs or folders of sweeps, not both")
+        if table is not None:
+            raise UsageError("--csv is of runs; `covp sweep` writes a sweep's rows with its --csv")
+        _write_sweeps(inputs, names, output, folder, form)
+    else:
+        runs = _runs(inputs, names)
+        if table is not None:
+            from covp.report.columns import write_csv
 
-        write_csv(table, runs)
-    if output is not None or folder is not None:
-        _write(runs, output, folder, form)
+            write_csv(table, runs)
+        if output is not None or folder is not None:
+            _write_runs(runs, output, folder, form)
     for path in (output, table, folder):
         if path is not None:
             click.echo(f"{path}")
@@ -85,16 +98,45 @@ def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
     return list(zip(labels(runs, [path for path, _ in found], names), runs, strict=True))
 
 
-def _write(
+def _write_runs(
     runs: Sequence[tuple[str, Run]], output: Path | None, folder: Path | None, form: str
 ) -> None:
     from covp.report import extra
 
     extra.altair()  # says how to get it
-    from covp.report.run_page import figures_of, run_sections, write_run_page
-    from covp.report.save import save_figures
+    from covp.report.run_page import run_sections, write_run_page
 
     if output is not None:
         write_run_page(output, runs)
     if folder is not None:
-        save_figures(figures_of(run_sections(runs)), folder, form)
+        _save(run_sections(runs), folder, form)
+
+
+def _write_sweeps(
+    folders: Sequence[Path],
+    names: Sequence[str],
+    output: Path | None,
+    figures: Path | None,
+    form: str,
+) -> None:
+    from covp.report import extra
+
+    extra.altair()
+    from covp.report.sweep_page import sweep_sections, write_sweep_page
+    from covp.report.sweeps import read_sweep
+
+    if names and len(names) != len(folders):
+        raise UsageError(f"--label: {len(names)} names for {len(folders)} sweeps")
+    sweeps = [read_sweep(folder) for folder in folders]
+    if names:
+        sweeps = [replace(one, label=name) for one, name in zip(sweeps, names, strict=True)]
+    if output is not None:
+        write_sweep_page(output, sweeps)
+    if figures is not None:
+        _save(sweep_sections(sweeps), figures, form)
+
+
+def _save(sections: Sequence[Section], folder: Path, form: str) -> None:
+    from covp.report.save import figures_of, save_figures
+
+    save_figures(figures_of(sections), folder, form)

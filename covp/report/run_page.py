@@ -69,11 +69,6 @@ def run_sections(runs: Sequence[Named]) -> list[Section]:
     ]
 
 
-def figures_of(sections: Sequence[Section]) -> list[Figure]:
-    """The figures of a page, in order."""
-    return [part for s in sections for part in s.parts if isinstance(part, Figure)]
-
-
 def _numbered(part: Part, number: int) -> Part:
     return replace(part, name=f"{number}-{part.name}") if isinstance(part, Figure) else part
 

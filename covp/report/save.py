@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from covp.errors import UsageError
 from covp.report import extra
-from covp.report.page import Figure
-from covp.report.theme import vega_config
+from covp.report.figures.pareto import POINTS
+from covp.report.page import Figure, Section
+from covp.report.point_columns import PointColumn, records
+from covp.report.points import Grid, Points
+from covp.report.theme import PALETTE, vega_config
 
 FORMATS = ("png", "svg")
 _WIDTH = 820
 _INK = "#1c2026"
+
+
+def figures_of(sections: Sequence[Section]) -> list[Figure]:
+    """The figures of a page, in order.
+
+    Args:
+        sections: of the page. Figures that share the points of a sweep get them, coloured by model.
+    """
+    return [figure for section in sections for figure in _figures(section)]
+
+
+def _figures(section: Section) -> Iterator[Figure]:
+    columns = [part.columns for part in section.parts if isinstance(part, Points)]
+    for part in section.parts:
+        if isinstance(part, Figure):
+            yield part
+        elif isinstance(part, Grid):
+            data = {"datasets": {POINTS: [row for one in columns for row in _coloured(one)]}}
+            yield from (replace(one, spec={**one.spec, **data}) for one in part.figures)
+
+
+def _coloured(columns: Sequence[PointColumn]) -> Iterator[dict[str, Any]]:
+    """The points with the field ``colour``."""
+    rows = records(columns)
+    models = list(dict.fromkeys(row.get("model") for row in rows))
+    for row in rows:
+        yield row | {"colour": PALETTE[models.index(row.get("model")) % len(PALETTE)]}
 
 
 def save_figures(figures: Sequence[Figure], folder: Path, form: str = "png") -> list[Path]:

@@ -18,6 +18,7 @@ from covp.report.figures.roofline import roofline_figure
 from covp.report.figures.traffic import traffic_figure
 from covp.report.page import Figure, Table
 from covp.report.run_page import run_sections, write_run_page
+from covp.sweep.api import sweep
 from tests.report.browser import needs_browser, open_page
 from tests.report.conftest import Written
 
@@ -202,3 +203,25 @@ def test_calls_that_make_no_sense_are_one_line(
         assert message in capsys.readouterr().err
     assert report(tmp_path / "none.json", "-o", tmp_path / "r.html") == 2
     assert "none.json: cannot be read: No such file" in capsys.readouterr().err
+
+
+@needs_browser
+def test_the_folder_of_a_sweep_is_an_input(
+    tmp_path: Path, plain: dict[str, Any], written: Written, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sqlalchemy")
+    folder, page = tmp_path / "swept", tmp_path / "s.html"
+    folder.mkdir()
+    assert report(folder, "-o", page) == 2
+    assert (
+        "swept: there is no sweep; `covp sweep FILE.yaml -o` makes one" in capsys.readouterr().err
+    )
+    given = {"models": ["toycar"], "platforms": ["riscv32"], "accelerators": [[], ["gemm"]]}
+    rows = sweep(given | {"search": {"kind": "grid", "objectives": ["cycles"]}}, folder).rows
+    assert report(folder, "--label", "nightly", "-o", page) == 0
+    opened = open_page(page, tmp_path)
+    assert opened.console == [] and opened.requests == []
+    assert "<title>Sweep nightly</title>" in opened.dom
+    assert all(f"{row.flash_bytes:,}" in opened.dom for row in rows)
+    assert report(folder, written(plain), "-o", page) == 2
+    assert "files of runs or folders of sweeps, not both" in capsys.readouterr().err

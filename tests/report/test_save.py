@@ -9,7 +9,9 @@ from covp.report.documents import Run
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.page import Figure
-from covp.report.save import save_figures
+from covp.report.save import figures_of, save_figures
+from covp.report.sweep_page import Sweep, sweep_sections
+from tests.report import sweep_rows
 
 
 def figures(run: Run) -> list[Figure]:
@@ -48,3 +50,14 @@ def test_svg(tmp_path: Path, kws: Run) -> None:
     texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {f"{layer.index} {layer.op}" for layer in kws.layers} <= texts
     assert "Cycles by layer" in texts and "core cycles" in texts
+
+
+def test_points_of_a_sweep_are_in_the_files(tmp_path: Path) -> None:
+    rows = [*sweep_rows.grid(models=("kws", "vww"))]
+    found = figures_of(sweep_sections([Sweep("swept", rows)]))
+    figure = next(figure for figure in found if figure.name == "seconds-area_um2")
+    (path,) = save_figures([figure], tmp_path, "svg")
+    text = path.read_text()
+    known = [row for row in rows if row["seconds"] and row["area_um2"]]
+    assert text.count("<path") > len(known) > 100
+    assert ">kws</text>" in text and ">vww</text>" in text
