@@ -184,6 +184,36 @@ class Area(msgspec.Struct, frozen=True):
     source: str
 
 
+class MeanError(msgspec.Struct, frozen=True):
+    """Between outputs and target values."""
+
+    absolute: Amount | None = None
+    squared: Amount | None = None
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """How good a model is on samples with labels."""
+
+    top1: Amount | None = None
+    top5: Amount | None = None
+    auc: Amount | None = None
+    mean_error: MeanError | None = None
+    what: str = ""
+    other_classes: Count | None = None
+    other_bytes: Count | None = None
+
+
+class Data(Scores, frozen=True, kw_only=True):
+    """Of a run with samples."""
+
+    samples: Count
+    on: str
+    saturated: Amount = 0
+    float: Scores | None = None
+    litert: Scores | None = None
+    litert_reason: str | None = None
+
+
 class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
     """One inference, see docs/json.md."""
 
@@ -216,6 +246,7 @@ class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
     memory_map: list[Region] = []
     arena: list[ArenaTensor] = []
     between: Cost = Cost()
+    data: Data | None = None
 
     @property
     def title(self) -> str:

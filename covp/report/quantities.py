@@ -48,6 +48,12 @@ def short(tensor: str | None) -> str:
     return "/".join(name.split("/")[-2:])
 
 
+def cut(tensor: str | None) -> str:
+    """The end of a tensor's name."""
+    name = short(tensor)
+    return name if len(name) <= 28 else f"…{name[-27:]}"
+
+
 def moved(cost: Cost) -> int | None:
     """Bytes loaded and stored, without fetches of instructions; None where not counted."""
     if cost.bytes is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from covp.report.accuracy_table import accuracy_table
 from covp.report.comparison_tables import by_layer_table, totals_table
 from covp.report.documents import Run
 from covp.report.figures.causes import causes_figure
@@ -15,6 +16,7 @@ from covp.report.figures.layers import layers_figure
 from covp.report.figures.memory import arena_figure, memory_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.figures.traffic import traffic_figure
+from covp.report.layer_tables import layers_table, work_table
 from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
 from covp.report.quantities import certainty
 from covp.report.run_tables import (
@@ -23,7 +25,6 @@ from covp.report.run_tables import (
     certainty_table,
     energy_table,
     energy_text,
-    layers_table,
     memory_table,
     time_text,
     traffic_by_layer,
@@ -85,6 +86,8 @@ def _comparison(runs: Sequence[Named]) -> Iterator[Part]:
 
 def _sections(run: Run) -> Iterator[Section]:
     yield Section("What ran", [_tiles(run), _facts(run), *_warnings(run), certainty_table(run)])
+    if run.data is not None:
+        yield Section("Accuracy", [accuracy_table(run.data)])
     yield Section("Layers", list(_layers(run)))
     yield Section("Causes", list(_causes(run)))
     yield Section("Roofline", list(_roofline(run)))
@@ -107,9 +110,9 @@ def _tiles(run: Run) -> Tiles:
         tiles.append(Tile("instructions", f"{run.instructions:,}", "exact"))
     if run.energy_j is not None:
         tiles.append(Tile("energy", energy_text(run.energy_j), "estimated, see Energy"))
-    tiles.append(Tile("flash", f"{run.memory.flash_bytes:,} bytes", "as linked"))
-    arena = f"arena {run.memory.arena_bytes:,}"
-    tiles.append(Tile("RAM", f"{run.memory.ram_bytes:,} bytes", arena))
+    tiles.append(Tile("flash", f"{run.memory.flash_bytes:,} B", "as linked"))
+    arena = f"arena {run.memory.arena_bytes:,} B"
+    tiles.append(Tile("RAM", f"{run.memory.ram_bytes:,} B", arena))
     if run.mac_coverage:
         tiles.append(Tile("MACs on units", f"{run.mac_coverage:.1%}", "as they report"))
     return Tiles(tiles)
@@ -173,6 +176,7 @@ def _layers(run: Run) -> Iterator[Part]:
             "--profile runs the layers one by one where a device has a counter."
         )
     yield layers_table(run)
+    yield work_table(run)
 
 
 def _causes(run: Run) -> Iterator[Part]:

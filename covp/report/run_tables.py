@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from covp.report.documents import Layer, Moved, Run
+from covp.report.documents import Moved, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
-    PARTS,
-    bound,
     certainty,
-    intensity,
+    cut,
     label,
-    layer_joules,
     moved,
-    parts,
     rows,
-    short,
-    utilization,
 )
 from covp.report.table import Value, significant
 
@@ -79,104 +73,6 @@ def energy_text(joules: float) -> str:
     return f"{significant(joules * 1e6, 4)} µJ"
 
 
-def layers_table(run: Run) -> Table:
-    """One row per layer, and the total."""
-    known = certainty(run)
-    columns = [
-        Column("layer", note="the operator's number in the model file, and its kind"),
-        Column("output", note="the tensor's name in the model file"),
-        Column("shape"),
-        Column("type"),
-        Column("on"),
-        Column("instructions", format=","),
-        Column("cycles", run.cycles_source.kind if run.cycles_source else "", ",", bar=True),
-        Column("error", "of the cycles"),
-        Column("share", "%", ".1f"),
-        Column("cumulative", "%", ".1f"),
-        *(Column(part, "cycles", ",") for part in _used_parts(run)),
-        Column("MACs", format=","),
-        Column("cycles/MAC", format="~3"),
-        Column("utilization", "% of peak", ".1f"),
-        Column("intensity", "MACs/byte", "~3"),
-        Column("bound"),
-        Column("parameters", "bytes", ","),
-        Column("live arena", "bytes", ","),
-        Column("energy", "µJ", "~3"),
-    ]
-    found, so_far = [], 0
-    for name, cost in rows(run):
-        so_far += cost.cycles or 0
-        share = 100 * cost.cycles / run.cycles if run.cycles and cost.cycles is not None else None
-        head: Row = [name, "", "", "", ""]
-        tail: Row = [None] * 7
-        if isinstance(cost, Layer):
-            shape = "×".join(map(str, cost.shape or []))
-            output = Cell(cost.tensor, _cut(short(cost.tensor)), cost.tensor or "")
-            head = [name, output, shape, cost.dtype or "", cost.target]
-            tail = _work(run, cost)
-        split = parts(cost)
-        joules = layer_joules(run, cost)
-        found.append(
-            [
-                *head,
-                cost.instructions,
-                cost.cycles,
-                known,
-                share,
-                100 * so_far / run.cycles if share is not None and run.cycles else None,
-                *(split.get(part, 0) if split else None for part in _used_parts(run)),
-                *tail,
-                None if joules is None else joules * 1e6,
-            ]
-        )
-    return Table("Layers", columns, found, _layers_total(run, columns))
-
-
-def _work(run: Run, layer: Layer) -> Row:
-    used = utilization(run, layer)
-    return [
-        layer.macs,
-        layer.cycles / layer.macs if layer.cycles is not None and layer.macs else None,
-        None if used is None else 100 * used,
-        intensity(layer),
-        bound(run, layer) or "",
-        layer.parameter_bytes,
-        layer.live_bytes,
-    ]
-
-
-def _used_parts(run: Run) -> list[str]:
-    """Those that any layer has; a run on the core alone has one, which is its cycles."""
-    seen = {part for _, cost in rows(run) for part, cycles in parts(cost).items() if cycles}
-    return [part for part in PARTS if part in seen] if len(seen) > 1 else []
-
-
-def _layers_total(run: Run, columns: Sequence[Column]) -> Row:
-    sums = dict.fromkeys(PARTS, 0)
-    for _, cost in rows(run):
-        for part, cycles in parts(cost).items():
-            sums[part] += cycles
-    macs = sum(layer.macs for layer in run.layers)
-    cells: dict[str, Value | Cell] = {
-        "layer": "total",
-        "instructions": run.instructions,
-        "cycles": run.cycles,
-        "error": certainty(run),
-        "share": 100.0 if run.cycles else None,
-        "MACs": macs,
-        "cycles/MAC": run.cycles / macs if run.cycles and macs else None,
-        "parameters": sum(layer.parameter_bytes or 0 for layer in run.layers),
-        "live arena": Cell(run.memory.arena_bytes, f"{run.memory.arena_bytes:,}", "the arena"),
-        "energy": None if run.energy_j is None else run.energy_j * 1e6,
-        **(sums if run.cycles is not None else {}),
-    }
-    return [cells.get(column.title, "") for column in columns]
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 28 else f"…{name[-27:]}"
-
-
 def causes_table(run: Run) -> Table:
     """Cycles by cause; the residual is what the causes do not explain."""
     total = run.cycles_by_cause or {}
@@ -223,7 +119,7 @@ def arena_table(run: Run) -> Table:
     count = len(run.layers)
     found: list[Row] = [
         [
-            Cell(tensor.name, _cut(short(tensor.name)), tensor.name),
+            Cell(tensor.name, cut(tensor.name), tensor.name),
             tensor.kind,
             tensor.offset,
             tensor.bytes,

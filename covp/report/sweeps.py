@@ -22,7 +22,7 @@ def read_sweep(folder: Path) -> Sweep:
 
     extra("sqlalchemy")
     from covp.sweep.api import COPY, STORE
-    from covp.sweep.spec import read_spec
+    from covp.sweep.reader import read_spec
     from covp.sweep.store import stored_rows
 
     if not (folder / COPY).is_file():

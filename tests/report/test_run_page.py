@@ -161,10 +161,22 @@ def test_what_is_missing_is_said_with_the_way_to_get_it(
     assert "this document is of an older covp; run it again" in text(old)
 
 
+def test_accuracy_is_shown(plain: dict[str, Any], written: Written) -> None:
+    data = {"samples": 1000, "on": "reference", "top1": 0.912, "saturated": 0.0}
+    data["float"] = {"what": "f.tflite", "top1": 0.9205, "other_classes": 17, "other_bytes": None}
+    run = read_runs(written(plain | {"data": data}))[0]
+    section = run_sections([("run", run)])[1]
+    (table,) = section.parts
+    assert section.title == "Accuracy" and isinstance(table, Table)
+    assert [row[1] for row in table.rows] == pytest.approx([91.2, 92.05])
+    assert "this model, by the bit-exact reference</td>" in table.html()
+    assert ">17</td>" in table.html() and "1,000 samples." in table.html()
+
+
 def test_every_estimate_has_its_error(plain: dict[str, Any], written: Written) -> None:
     run = read_runs(written(plain))[0]
     assert plain["cycles_source"]["error"] is None
-    figure, table = run_sections([("run", run)])[1].parts
+    figure, table, _ = run_sections([("run", run)])[1].parts
     assert isinstance(figure, Figure) and isinstance(table, Table)
     column = [c.title for c in table.columns].index("error")
     assert {row[column] for row in (*table.rows, table.total)} == {"unchecked"}
