@@ -86,12 +86,14 @@ def data_content(data: Data | None) -> str:
     """Of samples and labels: what is in their files, of a folder the names, too."""
     if data is None:
         return ""
-    if data.samples.is_dir():
-        files = (path for path in sorted(data.samples.iterdir()) if path.is_file())
-        parts = [f"{path.name} {_file(str(path))}" for path in files]
+    root = data.samples
+    if root.is_dir():
+        files = (path for path in sorted(root.rglob("*")) if path.is_file())
+        parts = [f"{path.relative_to(root)} {_file(str(path))}" for path in files]
     else:
-        parts = [_file(str(data.samples))]
-    return content_key(*parts, _file(str(data.labels)), f"{data.on} {data.limit}")
+        parts = [_file(str(root))]
+    labels = "" if data.labels is None else _file(str(data.labels))
+    return content_key(*parts, labels, f"{data.on} {data.limit}")
 
 
 def platform_content(platform: Platform) -> str:

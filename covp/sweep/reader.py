@@ -109,6 +109,11 @@ def _problems(spec: Spec) -> Iterator[str]:
         for model in by_model if isinstance(by_model, dict) else ():
             if model not in spec.models:
                 yield f"data.{key}: no model {model!r}: {near_misses(model, spec.models)}"
+    if spec.data is not None and spec.data.labels is None:
+        places = spec.data.samples
+        for path in places.values() if isinstance(places, dict) else [places]:
+            if Path(path).suffix in (".npy", ".npz"):
+                yield "data: the key labels is missing"
     if search.kind in ("random", "optuna") and search.points is None:
         yield f"search.points: a search of kind {search.kind} needs the number of designs"
     if search.kind in ("grid", "list") and search.points is not None:
@@ -146,7 +151,8 @@ def _samples_at(folder: Path, data: Samples) -> Samples:
             return str(folder / files)
         return {_model_at(folder, model): str(folder / file) for model, file in files.items()}
 
-    return msgspec.structs.replace(data, samples=placed(data.samples), labels=placed(data.labels))
+    labels = None if data.labels is None else placed(data.labels)
+    return msgspec.structs.replace(data, samples=placed(data.samples), labels=labels)
 
 
 def _model_at(folder: Path, model: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from covp.accelerator.parameters import Value
 from covp.evaluation.data import Data
-from covp.evaluation.data.accuracy import first_inputs
+from covp.evaluation.data.accuracy import demand_labels
 from covp.models import find_model
 from covp.sweep.content import design_content, point_key
 from covp.sweep.owners import Owners, Setup, located
@@ -163,7 +163,7 @@ def _combinations(spec: Spec, where: str) -> list[Combination]:
         data = spec.data.of(model) if spec.data else None
         if data is not None:
             with located(f"{where}data: {model}: "):
-                first_inputs(data, graph)
+                demand_labels(data, graph)
     owners = Owners.of(spec, where)
     settings = product(
         *(dict.fromkeys(spec.models), owners.boards, owners.setups),

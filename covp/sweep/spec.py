@@ -59,9 +59,12 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         Meta(description="A .npy or .npz file or a folder; or one for each model by its name."),
     ]
     labels: Annotated[
-        str | dict[str, str],
-        Meta(description="What is right for each sample; or one file for each model."),
-    ]
+        str | dict[str, str] | None,
+        Meta(
+            description="What is right for each sample; or one file for each model. Folders of "
+            "MLPerf Tiny's runner have their own."
+        ),
+    ] = None
     on: Annotated[
         Place,
         Meta(
@@ -79,9 +82,9 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
             each.get(model) if isinstance(each, dict) else each
             for each in (self.samples, self.labels)
         )
-        if samples is None or labels is None:
+        if samples is None or (labels is None and self.labels is not None):
             return None
-        return Data(Path(samples), Path(labels), self.on, self.limit)
+        return Data(Path(samples), Path(labels) if labels else None, self.on, self.limit)
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -108,6 +108,17 @@ def first_inputs(data: Data, graph: Graph) -> list[Array]:
     return [each.stored[0, 0] for each in _given(data, graph)[0].batch(graph, 0, 1)]
 
 
+def demand_labels(data: Data, graph: Graph) -> None:
+    """Raises UsageError: there are no labels, or samples or labels do not fit the model.
+
+    Of the samples' values only those of the first one are looked at.
+    """
+    samples, labels, _ = _given(data, graph)
+    if labels is None:
+        raise UsageError(f"{data.samples}: has no labels of its own, and no others are named")
+    samples.batch(graph, 0, 1)
+
+
 def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
     """Everything that can be wrong with the data is found here, but for the samples' values."""
     if data.on not in ("device", "reference"):
