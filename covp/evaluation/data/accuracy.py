@@ -102,6 +102,10 @@ def accuracy_of(
 def first_inputs(data: Data, graph: Graph) -> list[Array]:
     """The inputs of the first inference.
 
+    Args:
+        data: the samples.
+        graph: the model.
+
     Raises:
         UsageError: samples or labels do not fit the model.
     """
@@ -109,9 +113,14 @@ def first_inputs(data: Data, graph: Graph) -> list[Array]:
 
 
 def demand_labels(data: Data, graph: Graph) -> None:
-    """Raises UsageError: there are no labels, or samples or labels do not fit the model.
+    """Hold that there are labels, and that samples and labels fit the model.
 
-    Of the samples' values only those of the first one are looked at.
+    Args:
+        data: the samples; of their values only those of the first one are looked at.
+        graph: the model.
+
+    Raises:
+        UsageError: they do not.
     """
     samples, labels, _ = _given(data, graph)
     if labels is None:
