@@ -40,6 +40,15 @@ _PACKAGES = (
     ("altair", "covp report", "pip install covp[report]"),
     ("vl-convert-python", "covp report", "pip install covp[report]"),
     ("hypothesis", "property tests", "pip install hypothesis"),
+    *(
+        (package, f"covp sweep: {what}", "pip install covp[sweep]")
+        for package, what in (
+            ("distributed", "workers"),
+            ("sqlalchemy", "the store"),
+            ("optuna", "search"),
+            ("pandas", "tables"),
+        )
+    ),
 )
 _TOOLS = (
     ("arm-none-eabi-gcc", "--toolchain gcc for Arm", "apt install gcc-arm-none-eabi"),

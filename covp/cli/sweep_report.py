@@ -18,13 +18,24 @@ _TEXTS = ("model", "platform", "accelerators", "varied")
 def print_result(result: SweepResult) -> None:
     """All rows that have figures if they are few; else those of the front."""
     good = [row for row in result.rows if row.is_ok]
-    rows = good if len(good) <= _MOST else result.front
-    what = ", ".join(result.objectives)
-    title = "" if rows is good else f"The front of {what} among {len(good):,} designs:"
+    rows, title = good, ""
+    if len(good) > _MOST:
+        rows = _different(result)
+        what = ", ".join(result.objectives)
+        title = f"The front of {what} among {len(good):,} designs, of equal ones the first:"
     _print_rows(rows[:_MOST], title)
     if len(rows) > _MOST:
         click.echo(f"and {len(rows) - _MOST:,} more on the front")
     _print_counts(result)
+
+
+def _different(result: SweepResult) -> list[Row]:
+    """The front without rows that have the same objectives as one before."""
+    figures = {
+        (row.model, *(getattr(row, name) for name in result.objectives)): row
+        for row in reversed(result.front)
+    }
+    return list(reversed(figures.values()))
 
 
 def _print_rows(rows: list[Row], title: str) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import yaml
 
-from covp.cache import write_atomically
 from covp.errors import CovpError, UsageError
 from covp.sweep.evaluate import evaluate_points
-from covp.sweep.export import extra
+from covp.sweep.export import extra, write_file
 from covp.sweep.reader import make_spec, read_spec
 from covp.sweep.result import SweepResult
 from covp.sweep.space import Space, designs
@@ -94,9 +93,9 @@ def _folder(folder: Path, spec: Spec) -> Path:
     text = yaml.safe_dump(msgspec.to_builtins(spec), sort_keys=False, allow_unicode=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / COPY, text.encode())
     except FileExistsError:
         raise UsageError(f"{folder}: is a file; name a folder for the rows") from None
     except OSError as error:
         raise CovpError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    write_file(folder / COPY, text.encode())
     return folder

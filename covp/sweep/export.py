@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from covp.cache import write_atomically
 from covp.errors import CovpError, UsageError
 from covp.sweep.constraints import Constraint, is_feasible
 from covp.sweep.points import Row
@@ -103,7 +103,7 @@ def write_csv(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint]
     writer = csv.writer(text)
     writer.writerow(table)
     writer.writerows(zip(*table.values(), strict=True))
-    _write(path, text.getvalue().encode())
+    write_file(path, text.getvalue().encode())
 
 
 def write_parquet(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> None:
@@ -120,11 +120,26 @@ def write_parquet(path: Path, rows: Sequence[Row], constraints: Sequence[Constra
     extra("pyarrow")
     content = io.BytesIO()
     as_pandas(rows, constraints).to_parquet(content, engine="pyarrow", index=False)
-    _write(path, content.getvalue())
+    write_file(path, content.getvalue())
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file for others to read; it is there when all of it is.
+
+    Args:
+        path: of the file.
+        data: its content.
+
+    Raises:
+        CovpError: it cannot be written; what was there stays.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write_atomically(path, data)
+        try:
+            partial.write_bytes(data)
+            os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise CovpError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -112,7 +112,10 @@ def _distinct(units: list[AcceleratorBackend]) -> list[AcceleratorBackend]:
 
 def _has(platform: Platform, parameter: str) -> bool:
     regions = (region.name for region in platform.memory)
-    return parameter in _OF_ALL or any(parameter.startswith(f"{name}.") for name in regions)
+    of_caches = (f"{cache.name}.size" for cache in platform.caches)
+    return parameter in (*_OF_ALL, *of_caches) or any(
+        parameter.startswith(f"{name}.") for name in regions
+    )
 
 
 def _check(

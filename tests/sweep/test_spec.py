@@ -44,6 +44,8 @@ WRONG = [
     (BASE + "vary: {platform.clock_hz: [-1]}", "platform.clock_hz=-1"),
     (BASE + "vary: {platform.core: [cortex-m77]}", "unknown core 'cortex-m77'"),
     (BASE + "vary: {platform.timing: [no.yaml]}", "no such timing model"),
+    ("models: [kws]\nplatforms: [disco-f746ng]\nvary: {platform.icache.size: [3]}", "icache"),
+    (BASE + "vary: {platform.icache.size: [4K]}", "no such value of platform riscv32"),
     (BASE + "toolchains: [gc]", "toolchains[0]: 'gc': did you mean gcc?"),
     (BASE + "optimize: [sped]", "optimize[0]: 'sped': did you mean speed"),
     (BASE + "search: {kind: gird}", "search.kind: 'gird': did you mean grid?"),
