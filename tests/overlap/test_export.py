@@ -21,7 +21,11 @@ UNITS = ["gemm:size=2,wait=sleep", "qconv2d:depthwise=false,requantize=false,mac
 
 
 @pytest.mark.parametrize(
-    "compiler, platform, unit", [("gcc", "stm32l4r5", UNITS[0]), ("zig", "riscv32", UNITS[1])]
+    "compiler, platform, unit",
+    [
+        ("gcc", "stm32l4r5", UNITS[0]),
+        pytest.param("zig", "riscv32", UNITS[1], marks=pytest.mark.slow),
+    ],
 )
 def test_it_compiles_without_a_warning(compiler: str, platform: str, unit: str) -> None:
     if compiler == "gcc" and shutil.which("arm-none-eabi-gcc") is None:

@@ -22,11 +22,10 @@ from covp.runtime.session import Session
 
 from .graphs import chain, one_after_the_other, two_branches
 
-PLATFORMS = ["stm32l4r5", "riscv32"]
 
-
-@pytest.mark.parametrize("wait", ["poll", "sleep"])
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    "platform, wait", [("stm32l4r5", "poll"), ("stm32l4r5", "sleep"), ("riscv32", "sleep")]
+)
 def test_a_branch_on_the_core_is_computed_while_the_unit_works(platform: str, wait: str) -> None:
     unit = f"gemm:wait={wait},bytes_per_cycle=1"
     alone = run(build(two_branches(), platform, [unit], schedules=None), check="none")
@@ -112,3 +111,18 @@ def test_a_schedule_that_needs_more_memory_than_there_is_is_not_taken() -> None:
     result = run(build(graph, replace(roomy, memory=memory), unit, schedules=None, overlap=True))
     assert result.matches_reference and result.memory.ram_bytes <= 16384
     assert arena + 4096 > 16384
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize(
+    "model, unit, share", [("resnet", "gemm", 0.25), ("kws", "qconv2d:depthwise=false", 0.05)]
+)
+def test_networks_gain(model: str, unit: str, share: float, platform: str) -> None:
+    """benchmarks/overlap.py has the figures."""
+    alone = run(build(model, platform, [unit]), check="none").profile.cycles
+    result = run(build(model, platform, [unit], overlap=True))
+    took, overlap = result.profile.cycles, result.build.overlap
+    assert result.matches_reference and overlap is not None and took and alone
+    assert took < alone * (1 - share)
+    assert overlap.promised == pytest.approx(took, rel=0.02)

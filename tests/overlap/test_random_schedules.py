@@ -30,13 +30,13 @@ FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,
 PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 7])
 def test_outputs_are_the_references(seed: int) -> None:
     holds(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8, 150))
+@pytest.mark.parametrize("seed", [1, 6, *range(8, 150)])
 def test_outputs_of_many_are_the_references(seed: int) -> None:
     holds(seed)
 
