@@ -10,7 +10,7 @@ from covp.errors import UsageError
 from covp.evaluation import Evaluation
 from covp.runtime.measurement import BETWEEN, FIRST_LAYER
 from covp.runtime.profile import LayerProfile
-from covp.timeline.by_layer import layer_counters
+from covp.timeline.by_layer import LayerPlace, layer_counters
 from covp.timeline.calls import short_calls
 from covp.timeline.of_log import CORE, counters_of, notes_of, tracks_of
 from covp.timeline.phases import phase_spans, windows
@@ -34,7 +34,11 @@ def timeline_of(result: Evaluation) -> Timeline:
         found = _layers_alone(result)
     about = {**_about(result), **found.about}
     layers = found.track(CORE, "layers").slices
-    places = [(one.start, one.end) for one in layers if "index" in one.args]
+    places = [
+        LayerPlace(int(one.args["layer"]), one.start, one.end)
+        for one in layers
+        if "layer" in one.args
+    ]
     whole = Slice(f"{result.model} on {result.platform.name}", 0, found.cycles, about)
     tracks = (Track(CORE, "run", (whole,)), *found.tracks)
     counters = (*found.counters, *layer_counters(result, places))
@@ -76,17 +80,21 @@ def _layer_slice(result: Evaluation, phase: int, start: int, end: int, instructi
     if phase == BETWEEN:
         args = {"cycles": end - start, "instructions": instructions}
         return Slice("between layers", start, end, args)
-    entry = result.profile.layers[phase - FIRST_LAYER]
-    return Slice(_name(entry), start, end, _layer_args(entry, end - start, instructions))
+    layer = phase - FIRST_LAYER
+    entry = result.profile.layers[layer]
+    return Slice(_name(entry), start, end, _layer_args(layer, entry, end - start, instructions))
 
 
 def _name(entry: LayerProfile) -> str:
     return f"{entry.index} {entry.op} {entry.name}" if entry.name != entry.op else entry.op
 
 
-def _layer_args(entry: LayerProfile, cycles: int, instructions: int | None) -> dict[str, Value]:
+def _layer_args(
+    layer: int, entry: LayerProfile, cycles: int, instructions: int | None
+) -> dict[str, Value]:
     return of_args(
         [
+            ("layer", layer),
             ("index", entry.index),
             ("operator", entry.op),
             ("on", entry.target),
@@ -105,9 +113,9 @@ def _layers_alone(result: Evaluation) -> Timeline:
         raise UsageError(f"device {result.device} does not know the cycles of a layer")
     slices: list[Slice] = []
     start = 0
-    for entry in profile.layers:
+    for layer, entry in enumerate(profile.layers):
         end = start + (entry.cycles or 0)
-        args = _layer_args(entry, end - start, entry.instructions)
+        args = _layer_args(layer, entry, end - start, entry.instructions)
         slices.append(Slice(_name(entry), start, end, args))
         start = end
     rest = profile.cycles - start

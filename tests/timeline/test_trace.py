@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from covp.device.virtual import VirtualDevice
 from covp.evaluation import Sample, Wanted, build
 from covp.evaluation import run as evaluate
 from covp.runtime.session import Session
-from covp.timeline import timeline_of, timeline_of_log
+from covp.timeline import timeline_of, timeline_of_log, write_trace
 from covp.timeline.phases import phase_spans
+from tests.timeline.chrome_reader import read_trace
 from tests.timeline.runs import RUNS, Traced, function_cycles, records_of, runs, runs_with_jobs
 
 Make = Callable[..., Traced]
@@ -133,6 +135,23 @@ def test_bytes_and_starts_are_those_of_the_jobs(traced: Make, names: tuple[str, 
     assert stored == sum(record.traffic.written or record.stored for record in records)
     accesses = trace.tracks["register accesses", unit]
     assert sum(one.name == "write CTRL" for one in accesses) == len(records)
+
+
+def test_parts_of_layers_add_up(tmp_path: Path) -> None:
+    """Core and unit work at the same time, so a layer has several parts."""
+    made = build("resnet", "riscv32", ["qconv2d"], overlap=True)
+    result = evaluate(made, check="output", wanted=Wanted(timeline=True))
+    write_trace(tmp_path / "a.json", timeline_of(result))
+    trace = read_trace(tmp_path / "a.json")
+    parts: Counter[int] = Counter()
+    for one in trace.tracks["core", "layers"]:
+        parts[one.args.get("layer", -1)] += one.cycles
+    wanted = {at: entry.cycles for at, entry in enumerate(result.profile.layers) if entry.cycles}
+    assert parts == wanted | {-1: result.profile.between.cycles}
+    assert len(trace.tracks["core", "layers"]) > 2 * len(result.profile.layers) + 1
+    jobs = [one for one in trace.tracks["qconv2d", "jobs"] if one.name.startswith("job ")]
+    waiting = trace.tracks["core", "waiting"]
+    assert sum(one.cycles for one in jobs) > sum(one.cycles for one in waiting)
 
 
 @pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
