@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from covp.device.timeline import TimelineLog
 from covp.machine.mark_log import BUCKET, CALL
@@ -15,8 +15,7 @@ NO_FUNCTION = "(no function)"
 """Code outside of functions, and the hardware's own steps into and out of handlers."""
 
 
-@dataclass(frozen=True)
-class _Stretch:
+class _Stretch(NamedTuple):
     """A function runs, and none that it calls."""
 
     function: int
@@ -27,7 +26,7 @@ class _Stretch:
     short_calls: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Frame:
     """A function that was entered and has not returned."""
 

@@ -49,7 +49,7 @@ def write_trace(path: str | Path, timelines: Timeline | Mapping[str, Timeline]) 
         timelines: one, or several by name, side by side.
 
     Raises:
-        UsageError: the file cannot be written.
+        CovpError: the file cannot be written.
     """
     named = {"": timelines} if isinstance(timelines, Timeline) else timelines
     about = [
@@ -60,9 +60,9 @@ def write_trace(path: str | Path, timelines: Timeline | Mapping[str, Timeline]) 
         file.write('{"displayTimeUnit": "ns",\n"otherData": ')
         file.write(json.dumps(about[0] if len(about) == 1 else {"runs": about}))
         file.write(',\n"traceEvents": [')
-        separator = "\n"
+        separator, encoder = "\n", json.JSONEncoder(separators=(",", ":"))
         for event in trace_events(named):
-            file.write(separator + json.dumps(event, separators=(",", ":")))
+            file.write(separator + encoder.encode(event))
             separator = ",\n"
         file.write("\n]}\n")
 

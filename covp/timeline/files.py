@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from covp.errors import UsageError
+from covp.errors import CovpError, UsageError
 from covp.temporary import temporary_folder
 
 
@@ -17,7 +17,7 @@ def written_whole(path: str | Path) -> Iterator[TextIO]:
     """A text file that is put at its place at the end of the context.
 
     Raises:
-        UsageError: it cannot be written.
+        CovpError: it cannot be written.
     """
     target = Path(path)
     demand_writable(target)
@@ -28,7 +28,7 @@ def written_whole(path: str | Path) -> Iterator[TextIO]:
                 yield file
             os.replace(part, target)
     except OSError as error:
-        raise _failure(target, error) from None
+        raise CovpError(_failure(target, error)) from None
 
 
 def demand_writable(path: str | Path) -> None:
@@ -40,8 +40,8 @@ def demand_writable(path: str | Path) -> None:
         with temporary_folder("timeline", target.parent):
             pass
     except OSError as error:
-        raise _failure(target, error) from None
+        raise UsageError(_failure(target, error)) from None
 
 
-def _failure(target: Path, error: OSError) -> UsageError:
-    return UsageError(f"{target}: cannot be written: {error.strerror or error}")
+def _failure(target: Path, error: OSError) -> str:
+    return f"{target}: cannot be written: {error.strerror or error}"

@@ -169,7 +169,8 @@ def _shifted(timeline: Timeline, start: int) -> Timeline:
         replace(
             track,
             slices=tuple(
-                replace(one, start=one.start - start, end=one.end - start) for one in track.slices
+                Slice(one.name, one.start - start, one.end - start, one.args)
+                for one in track.slices
             ),
         )
         for track in timeline.tracks

@@ -43,7 +43,7 @@ def write_vcd(path: str | Path, log: TimelineLog, clock_hz: int) -> None:
         clock_hz: of its core.
 
     Raises:
-        UsageError: the file cannot be written.
+        CovpError: the file cannot be written.
     """
     step, steps = next(one for one in _STEPS if one[1] % clock_hz == 0 or one is _STEPS[-1])
     signals, inside = _signals(log), windows(phase_spans(log))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,28 @@ def test_ctrl_c_leaves_nothing(
         patch.setattr(run_command, "evaluate", interrupted)
         assert call(*command).status == 130
     assert list(tmp_path.iterdir()) == [kept] and kept.read_text() == "as before"
+
+
+def test_a_full_disk_leaves_nothing(
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replace = os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if Path(target).name == "a.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    command = ("run", "sww", "-p", "riscv32", "--check", "none", "--trace", tmp_path / "a.json")
+    monkeypatch.setattr("covp.timeline.files.os.replace", full)
+    outcome = call(*command)
+    assert outcome.status == 1
+    assert outcome.err.splitlines()[-1].endswith(
+        "a.json: cannot be written: No space left on device"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_calls_of_kernels_are_recorded(tmp_path: Path) -> None:
