@@ -157,3 +157,8 @@ def end_children(coordinator: str) -> None:
     """For a worker: end the work for a coordinator that goes."""
     for key in [key for key in _children if key[0] == coordinator]:
         _children.pop(key).close()
+
+
+def dask_setup(worker: object) -> None:
+    """What Dask calls first in a worker of the local cluster: Ctrl-C is the coordinator's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

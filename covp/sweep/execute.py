@@ -109,7 +109,8 @@ class _Execution:
     def _fill(self) -> None:
         """Give the workers enough to do."""
         workers = self._workers
-        while workers.in_flight < max(1, _AHEAD * workers.slots):
+        most = max(1, _AHEAD * workers.slots)
+        while workers.in_flight < most:
             batch = self._batches.take(workers.in_flight)
             if batch is None:
                 if workers.in_flight == 0:

@@ -19,10 +19,12 @@ from typing import Any
 from covp import temporary
 from covp.closing import Closing
 from covp.errors import CovpError, DeviceError, UsageError
-from covp.sweep.child import Died, Evaluate, Raised, end_children, evaluate_here
+from covp.sweep.child import Died, Evaluate, Raised, dask_setup, end_children, evaluate_here
 from covp.sweep.points import Point, Row
 
-dask: Any = importlib.import_module("distributed")  # its types differ from version to version
+# its types differ from version to version
+dask: Any = importlib.import_module("dask")
+distributed: Any = importlib.import_module("distributed")
 
 Batch = tuple[Point, ...]
 _ANSWER = 5.0
@@ -85,30 +87,33 @@ class Workers(Closing):
 
     @cached_property
     def _client(self) -> Any:
-        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # tracebacks of each kill
+        for name in ("distributed", "distributed.client"):  # they print a traceback for each kill
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         return self._local() if self._scheduler is None else self._remote(self._scheduler)
 
     def _local(self) -> Any:
         # each with the number of its process in its name, so that what a kill leaves is found
         folder = self._cleanup.enter_context(temporary.temporary_folder("dask"))
-        cluster = dask.LocalCluster(
-            n_workers=self._count or _cores(),
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            memory_limit=0,  # the child's memory is not the worker's
-            silence_logs=logging.CRITICAL + 1,
-            local_directory=folder,
-        )
+        with dask.config.set({"temporary-directory": folder}):
+            cluster = distributed.LocalCluster(
+                n_workers=self._count or _cores(),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                memory_limit=0,  # the child's memory is not the worker's
+                silence_logs=logging.CRITICAL + 1,
+                local_directory=folder,
+                preload=dask_setup.__module__,
+            )
         self._cleanup.callback(cluster.close)
-        client = dask.Client(cluster, set_as_default=False)
+        client = distributed.Client(cluster, set_as_default=False)
         self._cleanup.callback(client.close)
         return client
 
     def _remote(self, address: str) -> Any:
         try:
-            client = dask.Client(address, timeout=_ANSWER, set_as_default=False)
+            client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)
         except ValueError as error:
             raise UsageError(
                 f"{address}: no address of a Dask scheduler ({error}); such as tcp://host:8786"
@@ -119,6 +124,12 @@ class Workers(Closing):
                 "--scheduler away"
             ) from None
         self._cleanup.callback(client.close)
+        try:
+            client.wait_for_workers(1, timeout=_ANSWER)
+        except TimeoutError:
+            raise DeviceError(
+                f"{address}: that scheduler has no workers; start some with `dask worker {address}`"
+            ) from None
         mine = version("covp")
         for worker, theirs in client.run(_version, on_error="return").items():
             if theirs != mine:
@@ -133,9 +144,13 @@ class Workers(Closing):
 
         Raises:
             UsageError: ``scheduler`` is no address.
-            DeviceError: it does not answer, or its workers do not have this covp.
+            DeviceError: it does not answer, or is gone, or its workers do not have this covp.
         """
-        return sum(map(int, self._client.nthreads().values()))
+        client = self._client
+        try:
+            return sum(map(int, client.nthreads().values()))
+        except OSError as error:
+            raise self._gone(error) from None
 
     @property
     def in_flight(self) -> int:
@@ -162,7 +177,7 @@ class Workers(Closing):
         result: Done | BaseException
         try:
             result = Done(batch, *future.result())
-        except dask.KilledWorker:
+        except distributed.KilledWorker:
             result = Done(batch, Lost(), 0.0)
         except BaseException as error:
             result = error
