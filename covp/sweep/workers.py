@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import tempfile
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ distributed: Any = importlib.import_module("distributed")
 Batch = tuple[Point, ...]
 _ANSWER = 5.0
 """Seconds for the answer of a scheduler."""
+_WITHOUT = 600.0
+"""Seconds without any worker after which the cluster counts as gone."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ class Workers(Closing):
         # a result whose worker ends before it was fetched is computed again, so threads fetch
         self._fetchers = ThreadPoolExecutor(4, "covp-fetch")
         self._cleanup = contextlib.ExitStack()
-        self._count = count
+        self._count = count or _cores()
+        self._cluster: Any = None
+        self._seen = self._replaced = time.monotonic()
 
     @cached_property
     def _client(self) -> Any:
@@ -94,9 +99,11 @@ class Workers(Closing):
     def _local(self) -> Any:
         # each with the number of its process in its name, so that what a kill leaves is found
         folder = self._cleanup.enter_context(temporary.temporary_folder("dask"))
-        with dask.config.set({"temporary-directory": folder}):
+        # a worker that is killed while it starts is not started again; `slots` does
+        lost = {"distributed.deploy.lost-worker-timeout": "10s"}
+        with dask.config.set({"temporary-directory": folder, **lost}):
             cluster = distributed.LocalCluster(
-                n_workers=self._count or _cores(),
+                n_workers=self._count,
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
@@ -106,6 +113,7 @@ class Workers(Closing):
                 local_directory=folder,
                 preload=dask_setup.__module__,
             )
+        self._cluster = cluster
         self._cleanup.callback(cluster.close)
         client = distributed.Client(cluster, set_as_default=False)
         self._cleanup.callback(client.close)
@@ -140,7 +148,9 @@ class Workers(Closing):
 
     @property
     def slots(self) -> int:
-        """Batches that can be evaluated at a time; 0 while a cluster has no worker.
+        """Batches that can be evaluated at a time; 0 while there is no worker.
+
+        Workers of the local cluster that have not come back are replaced.
 
         Raises:
             UsageError: ``scheduler`` is no address.
@@ -148,9 +158,18 @@ class Workers(Closing):
         """
         client = self._client
         try:
-            return sum(map(int, client.nthreads().values()))
+            found = sum(map(int, client.nthreads().values()))
         except OSError as error:
             raise self._gone(error) from None
+        now = time.monotonic()
+        if found:
+            self._seen = now
+        elif now - self._seen > _WITHOUT:
+            raise self._gone(f"there was no worker for {_WITHOUT:g} s")
+        if self._cluster is not None and found < self._count and now - self._replaced > _ANSWER:
+            self._replaced = now
+            self._cluster.scale(self._count)
+        return found
 
     @property
     def in_flight(self) -> int:
@@ -197,12 +216,13 @@ class Workers(Closing):
                 found.append(self._results.get_nowait())
         for result in found:
             if isinstance(result, BaseException):
-                raise self._gone(result)
+                raise self._gone(result) from None
         return [result for result in found if isinstance(result, Done)]
 
-    def _gone(self, error: BaseException) -> CovpError:
+    def _gone(self, error: BaseException | str) -> CovpError:
         where = self._scheduler or "the local cluster"
-        text = " ".join(f"{type(error).__name__}: {error}".split())
+        kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
+        text = " ".join(f"{kind}{error}".split())
         return DeviceError(
             f"{where}: the work cannot go on there ({text:.200}); started again, the sweep goes on "
             "where it is"

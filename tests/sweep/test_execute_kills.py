@@ -47,11 +47,14 @@ def holds(where: object, count: int) -> bool:
 
 @contextmanager
 def killing(victims: Iterator[int], every: float) -> Iterator[list[int]]:
-    """Kill the next victim from time to time; gives those that were."""
+    """Kill the next victim from time to time; gives those that were.
+
+    A few only: a machine under load may take longer to start one than it takes to kill it.
+    """
     over, killed = threading.Event(), list[int]()
 
     def kill() -> None:
-        while not over.wait(every):
+        while len(killed) < 3 and not over.wait(every):
             victim = next(victims)
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
@@ -89,7 +92,7 @@ def test_interrupted_and_started_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("whom", ["workers", pytest.param("children", marks=pytest.mark.slow)])
 def test_killed_workers_are_not_missed(tmp_path: Path, whom: str) -> None:
-    points = standins.points(200, binaries=40)
+    points = standins.points(100, binaries=40)
     with Store(tmp_path / "s.sqlite") as store, Workers(standins.slowly, 4) as workers:
         assert workers.slots == 4
 
@@ -106,7 +109,7 @@ def test_killed_workers_are_not_missed(tmp_path: Path, whom: str) -> None:
             execute(points, store, workers)
         rows = store.rows([point.key for point in points])
     assert rows == standins.arithmetic(points)
-    assert len(killed) > 2
+    assert len(killed) == 3
 
 
 @contextmanager
