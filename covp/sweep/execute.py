@@ -51,8 +51,7 @@ def execute(
     Raises:
         CovpError: the store or the workers are gone.
     """
-    execution = _Execution(points, store, workers, tell, group)
-    execution.run()
+    Execution(store, workers, tell, group).run(points)
 
 
 @contextmanager
@@ -72,32 +71,43 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Execution:
-    """The points of one call."""
+class Execution:
+    """The evaluation of points, in one or several calls of `run`.
+
+    Args:
+        store, workers, tell, group: as of `execute`.
+    """
 
     def __init__(
         self,
-        points: Sequence[Point],
         store: Store,
         workers: Workers,
-        tell: Tell,
-        group: Callable[[Point], Hashable],
+        tell: Tell = silent,
+        group: Callable[[Point], Hashable] = binary,
     ) -> None:
         self._store, self._workers, self._tell, self._group = store, workers, tell, group
-        by_key = {point.key: point for point in points}
-        self._left = set(by_key)
+        self._batches = Batches((), group)
+        self._left: set[str] = set()
+        self._later = 0
         self._elsewhere: dict[str, Point] = {}  # claimed by other coordinators
         self._done = self._failed = 0
-        self._found(store.finished(list(by_key)))
-        todo = [point for key, point in by_key.items() if key in self._left]
-        self._batches = Batches(todo, group)
         self._rate = Rate()
         self._beat = time.monotonic()
-        store.join(len(todo))
-        self._report()
 
-    def run(self) -> None:
-        """Until every point has a row."""
+    def run(self, points: Sequence[Point], later: int = 0) -> None:
+        """Until every point has a row.
+
+        Args:
+            points: none that an earlier call had.
+            later: points that later calls will have, for the progress.
+        """
+        by_key = {point.key: point for point in points}
+        self._left, self._later = set(by_key), later
+        self._found(self._store.finished(list(by_key)))
+        todo = [point for key, point in by_key.items() if key in self._left]
+        self._batches = Batches(todo, self._group)
+        self._store.join(len(todo) + later)
+        self._report()
         while self._left:
             self._fill()
             found = self._workers.wait(1.0)
@@ -165,7 +175,7 @@ class _Execution:
 
     def _keep(self, rows: Sequence[Row]) -> None:
         left = self._left - {row.key for row in rows}
-        self._store.put(rows, len(left))
+        self._store.put(rows, len(left) + self._later)
         self._found({row.key: row.status for row in rows})
         self._rate.count(len(rows))
         self._beat = time.monotonic()
@@ -177,4 +187,5 @@ class _Execution:
             self._beat = time.monotonic()
 
     def _report(self) -> None:
-        self._tell(Progress(self._done, self._failed, len(self._left), self._rate.value))
+        left = len(self._left) + self._later
+        self._tell(Progress(self._done, self._failed, left, self._rate.value))

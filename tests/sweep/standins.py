@@ -65,3 +65,17 @@ def evaluated(batch: Sequence[Point]) -> list[Row]:
             if each.model == "bug":
                 raise ValueError("ten\nis no value")
     return arithmetic(batch)
+
+
+def designs(batch: Sequence[Point]) -> list[Row]:
+    """Of points with any parameters that are numbers."""
+    return [
+        Row(
+            key=each.key,
+            model=each.model,
+            platform=each.platform,
+            cycles=1000 + sum(int(value) ** 2 for value in each.values.values()),
+            area_um2=1000.0 - sum(int(value) for value in each.values.values()),
+        )
+        for each in batch
+    ]
