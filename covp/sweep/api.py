@@ -60,9 +60,8 @@ def sweep(
     where = f"{spec}: " if isinstance(spec, str | Path) else ""
     given = _read(spec)
     space = Space(given, where)
-    if given.search.kind == "optuna":
-        raise UsageError(f"{where}search.kind: optuna is searched by covp.sweep.search")
-    for name in ("sqlalchemy", "distributed"):
+    asks = given.search.kind == "optuna"
+    for name in ("sqlalchemy", "distributed", *(["optuna"] if asks else [])):
         extra(name)
     from covp.sweep.execute import execute, silent, terminable
     from covp.sweep.store import Store
@@ -77,8 +76,13 @@ def sweep(
         Workers(evaluate_points, jobs, scheduler) as workers,
     ):
         if retry_failed:
-            kept.forget_failed(keys)
-        execute(points, kept, workers, tell=tell or silent)
+            kept.forget_failed([row.key for row in kept.rows()] if asks else keys)
+        if asks:
+            from covp.sweep.search import search
+
+            keys = [point.key for point in search(space, kept, workers, tell=tell or silent)]
+        else:
+            execute(points, kept, workers, tell=tell or silent)
         return SweepResult(given, tuple(kept.rows(keys)))
 
 
