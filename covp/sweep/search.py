@@ -1,6 +1,6 @@
-"""`Searcher`: designs that one of Optuna's samplers asks for; `search`: have them evaluated.
+"""`Searcher`: designs that one of Optuna's samplers suggests; `search`: have them evaluated.
 
-The store is the memory of a search. Started again, it asks for the same designs, as nothing but
+The store is the memory of a search. Started again, it suggests the same designs, as nothing but
 the seed and the rows decides, and those that have a row are not evaluated again.
 """
 
@@ -24,7 +24,7 @@ from covp.sweep.store import Store
 from covp.sweep.workers import Workers
 
 _BATCH = 10
-"""Designs that are asked for at once; more would keep more processes busy and learn later."""
+"""Designs that are suggested at once; more would keep more processes busy and learn later."""
 _REPEATED = 3
 """Known designs in a row after which a neighbour of the front is taken instead."""
 _NEAR = 3
@@ -109,7 +109,7 @@ class Searcher:
         return found
 
     def tell(self, rows: Sequence[Row]) -> None:
-        """The rows of the designs that were asked for, in their order."""
+        """The rows of the designs that were suggested, in their order."""
         for row in rows:
             trial = self._waiting.pop(row.key)
             values = [getattr(row, name) for name in self._objectives]
@@ -144,7 +144,7 @@ class Searcher:
         ]
 
     def _near(self) -> list[dict[str, int]]:
-        """The neighbours of the front that were not asked for, in any order."""
+        """The neighbours of the front that were not suggested, in any order."""
         if self._by_chance:
             return []
         near = [
@@ -158,7 +158,7 @@ class Searcher:
         return [places for places in near if self._is_new(places)]
 
     def _unknown(self) -> dict[str, int] | None:
-        """A design that was not asked for, near the front where there is one; None: there is
+        """A design that was not suggested, near the front where there is one; None: there is
         hardly one."""
         anywhere = (
             {name: self._random.randrange(len(self._choices[name])) for name in self._free}
@@ -178,14 +178,14 @@ def search(
     tell: Tell = silent,
     group: Callable[[Point], Hashable] = binary,
 ) -> list[Point]:
-    """Have designs of a space evaluated as the sampler asks for them.
+    """Have designs of a space evaluated as the sampler suggests them.
 
     Args:
         space: of a sweep; its `Search` says how.
         store, workers, tell, group: as of `covp.sweep.execute.execute`.
 
     Returns:
-        The designs in the order in which they were asked for; all have a row in the store.
+        The designs in the order in which they were suggested; all have a row in the store.
 
     Raises:
         UsageError: a package that the sampler needs is not installed, or no design has a figure
