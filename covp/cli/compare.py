@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import click
 
@@ -59,21 +60,15 @@ def compare(
     timeline_files.demand_places(trace)
     boards = [load_platform(platform) for platform in platforms]
     choices = {board.name: schedules.recorded(board, toolchain, device) for board in boards}
+    how: dict[str, Any] = {
+        "accelerators": accelerators, "toolchain": toolchain, "device": device, "seed": seed,
+        "check": check, "allow_slower": allow_slower, "overlap": overlap, **interface,
+    }  # fmt: skip
     if len(boards) > 1:
         if trace is not None:
             raise UsageError("--trace shows runs on one platform: name one with -p")
         tries = partial(
-            survey,
-            platforms=boards,
-            accelerators=accelerators,
-            toolchain=toolchain,
-            schedules=lambda board: choices[board.name],
-            device=device,
-            seed=seed,
-            check=check,
-            allow_slower=allow_slower,
-            overlap=overlap,
-            **interface,
+            survey, platforms=boards, schedules=lambda board: choices[board.name], **how
         )
         return compare_platforms(tries, models, boards, accelerators, data, device, as_json)
     if not accelerators:
@@ -81,30 +76,17 @@ def compare(
             "one platform is compared with accelerators on it: name one with --accel, "
             "or several platforms with -p"
         )
-    board = boards[0]
-    found = []
-    with progress("running", 2 * len(models)) as advance:
-        for model in models:
-            found.append(
-                core_and_accelerators(
-                    model,
-                    board,
-                    accelerators,
-                    toolchain=toolchain,
-                    schedules=choices[board.name],
-                    device=device,
-                    seed=seed,
-                    check=check,
-                    allow_slower=allow_slower,
-                    overlap=overlap,
-                    **interface,
-                    wanted=Wanted(timeline=trace is not None),
-                    starts=partial(_advance, advance, model),
-                )
-            )
+    board, wanted = boards[0], Wanted(timeline=trace is not None)
+    try_one = partial(
+        core_and_accelerators,
+        platform=board,
+        schedules=choices[board.name],
+        wanted=wanted,
+        **how,
+    )
     found = [
         _with_data(comparison, data, model, device)
-        for model, comparison in zip(models, found, strict=True)
+        for model, comparison in zip(models, _compared(models, try_one), strict=True)
     ]
     warn(chain.from_iterable(map(_warnings, found)))
     if trace is not None:
@@ -121,6 +103,11 @@ def compare(
     else:
         _report(models, platforms[0], accelerators, found, seed)
     return 0 if all(comparison.matches_reference for comparison in found) else 1
+
+
+def _compared(models: Sequence[str], try_one: Callable[..., Comparison]) -> list[Comparison]:
+    with progress("running", 2 * len(models)) as advance:
+        return [try_one(model, starts=partial(_advance, advance, model)) for model in models]
 
 
 def _with_data(
