@@ -14,7 +14,8 @@ from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
 from covp.cores import Core
-from covp.energy.units import NONE, UnitArea, UnitEnergy, area_in, energy_in
+from covp.energy.technology import NONE, area_in, energy_in
+from covp.energy.units import UnitArea, UnitEnergy
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from covp.errors import AcceleratorError, UsageError, near_misses
@@ -24,6 +24,7 @@ class Parameter:
         timing: it changes nothing but how long the hardware takes: neither the layers that the
             accelerator accepts nor what its driver does. Designs that differ in such parameters
             alone are retimed without a run (`covp.timing.retime`).
+        other: makes a value of a text that is no choice, or raises ValueError; None: none is.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Parameter:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     timing: bool = False
+    other: Callable[[str], str] | None = None
 
     def text(self, value: Value) -> str:
         """The value as a user writes it."""
@@ -46,6 +48,8 @@ class Parameter:
         """
         value = _convert(given, type(self.default))
         if self.choices and value not in self.choices:
+            if self.other is not None:
+                return self.other(str(value))
             raise ValueError(f"must be one of {', '.join(self.choices)}")
         if not isinstance(value, (str, bool)):
             if self.minimum is not None and not value >= self.minimum:

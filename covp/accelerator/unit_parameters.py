@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from covp.accelerator.parameters import Parameter
-from covp.energy.units import NONE, technology_names
+from covp.energy.technology import NONE, component_file, technology_names
 from covp.hardware.job_timing import UnitTiming
 
 _LARGEST = {
@@ -29,8 +29,8 @@ WAIT = Parameter(
 )  # fmt: skip
 
 TECHNOLOGY = Parameter(
-    "technology", NONE, "whose published figures energy and area are estimated with",
-    choices=technology_names(),
+    "technology", NONE, "whose figures energy and area are estimated with, or a component file",
+    choices=technology_names(), other=component_file,
 )  # fmt: skip
 
 

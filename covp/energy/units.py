@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.energy.coefficients import technologies
 from covp.errors import AcceleratorError
-
-NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -70,36 +67,3 @@ class UnitArea:
 def _demand_source(what: str, source: str) -> None:
     if len(source.strip()) < 3:
         raise AcceleratorError(f"{what} of a unit: source is required: paper, table, technology")
-
-
-def technology_names() -> tuple[str, ...]:
-    """The technologies that units can name, ``none`` among them."""
-    keys = {"mac_int8", "mac_int8_area"}
-    return (NONE, *(t.name for t in technologies().values() if keys & t.coefficients.keys()))
-
-
-def energy_in(technology: str) -> UnitEnergy | None:
-    """The energy of an int8 unit in a technology; None where its table has none.
-
-    Args:
-        technology: one of `technology_names`.
-    """
-    table = technologies().get(technology)
-    mac = table.coefficients.get("mac_int8") if table else None
-    if table is None or mac is None:
-        return None
-    byte = table.coefficients.get("sram_byte")
-    conditions = ", ".join(filter(None, (mac.node, f"{mac.volts:g} V" if mac.volts else "")))
-    source = f"{mac.source} ({conditions}; {table.about})" if conditions else mac.source
-    return UnitEnergy(mac.value, byte.value if byte else 0.0, source)
-
-
-def area_in(technology: str) -> UnitArea | None:
-    """The area of an int8 unit in a technology; None where its table has none."""
-    table = technologies().get(technology)
-    mac = table.coefficients.get("mac_int8_area") if table else None
-    if table is None or mac is None:
-        return None
-    kilobyte = table.coefficients.get("sram_kb_area")
-    source = f"{mac.source} ({mac.node}; {table.about})"
-    return UnitArea(mac.value, kilobyte.value if kilobyte else 0.0, source)

@@ -14,7 +14,8 @@ from typing import Any
 
 from covp.energy.coefficients import Coefficient
 from covp.energy.core_energy import CoreEnergy
-from covp.energy.units import UnitEnergy, energy_in, technology_names
+from covp.energy.technology import energy_in, technology_names
+from covp.energy.units import UnitEnergy
 from covp.program import AcceleratorInstance, Program
 from covp.runtime.profile import LayerProfile, Profile
 

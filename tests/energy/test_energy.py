@@ -11,7 +11,7 @@ from covp.accelerator import UnitArea, UnitEnergy
 from covp.accelerator.registry import find_backend
 from covp.energy.coefficients import Table, microcontrollers, read_tables, technologies
 from covp.energy.core_area import core_areas
-from covp.energy.units import NONE, technology_names
+from covp.energy.technology import NONE, technology_names
 from covp.errors import AcceleratorError, PlatformError
 from covp.evaluation import Evaluation, build, run
 from covp.evaluation.area import estimate_areas
