@@ -108,6 +108,9 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     versions = ", ".join(dict.fromkeys(str(row.get("covp_version")) for row in rows))
     facts = [*same, ("Timing models", models or "none"), ("covp", versions)]
     parts: list[Part] = [Tiles(tiles), Facts(facts)]
+    random = dict.fromkeys(str(r["model"]) for r in rows if r.get("model_source") == "synthetic")
+    if random:
+        parts.append(Note(f"The weights of {', '.join(random)} are random.", "warning"))
     if wrong:
         parts.append(
             Note(f"{wrong:,} points compute something else than the reference.", "warning")
@@ -147,8 +150,13 @@ def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) ->
 
 
 def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Objective]]:
-    """The first objective with each other one, then the others with each other; six at most."""
-    return list(combinations(objectives, 2))[:_MOST_FRONTS]
+    """The first objective with each other one, then the others with each other; six at most.
+
+    Cycles and time say much the same and are no pair while there is another one.
+    """
+    pairs = list(combinations(objectives, 2))
+    others = [pair for pair in pairs if {one.name for one in pair} != {"cycles", "seconds"}]
+    return (others or pairs)[:_MOST_FRONTS]
 
 
 def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:

@@ -24,11 +24,14 @@ def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints:
     shown: list[list[Value | Cell]] = []
     for model in dict.fromkeys(str(row["model"]) for row in rows):
         members = [row for row in rows if row["model"] == model and row["status"] == "ok"]
+        best_in: dict[int, tuple[Row, list[str]]] = {}
         for one in weighed:
             row = best(members, [one, *(other for other in weighed if other != one)])
             if row is not None:
-                figures = [_figure(row, other) for other in weighed]
-                shown.append([model, one.title, designs.text(row), *figures, certainty(row)])
+                best_in.setdefault(id(row), (row, []))[1].append(one.title)
+        for row, titles in best_in.values():
+            figures = [_figure(row, one) for one in weighed]
+            shown.append([model, ", ".join(titles), designs.text(row), *figures, certainty(row)])
     columns = [
         Column("Model"),
         Column("Best in"),
@@ -42,22 +45,24 @@ def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints:
 
 
 def best(rows: Sequence[Row], weighed: Sequence[Objective]) -> Row | None:
-    """The row that is first in the order of the objectives; None without any that has them all."""
+    """The row that is first in the order of the objectives; None where no row has the first one.
+
+    A row that lacks another objective comes after equal ones that have it.
+    """
     table = costs(rows, weighed)
-    complete = np.flatnonzero(~np.isnan(table).any(axis=1))
-    if not len(complete):
-        return None
-    return rows[int(complete[np.lexsort(table[complete].T[::-1])[0]])]
+    known = np.flatnonzero(~np.isnan(table[:, 0]))
+    return rows[int(known[np.lexsort(table[known].T[::-1])[0]])] if len(known) else None
 
 
 def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int = 40) -> Table:
     """Of each model the points that are not dominated in all objectives together."""
     shown: list[list[Value | Cell]] = []
-    sizes = []
+    sizes, without = [], 0
     for model in dict.fromkeys(str(row["model"]) for row in rows):
         members = [row for row in rows if row["model"] == model]
         table = costs(members, weighed)
         chosen = np.flatnonzero(front(table))
+        without += int(np.isnan(table).any(axis=1).sum())
         sizes.append(f"{model} {len(chosen)}")
         for index in chosen[np.lexsort(table[chosen].T[::-1])][:most]:
             row = members[index]
@@ -74,6 +79,8 @@ def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int =
     caption = f"Not dominated in {names}; points on the front: {', '.join(sizes)}."
     if any(int(size.split()[-1]) > most for size in sizes):
         caption += f" The first {most} of each model are listed."
+    if without:
+        caption += f" Left out are {without:,} points for which one of these is not known."
     return Table("The front in all objectives", columns, shown, caption=caption)
 
 

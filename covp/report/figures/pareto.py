@@ -39,7 +39,7 @@ def pareto(
     points = place.encode(color=_colour(by_key, colour_by))
     on_front = "datum.on_front"
     layers = [
-        points.mark_circle(size=16, tooltip=_WHOLE_POINT)
+        points.mark_circle(size=_size(columns), tooltip=_WHOLE_POINT)
         .encode(opacity=alt.condition(brush, alt.value(0.35), alt.value(0.06)))
         .add_params(brush),
         place.transform_filter(on_front)
@@ -53,6 +53,12 @@ def pareto(
     ]
     chart = alt.layer(*layers, data=alt.NamedData(POINTS), height=300, width="container")
     return _with_front(alt, chart, x, y, _groups(by_key))
+
+
+def _size(columns: Sequence[PointColumn]) -> int:
+    """Of a dominated point, in square pixels: the fewer, the larger."""
+    count = len(columns[0].cells)
+    return 40 if count < 300 else 26 if count < 2000 else 16
 
 
 def _groups(by_key: dict[str, PointColumn]) -> list[str]:
