@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from covp.energy.accelergy_files import Compound, File, Node, Part, read_files
 from covp.energy.accelergy_tables import ClassTable, number, read_table, same
@@ -35,8 +35,12 @@ class Figure:
 @dataclass(frozen=True)
 class _Component:
     name: str
-    kind: str
+    part: Part
     attributes: Values
+
+    def scaled(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
+        scale = _product(self.part.scales(what), self.attributes, self.name)
+        return figure if scale == 1 else Figure(figure.value * scale, f"{scale:g} x {figure.how}")
 
 
 class Description:
@@ -93,7 +97,8 @@ class Description:
             why = f"{len(found)} energies: state its arguments" if found else "no energy in the ERT"
             raise AcceleratorError(f"{component}.{action} has {why}")
         one = self._find(component)
-        return self._energy(one.kind, one.attributes, action, arguments, 0)
+        figure = self._energy(one.part.kind, one.attributes, action, arguments, 0)
+        return one.scaled("energy", figure)
 
     def area(self, component: str) -> Figure:
         """Of one component, in um2. Raises AcceleratorError: as `energy`."""
@@ -101,7 +106,7 @@ class Description:
             if _is(table.name, component):
                 return Figure(number(table.area, component), "Accelergy's ART")
         one = self._find(component)
-        return self._area(one.kind, one.attributes, 0)
+        return one.scaled("area", self._area(one.part.kind, one.attributes, 0))
 
     def node(self, component: str) -> str | None:
         """The technology of a component, such as "40 nm"; None where no attribute says it."""
@@ -138,8 +143,8 @@ class Description:
             for call in user.actions:
                 given = {key: value_of(value, names) for key, value in call.arguments.items()}
                 one = self._energy(part.kind, _own(part, names), call.name, given, depth + 1)
-                shares = (call.action_share, call.energy_share, call.repeat)
-                times = _product(shares, names, kind) * _count(user.name, names, kind)
+                scales = (*call.scales, *part.scales("energy"))
+                times = _product(scales, names, kind) * _count(user.name, names, kind)
                 parts.append((_plain(user.name), one.value * times))
         return _sum(parts)
 
@@ -151,8 +156,7 @@ class Description:
         parts = []
         for part in compound.subcomponents:
             one = self._area(part.kind, _own(part, names), depth + 1)
-            share = part.attributes.get("area_share", part.area_share)
-            times = _product((share,), names, kind) * _count(part.name, names, kind)
+            times = _product(part.scales("area"), names, kind) * _count(part.name, names, kind)
             parts.append((_plain(part.name), one.value * times))
         return _sum(parts)
 
@@ -177,7 +181,7 @@ def _components(node: Node, place: str, inherited: Values) -> Iterator[_Componen
     place = f"{place}{node.name}."
     attributes = _filled(node.attributes, {}, inherited)
     for part in node.local:
-        yield _Component(place + part.name, part.kind, _filled(part.attributes, {}, attributes))
+        yield _Component(place + part.name, part, _filled(part.attributes, {}, attributes))
     for below in node.subtree:
         yield from _components(below, place, attributes)
 
@@ -211,7 +215,7 @@ def _sum(parts: list[tuple[str, float]]) -> Figure:
 def _product(factors: Iterable[Any], names: Values, where: str) -> float:
     result = 1.0
     for factor in factors:
-        result *= number(value_of(factor, names), f"class {where}: share")
+        result *= number(value_of(factor, names), f"{where}: scale")
     return result
 
 

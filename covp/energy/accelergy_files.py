@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import yaml
@@ -20,13 +20,18 @@ Attributes = dict[str, Any]
 
 
 class Call(msgspec.Struct, frozen=True):
-    """An action of a subcomponent; the shares multiply its energy."""
+    """An action of a subcomponent; how often, or at which scale (older files: share)."""
 
     name: str
     arguments: Attributes = {}
+    energy_scale: Any = 1
     action_share: Any = 1
-    energy_share: Any = 1
     repeat: Any = 1
+
+    @property
+    def scales(self) -> tuple[Any, ...]:
+        """What its energy is multiplied by."""
+        return (self.energy_scale, self.action_share, self.repeat)
 
 
 class User(msgspec.Struct, frozen=True):
@@ -44,12 +49,21 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A component in the architecture, or a subcomponent."""
+    """A component in the architecture, or a subcomponent; older files have shares for scales."""
 
     name: str
     kind: str = msgspec.field(name="class")
     attributes: Attributes = {}
+    area_scale: Any = 1
+    energy_scale: Any = 1
     area_share: Any = 1
+    energy_share: Any = 1
+
+    def scales(self, what: Literal["area", "energy"]) -> tuple[Any, ...]:
+        """What its area or energy is multiplied by; attributes may have them, too."""
+        names = (f"{what}_scale", f"{what}_share")
+        own = tuple(getattr(self, name) for name in names)
+        return own + tuple(self.attributes.get(name, 1) for name in names)
 
 
 class Compound(msgspec.Struct, frozen=True):

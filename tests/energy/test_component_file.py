@@ -103,6 +103,20 @@ def test_sums_by_hand(tmp_path: Path) -> None:
     )
 
 
+def test_scales(tmp_path: Path) -> None:
+    """Of a component in the architecture, of a subcomponent and of an action; old files' shares."""
+    components = COMPONENTS.replace("area_share:", "energy_scale: 3, area_scale:").replace(
+        "action_share: 0.5", "repeat: 0.25"
+    )
+    architecture = ARCHITECTURE.replace(
+        "attributes: {datawidth: 8}", "area_scale: 2, attributes: {datawidth: 8, energy_share: 10}"
+    )
+    path = folder_with(tmp_path, components=components, architecture=architecture)
+    found = read_component_file(path)
+    assert found.energy.pj_per_mac == pytest.approx(10 * (0.8 + 3 * 0.21 + 2 * 0.25 * 0.3))
+    assert found.area is not None and found.area.um2_per_mac == pytest.approx(2 * UM2)
+
+
 def test_reference_tables_win(tmp_path: Path) -> None:
     """Accelergy's own outputs, of its versions 0.3 and later; its names have ranges."""
     ert = """
