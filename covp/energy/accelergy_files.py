@@ -6,17 +6,18 @@ Accelergy-Project/accelergy), its outputs ``ERT`` and ``ART``, the energy and ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
-import yaml
 
 from covp.errors import AcceleratorError
-from covp.platform_yaml import parse_yaml
+from covp.struct_errors import readable
+from covp.yaml_files import read_yaml
 
 Attributes = dict[str, Any]
+_T = TypeVar("_T")
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -138,30 +139,21 @@ def read_files(paths: Iterable[Path]) -> Iterator[File]:
         AcceleratorError: one line with the file, the key and the reason.
     """
     for path in paths:
-        content = read_yaml(path)
-        try:
-            file = msgspec.convert(content, File)
-        except msgspec.ValidationError as error:
-            raise AcceleratorError(f"{path}: {error}") from None
+        file = read_as(path, File)
         if file == File():
             keys = ", ".join(File.__struct_fields__)
             raise AcceleratorError(f"{path}: is no file of Accelergy, which has one of {keys}")
         yield file
 
 
-def read_yaml(path: Path) -> Mapping[str, Any]:
-    """A mapping.
+def read_as(path: Path, kind: type[_T]) -> _T:
+    """A YAML file as a structure.
 
     Raises:
-        AcceleratorError: it cannot be read, or is none.
+        AcceleratorError: likewise.
     """
+    content = read_yaml(path, AcceleratorError)
     try:
-        content = parse_yaml(path.read_bytes())
-    except OSError as error:
-        raise AcceleratorError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise AcceleratorError(f"{path}: is no YAML: {reason}") from None
-    if not isinstance(content, dict):
-        raise AcceleratorError(f"{path}: holds no keys")
-    return content
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise AcceleratorError(f"{path}: {readable(error, kind)}") from None

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import msgspec
 
 from covp.energy.accelergy import Description, Figure
-from covp.energy.accelergy_files import read_yaml
+from covp.energy.accelergy_files import read_as
 from covp.energy.units import UnitArea, UnitEnergy
 from covp.errors import AcceleratorError
 
@@ -74,10 +74,7 @@ def read_component_file(path: str | Path) -> ComponentFile:
         AcceleratorError: one line with the file and the reason.
     """
     path = Path(path)
-    try:
-        file = msgspec.convert(read_yaml(path), _File)
-    except msgspec.ValidationError as error:
-        raise AcceleratorError(f"{path}: {error}") from None
+    file = read_as(path, _File)
     folder = path.parent
     known = Description([folder / name for name in file.files], folder / file.tables)
     try:

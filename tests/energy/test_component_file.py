@@ -172,15 +172,19 @@ def without(key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("file", "others", "said"),
     [
-        (without("source"), {}, "missing required field `source`"),
-        ({**FILE, "source": "me"}, {}, "Expected `str` of length >= 10 - at `$.source`"),
-        ({**FILE, "tabels": "x"}, {}, "unknown field `tabels`"),
-        ({**FILE, "files": ["missing.yaml"]}, {}, "missing.yaml: cannot be read: No such file"),
-        ({**FILE, "files": ["tables/SRAM.csv"]}, {}, "SRAM.csv: holds no keys"),
+        (without("source"), {}, "unit.yaml: the key source is missing"),
+        ({**FILE, "source": "me"}, {}, "unit.yaml: source: Expected a text of length >= 10"),
+        ({**FILE, "tabels": "x"}, {}, "unknown key 'tabels': did you mean tables"),
+        ({**FILE, "files": ["missing.yaml"]}, {}, "missing.yaml: no such file"),
+        ({**FILE, "files": ["tables/SRAM.csv"]}, {}, "SRAM.csv: Expected a mapping"),
         ({**FILE, "files": ["unit.yaml"]}, {}, "unit.yaml: is no file of Accelergy"),
-        ("a: [", {}, "unit.yaml: is no YAML"),
-        ("- a", {}, "unit.yaml: holds no keys"),
-        (FILE, {"components": "compound_components: 3"}, "components.yaml: Expected `object"),
+        ("a: [", {}, "unit.yaml: not valid YAML"),
+        ("- a", {}, "unit.yaml: Expected a mapping"),
+        (
+            FILE,
+            {"components": "compound_components: 3"},
+            "components.yaml: compound_components: Expected a mapping",
+        ),
         (
             FILE,
             {"architecture": ARCHITECTURE.replace("array", "arr")},
