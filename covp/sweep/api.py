@@ -12,13 +12,17 @@ import yaml
 from covp.errors import CovpError, UsageError
 from covp.sweep.evaluate import evaluate_points
 from covp.sweep.export import extra, write_file
+from covp.sweep.points import Point
 from covp.sweep.reader import make_spec, read_spec
 from covp.sweep.result import SweepResult
 from covp.sweep.space import Space, designs
 from covp.sweep.spec import Spec
 
 if TYPE_CHECKING:
+    from covp.sweep.execute import Tell
     from covp.sweep.status import Progress
+    from covp.sweep.store import Store
+    from covp.sweep.workers import Workers
 
 STORE, COPY = "sweep.sqlite", "sweep.yaml"
 """What a sweep's folder holds: its rows, and its file with absolute paths."""
@@ -60,8 +64,8 @@ def sweep(
     where = f"{spec}: " if isinstance(spec, str | Path) else ""
     given = _read(spec)
     space = Space(given, where)
-    asks = given.search.kind == "optuna"
-    for name in ("sqlalchemy", "distributed", *(["optuna"] if asks else [])):
+    is_search = given.search.kind == "optuna"
+    for name in ("sqlalchemy", "distributed", *(["optuna"] if is_search else [])):
         extra(name)
     from covp.sweep.execute import execute, silent, terminable
     from covp.sweep.store import Store
@@ -69,21 +73,27 @@ def sweep(
 
     folder = _folder(Path(directory), given)
     points = designs(space)
-    keys = [point.key for point in points]
     with (
         terminable(),
         Store(store or folder / STORE) as kept,
         Workers(evaluate_points, jobs, scheduler) as workers,
     ):
         if retry_failed:
-            kept.forget_failed([row.key for row in kept.rows()] if asks else keys)
-        if asks:
-            from covp.sweep.search import search
-
-            keys = [point.key for point in search(space, kept, workers, tell=tell or silent)]
+            known = kept.rows() if is_search else points
+            kept.forget_failed([each.key for each in known])
+        if is_search:
+            points = _searched(given, kept, workers, tell or silent)
         else:
             execute(points, kept, workers, tell=tell or silent)
-        return SweepResult(given, tuple(kept.rows(keys)))
+        return SweepResult(given, tuple(kept.rows([point.key for point in points])))
+
+
+def _searched(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
+    """The designs that a search takes, of one model after the other: each has a front."""
+    from covp.sweep.search import search
+
+    spaces = [Space(msgspec.structs.replace(spec, models=(model,))) for model in spec.models]
+    return [point for space in spaces for point in search(space, store, workers, tell=tell)]
 
 
 def _read(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:

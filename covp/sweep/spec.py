@@ -38,7 +38,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         ),
     ] = "grid"
     points: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="How many designs (random, optuna).")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="How many designs (random; optuna: of each model)."),
     ] = None
     seed: Annotated[int, Meta(ge=0, description="Of the choice (random, optuna).")] = 0
     objectives: Annotated[

@@ -123,6 +123,20 @@ def test_python_has_rows_tables_and_the_front(file: Path, tmp_path: Path) -> Non
     }
 
 
+def test_a_search_asks_for_some_designs_and_goes_on(call: Call, file: Path) -> None:
+    pytest.importorskip("optuna", reason="covp[sweep] is not installed")
+    folder = file.with_name("out")
+    search = "search: {kind: optuna, points: %d, objectives: [cycles, area_um2], seed: 3}"
+    lines = SWEEP.replace("[128K, 5K]", "[128K, 256K]").splitlines()[:-1]
+    keys = []
+    for count in (9, 9, 12):
+        file.write_text("\n".join([*lines, search % count]))
+        points = call("sweep", file, "-o", folder, "--jobs", "1", "--json").document["points"]
+        keys.append([point["key"] for point in points])
+    assert len(set(keys[0])) == 9 and keys[1] == keys[0]
+    assert len(set(keys[2])) == 12, "the space has as many"
+
+
 def test_the_table_says_what_failed(call: Call, file: Path) -> None:
     file.write_text(SWEEP.replace("[128K, 5K]", "[5K]").replace("riscv32, ", ""))
     done = call("sweep", file, "-o", file.with_name("out"), "--jobs", "1")

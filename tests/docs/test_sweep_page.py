@@ -33,4 +33,4 @@ def test_the_file_has_the_designs_that_the_page_says() -> None:
 def test_keys_and_kinds_are_described() -> None:
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.M))
     assert {field.name for field in msgspec.structs.fields(Spec)} <= named
-    assert set(get_args(Kind)) - {"optuna"} <= named
+    assert set(get_args(Kind)) <= named
