@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from covp.errors import CovpError
-from covp.retiming import retime
+from covp.retiming import Retimed, retime
 from covp.sweep.estimates import area_um2, cycles_source
 from covp.sweep.points import Point, Row
 from covp.sweep.runs import Recorded, recorded, timing_only
@@ -70,38 +70,34 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
     if trace is None:
         return [None] * len(points)
     owners = {"platform", *trace.units, *trace.in_core}
-    own = [name for name in free if name.partition(".")[0] in owners]  # others do nothing here
+    known = [name for name in free if name.partition(".")[0] in owners]  # others do nothing here
     values = [point.values for point in points]
     try:
-        designs = retime(trace, {name: [each[name] for each in values] for name in own})
+        designs = retime(trace, {name: [each[name] for each in values] for name in known})
     except CovpError:
         # one of them has a value that is not allowed; the others are as they are without it
-        halves = points[: len(points) // 2], points[len(points) // 2 :]
-        return (
-            [None]
-            if len(points) == 1
-            else [f for half in halves for f in _retimed(found, free, half)]
-        )
+        half = len(points) // 2
+        parts = (points[:half], points[half:]) if half else ()
+        return [each for part in parts for each in _retimed(found, free, part)] or [None]
     if designs.assumes:
         return [None] * len(points)
-    count = len(points)
+    return [
+        {**found.figures, **own, **cycles_source(point), "area_um2": area_um2(point)}
+        for point, own in zip(points, _figures(designs, len(points)), strict=True)
+    ]
+
+
+def _figures(designs: Retimed, count: int) -> list[Figures]:
+    """What is another one for each of so many designs."""
     columns = {
         "cycles": _repeated(designs.cycles, count),
         "seconds": _repeated(designs.seconds, count),
         "waiting": _repeated(designs.waiting, count),
         "instructions": _repeated(designs.instructions, count),
         "energy_j": _repeated(designs.energy_j, count),
+        "how": ["retimed"] * count,
     }
-    return [
-        {
-            **found.figures,
-            **dict(zip(columns, figures, strict=True)),
-            **cycles_source(point),
-            "area_um2": area_um2(point),
-            "how": "retimed",
-        }
-        for point, *figures in zip(points, *columns.values(), strict=True)
-    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _repeated(column: Any, count: int) -> list[Any]:

@@ -109,3 +109,14 @@ def test_retimed_rows_are_those_of_runs_and_independent_of_their_company(tmp_pat
         assert row.energy_j == (energy and pytest.approx(energy, rel=1e-12))
         source = record["cycles_source"]
         assert (row.cycles_model, row.cycles_error) == (source["model"], source["error"])
+
+
+def test_a_value_that_is_not_allowed_fails_alone(tmp_path):
+    points = [
+        Point("toycar", "riscv32", ("gemm",), vary=(("gemm.bytes_per_cycle", value),))
+        for value in (1, 4, 0, 8, 5000)
+    ]
+    rows = evaluate_points(points)
+    assert [row.how for row in rows] == ["retimed", "retimed", None, "retimed", None]
+    assert ["=0 must be" in str(row.reason) for row in rows] == [False, False, True, False, False]
+    assert "=5000 must be" in str(rows[4].reason)
