@@ -85,7 +85,7 @@ def work_table(run: Run) -> Table:
         Column("code", "bytes", ","),
         Column("live arena", "bytes", ",", bar=True),
         Column("of it", "%", ".1f"),
-        Column("energy", "µJ", "~3", "its cycles' and its unit's part of the estimate"),
+        Column("energy", _energy_unit(run), "~3", "its cycles' and its unit's part"),
     ]
     macs = sum(layer.macs for layer in run.layers)
     total: Row = [
@@ -98,6 +98,13 @@ def work_table(run: Run) -> Table:
         None if run.energy_j is None else run.energy_j * 1e6,
     ]
     return Table("Work of the layers", columns, [_work(run, one) for one in run.layers], total)
+
+
+def _energy_unit(run: Run) -> str:
+    """With how sure it is: the section on energy has the span of published figures."""
+    if run.energy_source is None:
+        return "µJ"
+    return "µJ, unchecked" if run.energy_source.low_j is None else "µJ, see Energy"
 
 
 def _work(run: Run, layer: Layer) -> Row:

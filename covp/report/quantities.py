@@ -91,12 +91,12 @@ def utilization(run: Run, layer: Layer) -> float | None:
 
 
 def certainty(run: Run) -> str:
-    """How sure the cycles are, in a cell: a percentage, "unchecked", "measured" or "exact"."""
+    """How sure the cycles are, in a cell: a percentage, "unchecked", or the kind of no estimate."""
     source = run.cycles_source
     if source is None:
         return ""
     if source.kind != "estimated":
-        return "the core's RTL" if source.kind == "rtl" else source.kind
+        return source.kind
     return "unchecked" if source.error is None else f"±\u00a0{100 * source.error:.3g}\u00a0%"
 
 

@@ -80,13 +80,14 @@ def causes_table(run: Run) -> Table:
     columns = [
         Column("layer"),
         Column("cycles", format=","),
+        Column("error", "of the cycles"),
         *(Column(cause, "cycles", ",") for cause in used),
         Column("residual", "cycles", ",", "cycles without a cause"),
     ]
 
     def row(name: str, cycles: int | None, causes: dict[str, int]) -> Row:
         parts = [causes.get(cause, 0) for cause in used]
-        return [name, cycles, *parts, (cycles or 0) - sum(causes.values())]
+        return [name, cycles, certainty(run), *parts, (cycles or 0) - sum(causes.values())]
 
     found = [row(name, cost.cycles, cost.cycles_by_cause or {}) for name, cost in rows(run)]
     left_out = [cause for cause in total if not total[cause]]

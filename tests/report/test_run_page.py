@@ -180,6 +180,9 @@ def test_every_estimate_has_its_error(plain: dict[str, Any], written: Written) -
     assert isinstance(figure, Figure) and isinstance(table, Table)
     column = [c.title for c in table.columns].index("error")
     assert {row[column] for row in (*table.rows, table.total)} == {"unchecked"}
+    for table in [part for s in run_sections([("run", run)]) for part in s.parts]:
+        if isinstance(table, Table) and any(c.title == "cycles" for c in table.columns):
+            assert "error" in [c.title for c in table.columns]
     assert "unchecked" in figure.caption
 
 

@@ -19,7 +19,7 @@ from covp.report.page import Figure
 from covp.report.quantities import bound, intensity, label, peak_of, short, utilization
 
 _COLOURS = (theme.BLUE, theme.ORANGE, theme.TEAL, theme.MAGENTA, theme.OLIVE)
-_CLOSE = (0.13, 0.07)
+_CLOSE = (0.09, 0.06)
 """Parts of the chart's width and height within which points share their text."""
 Point = dict[str, object]
 
