@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from covp.device.phase_count import CORE as CORE_AS_MASTER
 from covp.evaluation import Evaluation
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.timeline.of_log import CORE
@@ -45,10 +44,9 @@ def _moved(result: Evaluation, places: Sequence[LayerPlace]) -> list[CounterTrac
     ends = {place.layer: place.end for place in places}  # of the last part
     for layer, end in sorted(ends.items(), key=lambda item: item[1]):
         traffic = result.profile.layers[layer].traffic or {}
-        for memory, moved in traffic.get(CORE_AS_MASTER, {}).items():
+        for memory, moved in traffic.get(CORE, {}).items():
             for way in ("read", "written", "fetched"):
                 name = f"{memory}: bytes {way}"
                 totals[name] += getattr(moved, way)
                 points.setdefault(name, [(places[0].start, 0)]).append((end, totals[name]))
-    return [CounterTrack(CORE, name, tuple(found)) for name, found in points.items()
-            if totals[name]]  # fmt: skip
+    return [CounterTrack(CORE, name, tuple(own)) for name, own in points.items() if totals[name]]

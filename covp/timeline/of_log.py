@@ -19,6 +19,7 @@ from covp.timeline.phases import Window
 from covp.timeline.tracks import CounterTrack, Slice, Track
 
 CORE, INTERRUPTS, REGISTERS = "core", "interrupts", "register accesses"
+"""Owners of tracks; others are masters of the bus, of which the core is one."""
 
 
 def tracks_of(log: TimelineLog, inside: Sequence[Window]) -> list[Track]:
@@ -35,7 +36,7 @@ def tracks_of(log: TimelineLog, inside: Sequence[Window]) -> list[Track]:
         if master not in busy:
             own = [transfer for transfer in log.transfers if transfer.master == master]
             slices = _clipped(units.transfer_slices(own), inside)
-            found.append(Track(_owner(master), "transfers", slices))
+            found.append(Track(master, "transfers", slices))
     found += [*_register_tracks(log, inside), *_interrupt_tracks(log, inside)]
     return [track for track in found if track.slices]
 
@@ -63,10 +64,7 @@ def counters_of(log: TimelineLog, inside: Sequence[Window]) -> list[CounterTrack
     for unit in _names(job.unit for job in log.jobs):
         jobs = [job for job in log.jobs if job.unit == unit]
         found.append(CounterTrack(unit, "MACs done", tuple(mac_points(jobs))))
-    found += [
-        CounterTrack(_owner(one.owner), one.name, one.points)
-        for one in byte_counters(log.transfers)
-    ]
+    found += byte_counters(log.transfers)
     clipped = [CounterTrack(one.owner, one.name, _within(one.points, inside)) for one in found]
     return [one for one in clipped if one.points]
 
@@ -85,11 +83,6 @@ def notes_of(log: TimelineLog) -> list[str]:
     for kind, count in log.lost.items():
         notes.append(f"the last {count:,} events of kind {kind} are left out")
     return notes
-
-
-def _owner(master: str) -> str:
-    """The core's own transfers are those of its exceptions."""
-    return CORE if master == "core" else master
 
 
 def _names(names: Iterable[str]) -> list[str]:
