@@ -85,6 +85,7 @@ def test_a_dynamic_range_model_expanded_to_float_is_named() -> None:
     assert "dynamic range" not in refusal("kws", load_platform("hifive1"))
 
 
+@pytest.mark.slow
 def test_nothing_is_promised_where_nothing_has_room(tmp_path: Path) -> None:
     text = refusal(dynamic_range(6000), load_platform("nrf52840"))
     assert "no platform of covp's with such a core has room" in text
