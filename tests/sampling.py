@@ -44,6 +44,7 @@ ONE_IN = {
     "runtime": 6,
     "sweep": 2,
     "testing": 2,
+    "timeline": 2,
     "timing": 3,
     "toolchain": 4,
     "tune": 3,
