@@ -7,6 +7,7 @@ the seed and the rows decides, and those that have a row are not evaluated again
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -238,7 +239,9 @@ def _sampler(how: Search) -> Any:
     if how.sampler == "nsga2":
         return samplers.NSGAIISampler(seed=how.seed, population_size=_POPULATION)
     if how.sampler == "nsga3":
-        return samplers.NSGAIIISampler(seed=how.seed, population_size=_POPULATION)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return samplers.NSGAIIISampler(seed=how.seed, population_size=_POPULATION)
     try:
         return samplers.GPSampler(seed=how.seed)
     except ImportError as error:

@@ -22,6 +22,7 @@ from covp.sweep.store import Store, stored_rows
 from covp.sweep.workers import Workers
 from tests.processes import descendants, running
 from tests.sweep import standins
+from tests.sweep.cluster import cluster
 
 
 def coordinator(*arguments: object, **environment: str) -> subprocess.Popen[str]:
@@ -110,29 +111,6 @@ def test_killed_workers_are_not_missed(tmp_path: Path, whom: str) -> None:
         rows = store.rows([point.key for point in points])
     assert rows == standins.arithmetic(points)
     assert len(killed) == 3
-
-
-@contextmanager
-def cluster(count: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and workers, started by hand on loopback: its address, and their processes."""
-    start = [sys.executable, "-m", "dask"]
-    log = subprocess.PIPE
-    own = ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = subprocess.Popen([*start, "scheduler", *own, "--port", "0"], stderr=log)
-    processes = [scheduler]
-    try:
-        assert scheduler.stderr
-        line = next(line for line in scheduler.stderr if b"Scheduler at:" in line)
-        address = line.split()[-1].decode()
-        threading.Thread(target=scheduler.stderr.read, daemon=True).start()
-        worker = [*start, "worker", address, *own, "--nthreads", "1", "--no-nanny"]
-        for _ in range(count):
-            processes.append(subprocess.Popen(worker, stderr=subprocess.DEVNULL))
-        yield address, processes
-    finally:
-        for process in reversed(processes):
-            process.kill()
-            process.wait()
 
 
 def test_a_cluster_started_by_hand(postgres_url: str) -> None:
