@@ -92,18 +92,19 @@ class Workers(Closing):
 
     @cached_property
     def _client(self) -> Any:
-        for name in ("distributed", "distributed.client"):  # they print a traceback for each kill
+        # they print a traceback for each kill
+        for name in ("distributed", "distributed.client", "tornado.application"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         return self._local() if self._scheduler is None else self._remote(self._scheduler)
 
     def _local(self) -> Any:
         # each with the number of its process in its name, so that what a kill leaves is found
         folder = self._cleanup.enter_context(temporary.temporary_folder("dask"))
-        # a worker that is killed while it starts is not started again; `slots` does
+        # a worker that is killed while it starts is not started again; `slots` sees to it
         lost = {"distributed.deploy.lost-worker-timeout": "10s"}
         with dask.config.set({"temporary-directory": folder, **lost}):
             cluster = distributed.LocalCluster(
-                n_workers=self._count,
+                n_workers=0,  # a worker that is killed while they start would be the end of all
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
@@ -117,6 +118,7 @@ class Workers(Closing):
         self._cleanup.callback(cluster.close)
         client = distributed.Client(cluster, set_as_default=False)
         self._cleanup.callback(client.close)
+        cluster.scale(self._count)
         return client
 
     def _remote(self, address: str) -> Any:
@@ -168,8 +170,16 @@ class Workers(Closing):
             raise self._gone(f"there was no worker for {_WITHOUT:g} s")
         if self._cluster is not None and found < self._count and now - self._replaced > _ANSWER:
             self._replaced = now
+            self._cluster.loop.add_callback(self._forget_ended)
             self._cluster.scale(self._count)
         return found
+
+    def _forget_ended(self) -> None:
+        """In the cluster's thread: it starts anew what it does not know of."""
+        workers = self._cluster.workers
+        for name, nanny in list(workers.items()):
+            if nanny.status.name in ("failed", "closed"):
+                del workers[name]
 
     @property
     def in_flight(self) -> int:
