@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.errors import DeviceError, UsageError, near_misses
@@ -18,16 +16,15 @@ from covp.evaluation.runner import Runner
 from covp.evaluation.sample import Sample
 from covp.evaluation.varied import varied
 from covp.hardware.job_unit import JobRecord, JobUnit
-from covp.machine.native_caches import MAX_REGIONS, GhostCache
+from covp.machine.native_caches import GhostCache
 from covp.platform_file import Platform, parse_size
-from covp.retiming.core_times import ITEM, CoreTimes
-from covp.retiming.path import NONE, Cut, merged, path_of
+from covp.retiming.core_times import CoreTimes
+from covp.retiming.path import Cut, merged, path_of
 from covp.retiming.run_trace import CodeTable, RunTrace, SegmentTable, UnitTrace, joined
 from covp.retiming.scan import UnitRows, walk
-from covp.runtime.measurement import BETWEEN, FIRST_LAYER
-from covp.timing.native import DEPTH, ENTRIES
-from covp.timing.segments import LOOKED, PHASE, SLEPT, Event, Segments
-from covp.timing.trace import BlockRuns, OperandRuns, Trace
+from covp.retiming.tables import code_table, cuts_of, segment_table, set_constant
+from covp.timing.segments import LOOKED, SLEPT, Segments
+from covp.timing.trace import OperandRuns, Trace
 
 _FOREVER = 1 << 40
 """Cycles that no program takes otherwise: two hours at 120 MHz."""
@@ -134,12 +131,12 @@ class _Run:
 
     def tables(self, build: Build, layers: int) -> _Tables:
         """What is kept of it, for a ``build`` of so many ``layers``."""
-        code = _code_table(self.trace, self.segments.memories)
+        code = code_table(self.trace, self.segments.memories)
         operands = tuple(sorted(self.trace.operands, key=lambda one: one.number))
-        distinct, table = _segment_table(self.segments, len(build.platform.memory))
+        distinct, table = segment_table(self.segments, len(build.platform.memory))
         times = CoreTimes(code, table, operands, self.caches, self.in_core)
-        _set_constant(table, self.segments, distinct, times.memory_cycles(build.platform))
-        cuts = _cuts(self.segments, distinct, self.units, layers)
+        set_constant(table, self.segments, distinct, times.memory_cycles(build.platform))
+        cuts = cuts_of(self.segments, distinct, self.units, layers)
         return _Tables(code, table, operands, list(cuts))
 
 
@@ -178,122 +175,6 @@ def _units(runner: Runner, result: Evaluation) -> dict[str, JobUnit]:
     present = hardware.peripherals if hardware is not None else {}
     named = {a.name: present[a.name][1] for a in result.program.accelerators if a.name in present}
     return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
-
-
-def _code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
-    blocks = trace.blocks
-    sizes = [block.instructions for block in blocks]
-    before = np.full((len(blocks), ENTRIES - 1, DEPTH), NONE, np.int32)
-    for number, block in enumerate(blocks):
-        for way, place in enumerate(block.before):
-            history = _history(blocks, place)
-            before[number, way, : len(history)] = history
-    return CodeTable(
-        items=np.frombuffer(b"".join(block.packed for block in blocks), ITEM),
-        memories=np.frombuffer(b"".join(memories), np.uint8),
-        first=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        address=np.array([block.address for block in blocks], np.int64),
-        ends=np.array([block.ends for block in blocks], np.int64),
-        before=before,
-    )
-
-
-def _history(blocks: Sequence[BlockRuns], place: int | None) -> list[int]:
-    """As `covp.timing.trace.histories`, by places."""
-    found: list[int] = []
-    while place is not None and len(found) < DEPTH:
-        found.insert(0, place)
-        one = blocks[place]
-        place = one.before[one.first - 1] if one.first else None
-    return found
-
-
-def _segment_table(segments: Segments, memories: int) -> tuple[list[int], SegmentTable]:
-    """Of each cut which distinct segment it ends, and these; constants are filled in later."""
-    cuts, known = segments.cuts, dict[bytes, int]()
-    distinct: list[int] = []
-    examples: list[int] = []
-    deltas, misses = _deltas(segments), _misses(segments)
-    for number in range(len(cuts)):
-        runs, operands = _slices(segments, number)
-        parts = (runs, operands, deltas[number], misses[number])
-        key = b"".join(part.tobytes() for part in parts)
-        if key not in known:
-            known[key] = len(examples)
-            examples.append(number)
-        distinct.append(known[key])
-    rows = [_slices(segments, number) for number in examples]
-    return distinct, SegmentTable(
-        runs=np.concatenate([runs for runs, _ in rows]),
-        first_run=np.concatenate(([0], np.cumsum([len(runs) for runs, _ in rows]))),
-        operands=np.concatenate([operands for _, operands in rows]),
-        first_operand=np.concatenate(([0], np.cumsum([len(operands) for _, operands in rows]))),
-        accesses=deltas[examples, _FIRST_MEMORY : _FIRST_MEMORY + memories],
-        instructions=deltas[examples, 0],
-        misses=_misses(segments)[examples],
-        constant=np.zeros(len(examples), np.int64),
-    )
-
-
-_FIRST_MEMORY = 3
-
-
-def _deltas(segments: Segments) -> NDArray[np.int64]:
-    """By cut: instructions, exceptions, cycles decided by addresses, accesses to each memory."""
-    cuts = segments.cuts
-    totals = np.column_stack(
-        [
-            *(cuts[name].astype(np.int64) for name in ("instructions", "exceptions")),
-            cuts["memory_cycles"].astype(np.int64),
-            cuts["accesses"].reshape(len(cuts), MAX_REGIONS).astype(np.int64),
-        ]
-    )
-    return np.diff(totals, axis=0, prepend=np.zeros((1, totals.shape[1]), np.int64))
-
-
-def _misses(segments: Segments) -> NDArray[np.int64]:
-    """By cut."""
-    total = segments.misses
-    return np.diff(total, axis=0, prepend=np.zeros((1, *total.shape[1:]), np.int64))
-
-
-def _slices(segments: Segments, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The runs and operands of one cut."""
-    cuts = segments.cuts
-    runs, operands = (int(cuts[name][number]) for name in ("runs", "operands"))
-    before = cuts[number - 1] if number else None
-    first = (0, 0) if before is None else (int(before["runs"]), int(before["operands"]))
-    return segments.runs[first[0] : runs], segments.operands[first[1] : operands]
-
-
-def _set_constant(
-    table: SegmentTable,
-    segments: Segments,
-    distinct: Sequence[int],
-    of_addresses: NDArray[np.int64],
-) -> None:
-    """Exceptions, and what caches took: all that addresses decide but wait states."""
-    deltas = _deltas(segments)
-    for number, segment in enumerate(distinct):
-        table.constant[segment] = deltas[number, 1] + deltas[number, 2] - of_addresses[segment]
-
-
-def _cuts(
-    segments: Segments, distinct: Sequence[int], units: Sequence[JobUnit], layers: int
-) -> Iterator[Cut]:
-    """The cuts that end a segment of the inference."""
-    numbers = {id(unit): number for number, unit in enumerate(units)}
-    events = iter(segments.events)
-    instructions = _deltas(segments)[:, 0].tolist()
-    for number, (kind, phase) in enumerate(segments.cuts[["kind", "phase"]].tolist()):
-        event = Event(PHASE) if kind == PHASE else next(events)
-        if phase < BETWEEN:
-            continue
-        layer = phase - FIRST_LAYER if phase >= FIRST_LAYER else layers
-        unit = numbers.get(id(event.unit), NONE)
-        if event.unit is not None and unit == NONE:
-            raise DeviceError("a unit that is none of the program's was used: it cannot be retimed")
-        yield Cut(kind, distinct[number], layer, unit, event.is_over, instructions[number])
 
 
 def _demand_same(trace: RunTrace) -> None:
