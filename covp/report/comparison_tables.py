@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from covp.report.documents import Run
-from covp.report.figures.comparison import Named, layer_names
+from covp.report.figures.comparison import Named, first_cycles, layer_names
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import certainty, rows
 from covp.report.table import Value
@@ -15,7 +15,7 @@ Row = list[Value | Cell]
 
 def totals_table(runs: Sequence[Named]) -> Table:
     """One row per run."""
-    first = runs[0][1].cycles
+    firsts = first_cycles(runs)
     columns = [
         Column("run"),
         Column("covp"),
@@ -23,7 +23,7 @@ def totals_table(runs: Sequence[Named]) -> Table:
         Column("instructions", format=","),
         Column("cycles", format=","),
         Column("error", "of the cycles"),
-        Column("speed", "times the first", ".2f"),
+        Column("speed", "times the model's first", ".2f"),
         Column("time", "ms", "~4"),
         Column("energy", "µJ", "~4"),
         Column("flash", "bytes", ","),
@@ -32,7 +32,7 @@ def totals_table(runs: Sequence[Named]) -> Table:
         Column("MACs on units", "%", ".1f"),
         Column("matches the reference"),
     ]
-    return Table("Runs", columns, [_total(name, run, first) for name, run in runs])
+    return Table("Runs", columns, [_total(name, run, firsts.get(run.model)) for name, run in runs])
 
 
 def _total(name: str, run: Run, first: int | None) -> Row:

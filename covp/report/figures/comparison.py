@@ -20,7 +20,7 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
     known = [(name, run) for name, run in runs if run.cycles]
     if not known:
         return None
-    first = known[0][1].cycles or 1
+    firsts = first_cycles(known)
     bars = []
     for name, run in known:
         cycles, off = run.cycles or 0, error(run) or 0
@@ -30,7 +30,7 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
                 "cycles": cycles,
                 "low": cycles * (1 - off),
                 "high": cycles * (1 + off),
-                "text": f"{first / cycles:.2f}x",
+                "text": f"{firsts[run.model] / cycles:.2f}x",
                 "error": certainty(run),
             }
         )
@@ -51,9 +51,14 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
         "totals",
         "Cycles of an inference",
         spec(filled + spread + speeds, len(bars)),
-        "Beside each bar: how many times as fast as the first run. Lines are the known errors of "
-        "the timing models; those without one are unchecked.",
+        "Beside each bar: how many times as fast in cycles as the first run of its model. Lines "
+        "are the known errors of the timing models; those without one are unchecked.",
     )
+
+
+def first_cycles(runs: Sequence[Named]) -> dict[str, int]:
+    """The cycles of each model's first run that has some: what its others are compared with."""
+    return {run.model: run.cycles for _, run in reversed(runs) if run.cycles}
 
 
 def by_layer_figure(runs: Sequence[Named]) -> Figure | None:
