@@ -23,7 +23,11 @@ def print_result(result: SweepResult) -> None:
         rows = _different(result)
         what = ", ".join(result.objectives)
         title = f"The front of {what} among {len(good):,} designs, of equal ones the first:"
-    _print_rows(rows[:_MOST], title)
+    unknown = [name for name in result.objectives if all(getattr(r, name) is None for r in good)]
+    if rows:
+        _print_rows(rows[:_MOST], title)
+    elif good and unknown:
+        click.echo(f"no front: no design has {', '.join(unknown)}; leave it out of `objectives`")
     if len(rows) > _MOST:
         click.echo(f"and {len(rows) - _MOST:,} more on the front")
     _print_counts(result)
