@@ -66,7 +66,7 @@ class Judge:
             class. "score": the only output is a score of class 1. "reconstruction": the output is
             to be the input, the squared error is the score of class 1. "values": the outputs are to
             be the labels. "none": there are no labels.
-        classes: of "classes".
+        classes: of "classes", and of "none" where outputs may be of classes.
     """
 
     kind: Kind
@@ -86,7 +86,8 @@ class Judge:
         """
         if labels is None:
             several = len(graph.outputs) == 1 and graph.outputs[0].size > 1
-            return Judge("none", graph.outputs[0].size if several else 0)
+            is_classes = several and not _is_autoencoder(graph)
+            return Judge("none", graph.outputs[0].size if is_classes else 0)
         if len(graph.outputs) > 1:
             names = ", ".join(tensor.name for tensor in graph.outputs)
             raise UsageError(f"{where}: labels are for models with one output, this has {names}")

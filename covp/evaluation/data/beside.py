@@ -84,7 +84,9 @@ def why_no_litert(graph: Graph, path: Path) -> str | None:
 
 
 class Litert:
-    """LiteRT's interpreter with its built-in kernels for this machine, without delegates.
+    """LiteRT's interpreter with its reference kernels.
+
+    The optimized ones round in their own way, docs/accuracy.md.
 
     Args:
         path: of a TFLite file.
@@ -96,7 +98,7 @@ class Litert:
 
     def __init__(self, path: Path) -> None:
         module: Any = importlib.import_module(_MODULE)
-        kernels = module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        kernels = module.OpResolverType.BUILTIN_REF
         self._interpreter = module.Interpreter(
             model_path=str(path), experimental_op_resolver_type=kernels, num_threads=1
         )
@@ -115,5 +117,5 @@ class Litert:
 
 
 def litert_version() -> str:
-    """Such as "LiteRT 2.0.1"."""
-    return f"LiteRT {importlib.metadata.version(_PACKAGE)}"
+    """Such as "LiteRT 2.0.1, reference kernels"."""
+    return f"LiteRT {importlib.metadata.version(_PACKAGE)}, reference kernels"

@@ -83,3 +83,10 @@ def test_where_litert_cannot_run(
     np.save(tmp_path / "steps.npy", np.zeros((2, 4, 3), np.int8))
     sums = accuracy_of(build(summing(), "riscv32"), Data(tmp_path / "steps.npy"), litert=path)
     assert "keeps states" in str(sums.litert)
+
+
+def test_an_autoencoder_names_no_classes(tmp_path: Path) -> None:
+    graph = dense(8, 8)
+    np.save(tmp_path / "x.npy", floats((4, 8)))
+    found = accuracy_of(build(graph, "riscv32"), Data(tmp_path / "x.npy"), float_model=graph)
+    assert found.float_model is not None and found.float_model.other_classes is None
