@@ -59,6 +59,7 @@ def compare(
     """
     timeline_files.demand_places(trace)
     boards = [load_platform(platform) for platform in platforms]
+    samples_and_labels.demand_fitting(data, models, interface)
     choices = {board.name: schedules.recorded(board, toolchain, device) for board in boards}
     how: dict[str, Any] = {
         "accelerators": accelerators, "toolchain": toolchain, "device": device, "seed": seed,

@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 
-from covp.cli.options import bundle
+from covp.cli.options import Interface, bundle
 from covp.cli.output import progress
 from covp.errors import UsageError
 from covp.evaluation import Evaluation
-from covp.evaluation.data.accuracy import Data, accuracy_of
+from covp.evaluation.data.accuracy import Data, accuracy_of, first_inputs
 from covp.evaluation.data.quality import Beside, Quality, Scores
+from covp.models import as_graph
 
 _OPTIONS = (
     click.option(
@@ -110,6 +111,13 @@ options = bundle(
     *_OPTIONS,
 )
 """The options ``--data`` and those that belong to it; the command gets ``data``."""
+
+
+def demand_fitting(data: SampleOptions | None, models: Sequence[str], interface: Interface) -> None:
+    """Raises UsageError: samples or labels do not fit one of the models."""
+    if data is not None:
+        for model in models:
+            first_inputs(data.data, as_graph(model, **interface))
 
 
 def run_data(

@@ -93,6 +93,15 @@ def test_compare(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
     assert "small with qconv2d: 24" not in text
 
 
+def test_a_comparison_of_samples_that_do_not_fit_runs_nothing(
+    call: Call, small: Path, samples: tuple[Path, Path]
+) -> None:
+    x, y = samples
+    command = ("compare", small, "toycar", "-p", "riscv32", "-a", "qconv2d")
+    refusal = call(*command, "--data", x, "--labels", y).refusal
+    assert "x.npy: has the shape (24, 6, 6, 2)" in refusal and "(samples, 1, 640)" in refusal
+
+
 def test_several_platforms(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
     x, y = samples
     platforms = ("-p", "riscv32", "-p", "stm32l4r5")
