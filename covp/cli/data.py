@@ -167,7 +167,8 @@ def data_lines(quality: Quality) -> list[str]:
         "device": "on the device",
         "reference": "by the bit-exact reference, not on the device",
     }
-    lines = [f"{quality.samples:,} samples{steps} {where[quality.on]}: {_scores(quality.scores)}"]
+    scores = _scores(quality.scores) or "no labels"
+    lines = [f"{quality.samples:,} samples{steps} {where[quality.on]}: {scores}"]
     for name, beside in (("float model", quality.float_model), ("LiteRT", quality.litert)):
         if isinstance(beside, Beside):
             lines.append(f"{name}: {_beside(beside)}")
@@ -197,13 +198,13 @@ def _scores(scores: Scores) -> str:
     if scores.mean_error is not None:
         error = scores.mean_error
         found.append(f"mean absolute error {error.absolute:.4g}, squared {error.squared:.4g}")
-    return ", ".join(found) or "no labels"
+    return ", ".join(found)
 
 
 def _beside(beside: Beside) -> str:
-    found = [_scores(beside.scores)]
+    found = [text] if (text := _scores(beside.scores)) else []
     if beside.other_classes is not None:
         found.append(f"another class for {beside.other_classes:,} samples")
     if beside.other_bytes is not None:
-        found.append(f"other bytes for {beside.other_bytes:,}")
+        found.append(f"other bytes for {beside.other_bytes:,} samples")
     return f"{', '.join(found)} ({beside.what})"
