@@ -31,6 +31,7 @@ class GroupedCommand(click.Command):
         "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
         "Checks": ("check", "sanitize", "ubsan", "require_offload", "against", "ulps"),
         "Report": ("profile", "causes", "traffic", "explain", "output", "as_json"),
+        "Timeline": ("trace", "vcd"),
         "Waveform": ("wave", "wave_cycles", "wave_layer"),
     }
 
