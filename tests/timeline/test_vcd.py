@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from covp.hardware.registers import Register, RegisterMap
 from covp.timeline import write_vcd
 from tests.conftest import load
 
+_on_broken_pipe = signal.getsignal(signal.SIGPIPE)
 vcdvcd = pytest.importorskip("vcdvcd", reason="vcdvcd is not installed: no reader")
+# it sets the default, with which a closed socket ends the process
+signal.signal(signal.SIGPIPE, _on_broken_pipe)
 BASE = 0x50000000
 
 
