@@ -7,8 +7,8 @@ below or None. Callers look there and nowhere else, so that mypy sees every use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal, Protocol
 
 import numpy as np
@@ -134,22 +134,13 @@ class CountsTraffic(Protocol):
         ...
 
 
-class Recording(Protocol):
+class Recording(AbstractContextManager[object], Protocol):
     """A context whose executions are recorded; its file is written as a whole, or not at all."""
 
     @property
     def recorded(self) -> Recorded | None:
         """What is in the file; None before the end of the context, and where there is no file."""
         ...
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 class RecordsWaves(Protocol):
@@ -171,22 +162,13 @@ class RecordsWaves(Protocol):
         ...
 
 
-class TimelineRecording(Protocol):
+class TimelineRecording(AbstractContextManager[object], Protocol):
     """A context that listens to what is executed."""
 
     @property
     def log(self) -> TimelineLog | None:
         """What happened; None before the end of the context."""
         ...
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 class RecordsTimeline(Protocol):

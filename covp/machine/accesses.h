@@ -14,12 +14,6 @@
 
 enum { UC_MEM_WRITE = 17 };
 
-static const Region *region_of(const Machine *m, uint32_t address) {
-    for (uint32_t n = 0; n < m->region_count; n++)
-        if (address >= m->regions[n].start && address < m->regions[n].end) return &m->regions[n];
-    return NULL;
-}
-
 /* The core loads or stores; whether it may. `index`: of the instruction in its block. */
 static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes,
                            uint32_t index) {

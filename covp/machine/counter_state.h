@@ -254,6 +254,12 @@ typedef struct Machine {
     struct Machine *other_machine;
 } Machine;
 
+static inline const Region *region_of(const Machine *m, uint32_t address) {
+    for (uint32_t n = 0; n < m->region_count; n++)
+        if (address >= m->regions[n].start && address < m->regions[n].end) return &m->regions[n];
+    return NULL;
+}
+
 static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint32_t size) {
     for (uint32_t i = 0; i < m->region_count; i++) {
         const Region *r = &m->regions[i];

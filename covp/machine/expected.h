@@ -43,9 +43,8 @@ static int32_t any_base(Instruction i) {
 }
 
 static uint8_t memory_of(const Machine *m, uint32_t address) {
-    for (uint32_t n = 0; n < m->region_count; n++)
-        if (address >= m->regions[n].start && address < m->regions[n].end) return (uint8_t)n;
-    return NO_MEMORY;
+    const Region *region = region_of(m, address);
+    return region ? (uint8_t)(region - m->regions) : NO_MEMORY;
 }
 
 /* A new block is entered: what its accesses will take. */
