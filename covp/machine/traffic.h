@@ -6,11 +6,8 @@
 
 /* Where the bytes of a memory are in the current bucket; NULL: outside of all buckets or memories. */
 static Moved *moved_at(Machine *m, uint32_t address) {
-    if (m->bucket >= m->bucket_count) return NULL;
-    for (uint32_t n = 0; n < m->region_count; n++)
-        if (address >= m->regions[n].start && address < m->regions[n].end)
-            return &m->moved[m->bucket * MAX_REGIONS + n];
-    return NULL;
+    const Region *region = m->bucket < m->bucket_count ? region_of(m, address) : NULL;
+    return region ? &m->moved[m->bucket * MAX_REGIONS + (region - m->regions)] : NULL;
 }
 
 /* Loads and stores since they were settled belong to the current bucket. */

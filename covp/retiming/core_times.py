@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,30 @@ from covp.machine.native_caches import GhostCache, miss_cycles, uncached_waits
 from covp.platform_file import Platform, parse_size
 from covp.retiming.run_trace import CodeTable, RunTrace, SegmentTable
 from covp.timing.model import core_timing
-from covp.timing.native import CodeItem, Pipeline, PlacedBlock
+from covp.timing.native import ENTRIES, CodeItem, EntryTime, Pipeline, PlacedBlock
 from covp.timing.segments import NO_MEMORY
 from covp.timing.trace import MISALIGNED, OperandRuns
 
 ITEM = np.dtype([("bits", "<u4"), ("bytes", "u1"), ("is_custom", "u1"), ("cycles", "<u2")])
 """`CodeItem` for numpy."""
 _CUSTOM_MASK = 0xFE00707F  # all but the registers of an R-type instruction
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The code of a trace as one core sees it.
+
+    Attributes:
+        pipeline: the timing model with the memory.
+        further: of each memory the wait states beyond those that all data memory has.
+        expected: of each block the sum of those that its time has.
+        kinds: of each instruction 1 + the place of its class among those with operands, or 0.
+    """
+
+    pipeline: Pipeline
+    further: NDArray[np.int64]
+    expected: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
 
 
 class CoreTimes:
@@ -51,7 +69,6 @@ class CoreTimes:
         self._place = np.zeros(len(code.address), np.int64)
         self._place[self._blocks] = np.arange(len(self._blocks))
         self._placed = self._place_blocks()
-        self._kinds = np.zeros(len(self._buffer), np.uint8)
         self._columns = self._place[segments.runs["block"]], segments.runs["entry"]
 
     @classmethod
@@ -71,29 +88,30 @@ class CoreTimes:
         Raises:
             UsageError: the core is of another instruction set.
         """
-        pipeline = self._pipeline(platform)
-        further = self.further_waits(platform)
-        expected = self._expect(pipeline, further, in_core or self._in_core)
-        times = pipeline.times(self._placed)
+        seen = self._seen_by(platform, in_core or self._in_core)
+        times = seen.pipeline.times(self._placed)
         table = np.frombuffer(memoryview(times).cast("B"), np.uint32)
-        by_entry = table.reshape(len(self._placed), 4, 3, -1).sum(axis=3, dtype=np.int64)
+        parts = len(EntryTime._fields_)  # own, taken, untaken; each by cause
+        by_entry = table.reshape(len(self._placed), ENTRIES, parts, -1).sum(axis=3, dtype=np.int64)
         blocks, entries = self._columns
         own, taken, untaken = by_entry[blocks, entries].T
         runs = self._segments.runs
         spent = runs["runs"] * own + runs["taken"] * taken
         spent += (runs["runs"] - runs["taken"] - runs["ended"]) * untaken
-        spent -= runs["runs"] * expected[blocks]
         total = _sums(spent, self._segments.first_run)
-        total += self._of_operands(pipeline)
-        return total + self._segments.accesses @ further + self._segments.constant
+        total += self._of_operands(seen) + self._of_accesses(seen)
+        return total + self._segments.constant
 
     def memory_cycles(self, platform: Platform) -> NDArray[np.int64]:
         """Of the cycles of each segment those that the addresses of accesses decide."""
-        further, blocks = self.further_waits(platform), self._columns[0]
-        expected = self._expect(self._pipeline(platform), further, self._in_core)
-        spent = self._segments.runs["runs"] * expected[blocks]
-        found = self._segments.accesses @ further - _sums(spent, self._segments.first_run)
-        return np.asarray(found + self.of_caches(platform, {}))
+        seen = self._seen_by(platform, self._in_core)
+        return self._of_accesses(seen) + self.of_caches(platform, {})
+
+    def _of_accesses(self, seen: _Seen) -> NDArray[np.int64]:
+        """The wait states of slower memory, less those that the time of blocks has already."""
+        had = self._segments.runs["runs"] * seen.expected[self._columns[0]]
+        met = self._segments.accesses @ seen.further
+        return np.asarray(met - _sums(had, self._segments.first_run))
 
     def of_caches(self, platform: Platform, sizes: Mapping[str, int]) -> NDArray[np.int64]:
         """What the misses of each segment take.
@@ -131,32 +149,20 @@ class CoreTimes:
             self._missing = platform, {name: np.array(each, np.int64) for name, each in cycles}
         return self._missing[1]
 
-    def further_waits(self, platform: Platform) -> NDArray[np.int64]:
-        """Of each memory the wait states beyond those that all data memory has."""
-        waits = [one.data for one in uncached_waits(platform)]
-        return np.array(waits, np.int64) - min(waits, default=0)
-
-    def _pipeline(self, platform: Platform) -> Pipeline:
-        model = core_timing(platform.core)
-        return Pipeline(model, uncached_waits(platform))
-
-    def _expect(
-        self,
-        pipeline: Pipeline,
-        further: NDArray[np.int64],
-        in_core: Mapping[str, AcceleratorBackend],
-    ) -> NDArray[np.int64]:
-        """Write what accesses are expected to wait into the code; the sum of each block."""
+    def _seen_by(self, platform: Platform, in_core: Mapping[str, AcceleratorBackend]) -> _Seen:
+        """The code as a core sees it; what accesses are expected to wait is written into it."""
+        pipeline = Pipeline(core_timing(platform.core), uncached_waits(platform))
+        further = np.array([one.data for one in pipeline.waits], np.int64) - pipeline.data_waits
         memories = self._code.memories
         accesses, operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
-        self._kinds = np.frombuffer(operands, np.uint8)
         known = (np.frombuffer(accesses, np.uint8) != 0) & (memories != NO_MEMORY)
         waits = np.append(further, 0)[np.where(known, memories, len(further))]
         custom = self._buffer["is_custom"] != 0
         self._buffer["cycles"] = np.where(custom, self._code.items["cycles"], waits)
         if in_core is not self._in_core:
             self._set_custom(custom, in_core)
-        return _sums(np.where(custom, 0, waits), self._code.first)[self._blocks]
+        expected = _sums(np.where(custom, 0, waits), self._code.first)[self._blocks]
+        return _Seen(pipeline, further, expected, np.frombuffer(operands, np.uint8))
 
     def _set_custom(
         self, custom: NDArray[np.bool_], in_core: Mapping[str, AcceleratorBackend]
@@ -169,16 +175,17 @@ class CoreTimes:
             for one in unit.instructions:
                 self._buffer["cycles"][custom & (bits == one.match)] = one.cycles
 
-    def _of_operands(self, pipeline: Pipeline) -> NDArray[np.int64]:
+    def _of_operands(self, seen: _Seen) -> NDArray[np.int64]:
         """What operands and misaligned accesses of each segment add."""
-        more = np.array([self._more(pipeline, one) for one in self._operands], np.int64)
+        more = np.array([self._more(seen, one) for one in self._operands], np.int64)
         rows = self._segments.operands
         each = more[rows["varied"]] * rows["count"] if len(rows) else np.zeros(0, np.int64)
         return _sums(each, self._segments.first_operand)
 
-    def _more(self, pipeline: Pipeline, one: OperandRuns) -> int:
+    def _more(self, seen: _Seen, one: OperandRuns) -> int:
         """What one run with these operands adds, by the rules that the model has."""
-        model, item = pipeline.model, self._item_at(one.block, one.address)
+        pipeline, item = seen.pipeline, self._item_at(one.block, one.address)
+        model = pipeline.model
         allowed = bool(model.misaligned)  # a core without them has no time for them either
         if one.kind == MISALIGNED:
             if not allowed:
@@ -187,7 +194,7 @@ class CoreTimes:
             cycles = model.misaligned + pipeline.data_waits + further
         else:
             kinds = list(model.instructions.with_operands)
-            if one.kind not in model.operands or self._kinds[item] != 1 + kinds.index(one.kind):
+            if one.kind not in model.operands or seen.kinds[item] != 1 + kinds.index(one.kind):
                 return 0
             cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
         placed = self._placed[int(self._place[one.block])]
