@@ -13,6 +13,7 @@ from covp.errors import UsageError
 from covp.runtime.resident import Resident
 
 ALIGNMENT = 16
+_NO_CONTENT = b"\xa5"
 
 
 class Buffer:
@@ -24,7 +25,10 @@ class Buffer:
         alignment: a power of two.
         offset: the address modulo ``alignment``: ``Buffer(a, alignment=4, offset=1)`` lies one byte
             after a word boundary.
-        written: False: the bytes count as never written, as of scratch memory (with `sanitize`).
+        written: False: it is an output that the kernel has to write as a whole. Its bytes count as
+            never written: the device gets 0xA5 in place of them, and with `sanitize` each element
+            that the kernel leaves without a value, or uses before it has one, is a fault.
+        scratch: True: it is memory to work in. It has no content, either, and may be left so.
 
     Raises:
         UsageError: not an array of numbers, or a placement that does not exist.
@@ -37,6 +41,7 @@ class Buffer:
         alignment: int = ALIGNMENT,
         offset: int = 0,
         written: bool = True,
+        scratch: bool = False,
     ) -> None:
         demand("array", array, np.ndarray, "a numpy array")
         demand_count("alignment", alignment)
@@ -48,7 +53,8 @@ class Buffer:
                 "two, the offset less than it"
             )
         self.array, self.name = array, name
-        self.alignment, self.offset, self.written = alignment, offset, written
+        self.alignment, self.offset = alignment, offset
+        self.written, self.scratch = written and not scratch, scratch
         self._address: int | None = None
 
     @classmethod
@@ -58,12 +64,13 @@ class Buffer:
             _check_dtype(array.dtype)
         buffer = cls.__new__(cls)
         buffer.array, buffer.name, buffer.alignment, buffer.offset = array, name, ALIGNMENT, 0
-        buffer.written, buffer._address = True, None
+        buffer.written, buffer.scratch, buffer._address = True, False, None
         return buffer
 
     def with_array(self, array: NDArray[Any]) -> Buffer:
         """The same placement for another array."""
-        return Buffer(array, self.name, self.alignment, self.offset, self.written)
+        written, scratch = self.written, self.scratch
+        return Buffer(array, self.name, self.alignment, self.offset, written, scratch)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -74,6 +81,16 @@ class Buffer:
     def nbytes(self) -> int:
         """Bytes on the device."""
         return self.array.nbytes
+
+    @property
+    def content(self) -> bytes:
+        """What the device's memory holds before the call."""
+        return self.array.tobytes() if self.written else _NO_CONTENT * self.nbytes
+
+    @property
+    def value_bytes(self) -> bytes:
+        """Of each byte whether it is part of a value, 0 or 1; b"": all are."""
+        return bytes_of_members(self.array.dtype) * self.array.size
 
     @property
     def address(self) -> int:
@@ -115,6 +132,17 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"<Buffer {self.name or '?'} {self.array.shape} {self.dtype}>"
+
+
+def bytes_of_members(dtype: np.dtype[Any]) -> bytes:
+    """Of each byte of a structure whether a member has it, 0 or 1; b"" of numbers."""
+    if dtype.fields is None:
+        return b""
+    found = bytearray(dtype.itemsize)
+    for part, offset, *_ in dtype.fields.values():
+        own = bytes_of_members(part.base) or b"\1" * part.base.itemsize
+        found[offset : offset + part.itemsize] = own * (part.itemsize // part.base.itemsize)
+    return bytes(found)
 
 
 _PASSED: set[np.dtype[Any]] = set()

@@ -67,13 +67,13 @@ class CallMemory:
             if sanitizer is not None:
                 sanitizer.placed(address, buffer.nbytes, buffer.name)
         if plan.pads:
-            contents = [buffer.array.tobytes() for buffer in buffers]
+            contents = [buffer.content for buffer in buffers]
             parts = [part for pair in zip(contents, plan.pads, strict=True) for part in pair]
             self._session.io.write(plan.start, b"".join(parts))
         else:
             for buffer in buffers:
                 if buffer.nbytes:
-                    self._session.io.write(buffer.address, buffer.array.tobytes())
+                    self._session.io.write(buffer.address, buffer.content)
         return plan.workspace
 
     def release(self, buffers: Sequence[Buffer]) -> None:

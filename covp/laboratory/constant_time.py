@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from covp.arguments import demand_count
+from covp.coverage import Coverage, CoverageData
 from covp.errors import KernelError
 from covp.laboratory.drawing import as_arguments, explore
 from covp.laboratory.inside import copies
@@ -43,6 +46,38 @@ class TimeDifference(KernelError):
         self.inputs, self.counts, self.where = inputs, counts, where
 
 
+class ConstantTime(int):
+    """The one figure that all calls had, as far as it was looked for: str() says how far.
+
+    Attributes:
+        of: "instructions" or "cycles".
+        examples: how many pairs of inputs were tried.
+        one_way: "file.c:12" of the conditional branches that all calls left in the same way, in the
+            order of the source; another input may take the other one. () too where the device does
+            not tell.
+    """
+
+    of: Figure
+    examples: int
+    one_way: tuple[str, ...]
+
+    def __new__(
+        cls, count: int, of: Figure, examples: int, one_way: tuple[str, ...]
+    ) -> ConstantTime:
+        """See the attributes."""
+        self = super().__new__(cls, count)
+        self.of, self.examples, self.one_way = of, examples, one_way
+        return self
+
+    def __str__(self) -> str:
+        text = f"{int(self)} {self.of} in {self.examples} examples"
+        branches = "branch" if len(self.one_way) == 1 else "branches"
+        seen = f", {branches} at {', '.join(self.one_way)} seen one way only"
+        return text + seen * bool(self.one_way)
+
+    __repr__ = __str__
+
+
 class _Differ(Exception):
     def __init__(self, one: Arguments, other: Arguments) -> None:
         self.pair = one, other
@@ -56,14 +91,16 @@ def constant_time(
     examples: int = 500,
     seed: int = 0,
     mutate: bool = True,
-) -> int:
-    """Check that a kernel takes the same time for all inputs.
+) -> ConstantTime:
+    """Look for two inputs for which a kernel takes different times.
 
     ::
 
         constant_time(equal, (arrays("uint8", 16), arrays("uint8", 16), 16))
 
-    Sizes are not secret: an argument that the time may depend on is the same in all inputs.
+    Sizes are not secret: an argument that the time may depend on is the same in all inputs. That
+    none is found proves nothing: what the result names as seen one way only, such as the comparison
+    with a value that no input had, needs inputs of its own.
 
     Args:
         kernel: to be called; each call starts with the module's variables as they are now.
@@ -77,7 +114,7 @@ def constant_time(
             ones, equal beginnings. False where a strategy promises more than a range of elements.
 
     Returns:
-        the figure.
+        the figure, with how many pairs were tried and which branches were seen one way only.
 
     Raises:
         TimeDifference: a KernelError with the simplest pair that was found, both figures, and where
@@ -89,10 +126,13 @@ def constant_time(
     demand_count("seed", seed)
     meter, strategy = Meter(kernel, of), as_arguments(inputs)
     first: list[tuple[Arguments, int]] = []
+    pairs_tried = 0
 
     def compare(pair: tuple[Arguments, Arguments]) -> None:
+        nonlocal pairs_tried
         one, other = pair
         counts = meter(one), meter(other)
+        pairs_tried += 1
         if not first:
             first.append((copies(one), counts[0]))
         if counts[0] != counts[1]:
@@ -101,11 +141,31 @@ def constant_time(
             raise _Differ(first[0][0], one)
 
     pairs = _pairs(strategy, mutate)
+    session = meter.kernel.session
+    seen = Coverage(session) if session.device.abilities.code is not None else None
     try:
-        explore(pairs, compare, examples, seed)
+        with seen or nullcontext():
+            explore(pairs, compare, examples, seed)
     except _Differ as difference:
         raise _reported(meter, _shrunk(meter, pairs, difference.pair, seed)) from None
-    return first[0][1]
+    return ConstantTime(first[0][1], of, pairs_tried, _one_way(seen))
+
+
+def _one_way(seen: Coverage | None) -> tuple[str, ...]:
+    """The branches, by line, of which one of the two ways was taken each time."""
+    data = CoverageData() if seen is None else seen.data
+    return tuple(
+        f"{_file_name(name, name in data.texts)}:{line}"
+        for name, file in data.files.items()
+        for line, branches in sorted(file.branches_by_line.items())
+        if any((branch.taken == 0) != (branch.untaken == 0) for branch in branches)
+    )
+
+
+def _file_name(path: str, is_text: bool) -> str:
+    """As faults have it: code that was given as text is told by its content in the data alone."""
+    stem = Path(path).stem.rpartition("-")[0] if is_text else Path(path).stem
+    return stem + Path(path).suffix
 
 
 @st.composite

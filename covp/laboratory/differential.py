@@ -64,7 +64,7 @@ class Variants(Closing):
 
     ::
 
-        kernels = Variants("conv.c", "conv_s8", platforms=["stm32l4r5", "cv32e40p:rtl"],
+        kernels = Variants("conv.c", "conv_s8", platforms=["cortex-m4", "cv32e40p:rtl"],
                            toolchains=["zig", "gcc"], flags=[("-O0",), ("-O3",)])
         kernels(a, b, n)        # on all of them; raises Difference where they do not agree
 
@@ -101,7 +101,7 @@ class Variants(Closing):
         source: str | Path,
         function: str,
         *,
-        platforms: Sequence[str] = ("stm32l4r5", "riscv32"),
+        platforms: Sequence[str] = ("cortex-m4", "riscv32"),
         toolchains: Sequence[str] = ("zig",),
         flags: Sequence[Sequence[str]] = ((),),
         include: Sequence[str | Path] = (),

@@ -42,7 +42,8 @@ class Struct(Buffer):
         find: Callable[[str], StructLayout],
         name: str = "",
     ) -> None:
-        self.name, self.alignment, self.offset, self.written = name, ALIGNMENT, 0, True
+        self.name, self.alignment, self.offset = name, ALIGNMENT, 0
+        self.written, self.scratch = True, False
         self._address: int | None = None
         self.layout, self.values = layout, values
         self._pointers: dict[int, tuple[Buffer, bool]] = {}
@@ -62,6 +63,13 @@ class Struct(Buffer):
         for offset, (buffer, _) in self._pointers.items():
             struct.pack_into("<I", raw, offset, buffer.address if buffer.is_placed else 0)
         return np.frombuffer(raw, np.uint8)
+
+    @property
+    def value_bytes(self) -> bytes:
+        """Those of the members that `fetch` reads."""
+        found = bytearray(self.layout.bytes)
+        _mark(self.layout, found, 0)
+        return bytes(found)
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -179,6 +187,16 @@ def _code(kind: MemberType) -> str:
         return _FLOATS.get(kind.bytes, "")
     code = _INTEGERS.get(kind.bytes, "") if kind.kind == "int" else ""
     return code if kind.signed else code.upper()
+
+
+def _mark(layout: StructLayout, found: bytearray, base: int) -> None:
+    """Set the bytes of numbers and of arrays of them; of a union those of its members together."""
+    for member in layout.members:
+        kind, at = member.type, base + member.offset
+        if kind.kind == "struct" and kind.layout is not None:
+            _mark(kind.layout, found, at)
+        elif _code(kind) or (kind.element is not None and _code(kind.element)):
+            found[at : at + kind.bytes] = b"\1" * kind.bytes
 
 
 def _unpack(layout: StructLayout, values: dict[str, Any], raw: bytes, base: int) -> None:

@@ -1,8 +1,8 @@
 /* Memory safety: a byte of shadow for each byte of memory says what the program may do with it.
  *
  * Only on while Python asks for it (shadow.py). Translated code then calls before every load and store,
- * and the emulator leaves before the first one that is not allowed. A load of bytes that were never
- * written is allowed as long as they are only copied: undefined.h.
+ * and the emulator leaves before the first one that is not allowed. What was never written may be loaded,
+ * stored and computed with, as long as it decides nothing: undefined.h.
  */
 #ifndef COVP_SHADOW_H
 #define COVP_SHADOW_H
@@ -11,10 +11,10 @@
 #include "counter_state.h"
 #include "undefined.h"
 
-enum { NO_LOAD = 1, NO_STORE = 2, UNWRITTEN = 4 };
+/* UNWRITTEN: nothing was stored there. CARRIED: undefined bits were; `bits` says which. */
+enum { NO_LOAD = 1, NO_STORE = 2, UNWRITTEN = 4, CARRIED = 8, UNDEFINED = UNWRITTEN | CARRIED };
 enum { TRUSTED = 8 };
-enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN, FOUND_MISALIGNED, FOUND_GONE };
-enum { ALIGNED_NONE, ALIGNED_MULTIPLES, ALIGNED_ALL }; /* accesses that have to be */
+enum { FOUND_NOTHING, FOUND_ACCESS, FOUND_UNWRITTEN, FOUND_GONE };
 
 typedef struct Shadow {
     /* Read and written by Python; mirrored in shadow.py. */
@@ -30,18 +30,16 @@ typedef struct Shadow {
     uint32_t heap_start, heap_end; /* memory that is allowed up to the address stored at heap_next */
     uint32_t heap_next;
     uint32_t sp;            /* Unicorn's number of the stack pointer */
-    uint32_t program_counter; /* and of the program counter */
     uint32_t above;         /* bytes above `top` that a call may access: its arguments */
-    uint32_t aligned;       /* accesses that have to be */
     uint32_t returns_to;    /* where a call returns to, with its result in ... */
     uint32_t result[2];     /* ... these registers, ... */
     uint32_t result_bytes[2]; /* ... of which these bytes, a bit for each, are it */
-    uint32_t unused;
+    uint32_t decides;       /* what is decided by undefined bits, DECIDES_..., ... */
+    uint32_t loaded_at;     /* ... and where they were loaded */
     uint8_t *bytes[MAX_REGIONS];
     /* Only the native side. */
+    uint8_t *bits[MAX_REGIONS]; /* of CARRIED bytes; NULL: there is none */
     uint32_t low;           /* lowest address of the stack that holds something of a frame */
-    uint8_t before[8];      /* where the emulator stops after a store: what it has stored over */
-    bool stored;
     uint32_t index, ordinal; /* instruction of the block that accessed last, and how often before */
     Undefined undefined;
 } Shadow;
@@ -88,6 +86,14 @@ static uint32_t flagged(const uint8_t *bytes, uint32_t size, uint8_t flag) {
     return found;
 }
 
+/* The bits of bytes, of which each has a bit. */
+static uint32_t bits_of_bytes(uint32_t bytes) {
+    uint32_t bits = 0;
+    for (int n = 0; n < 4; n++)
+        if (bytes >> n & 1) bits |= 0xffu << 8 * n;
+    return bits;
+}
+
 /* Whether memory was handed out by the workspace's allocator, whose end stands in memory. */
 static bool is_handed_out(const Machine *m, uint32_t address, uint32_t size) {
     const Shadow *s = m->shadow;
@@ -98,30 +104,88 @@ static bool is_handed_out(const Machine *m, uint32_t address, uint32_t size) {
     return next > s->heap_start && address + size <= next;
 }
 
-static Instruction instruction_at(const Block *b, uint32_t index) {
-    return index < b->instructions ? b->version->code[index] : (Instruction){.bytes = 2};
-}
-
 /* Whether an instruction stores relative to the stack pointer: pushes do so before they change it. */
 static bool is_push(const Machine *m, Instruction i) {
     if (!m->is_thumb) return false;
     return i.bytes == 2 ? (i.bits & 0xfe00) == 0xb400 || i.bits >> 12 == 9 : (i.bits >> 16 & 15) == 13;
 }
 
-/* Whether a misaligned access is a fault; Armv7-M lets single loads and stores pass. */
-static bool must_align(const Machine *m, Instruction i) {
-    if (m->shadow->aligned != ALIGNED_MULTIPLES) return m->shadow->aligned == ALIGNED_ALL;
-    if (i.bytes == 2) return i.bits >> 12 == 12;
-    return (i.bits & 0xfe000000) == 0xe8000000 || (i.bits & 0xfe000000) == 0xec000000;
+/* Undefined bits decide something; false. */
+static bool report_undefined(Machine *m, uc_engine *uc, Tracked *t) {
+    Bits by = t->decisive;
+    m->shadow->decides = t->decides;
+    m->shadow->loaded_at = by.pc;
+    t->decides = DECIDES_NOTHING;
+    return report(m, uc, FOUND_UNWRITTEN, t->pc, by.origin, 1, false);
 }
 
-/* An access that is not plainly allowed; whether it is. */
-static bool allows(Machine *m, uc_engine *uc, uint8_t *bytes, uint32_t address, uint32_t size,
-                   bool writes, uint32_t index) {
+/* Of a byte with flags, those bits that are undefined. */
+static uint8_t undefined_byte(const Machine *m, uint32_t address, uint8_t flags) {
+    if (!(flags & CARRIED)) return flags & UNWRITTEN ? 0xff : 0;
+    const Region *r = region_of(m, address);
+    return m->shadow->bits[r - m->regions][address - r->start];
+}
+
+/* What a load at pc gets. */
+static Bits bits_in_memory(Machine *m, const uint8_t *bytes, uint32_t address, uint32_t size, uint32_t pc) {
+    const uint8_t *memory = host_bytes(m, address, size);
+    Bits found = {.pc = pc, .origin = NO_INDEX};
+    if (memory) memcpy(&found.value, memory, size);
+    for (uint32_t n = 0; n < size; n++) {
+        uint64_t undefined = undefined_byte(m, address + n, bytes[n]);
+        found.undefined |= undefined << 8 * n;
+        if (!undefined || found.origin != NO_INDEX) continue;
+        const Origin *origin = origin_of(&m->shadow->undefined, address + n);
+        bool is_stored = bytes[n] & CARRIED && origin->word == (address + n) >> 2;
+        found.origin = is_stored ? origin->address : address + n;
+        found.computed = is_stored && origin->computed;
+        if (found.computed) found.pc = origin->pc;
+    }
+    return found;
+}
+
+/* Memory gets bits, of which some may be undefined. */
+static void put_in_memory(Machine *m, uint8_t *bytes, uint32_t address, uint32_t size, Bits value) {
+    Shadow *s = m->shadow;
+    const Region *r = region_of(m, address);
+    uint8_t **bits = &s->bits[r - m->regions];
+    for (uint32_t n = 0; n < size; n++) {
+        uint8_t undefined = (uint8_t)(value.undefined >> 8 * n);
+        bytes[n] = (uint8_t)((bytes[n] & ~UNDEFINED) | (undefined ? CARRIED : 0));
+        if (!undefined) continue;
+        keep_origin(&s->undefined, address + n, value);
+        if (!*bits) *bits = must(calloc(r->end - r->start, 1));
+        (*bits)[address + n - r->start] = undefined;
+    }
+}
+
+/* An access that is allowed, of memory with undefined bits or while registers have some; false: such bits
+ * decide something. `bytes`: its shadow, NULL outside of memory.
+ */
+__attribute__((noinline)) static bool carries(Machine *m, uc_engine *uc, uint8_t *bytes, uint32_t address,
+                                              uint32_t size, bool writes, uint32_t index) {
+    Undefined *u = &m->shadow->undefined;
+    const Block *b = m->last;
+    uint32_t number;
+    Bits value = known(0);
+    if (!writes && bytes) value = bits_in_memory(m, bytes, address, size, pc_of(b, index));
+    if (!u->is_active && value.undefined) begin_walk(u);
+    bool meet = u->is_active && meets(m, uc, u, b, index, !writes, m->shadow->ordinal * size, &number);
+    if (meet && !writes) load_bits(m, &u->t, number, size, value);
+    if (meet && writes) value = stored_bits(&u->t, number, size);
+    if (writes && !bytes) decide(&u->t, DECIDES_OUTPUT, value);
+    if (writes && bytes) put_in_memory(m, bytes, address, size, value);
+    bool defined = meet ? pass_access(m, u, b, size) : !u->t.decides;
+    return defined || report_undefined(m, uc, &u->t);
+}
+
+/* An access that is not plainly allowed; whether it is. Inlined it would slow down those that are. */
+__attribute__((noinline)) static bool allows(Machine *m, uc_engine *uc, uint8_t *bytes, uint32_t address,
+                                             uint32_t size, bool writes, uint32_t index) {
     Shadow *s = m->shadow;
     const Block *b = m->last;
     if (is_trusted(m, b->address)) {
-        if (writes) memset(bytes, bytes[0] & ~UNWRITTEN, size);
+        if (writes) memset(bytes, bytes[0] & ~UNDEFINED, size);
         return true;
     }
     if (flagged(bytes, size, writes ? NO_STORE : NO_LOAD)) {
@@ -129,20 +193,10 @@ static bool allows(Machine *m, uc_engine *uc, uint8_t *bytes, uint32_t address, 
             return report(m, uc, FOUND_ACCESS, pc_of(b, index), address, size, writes);
         memset(bytes, writes ? 0 : UNWRITTEN, size);
     }
-    if (writes) {
-        uint32_t undefined = stored_undefined(m, &s->undefined, b, index, s->ordinal, size);
-        for (uint32_t n = 0; n < size; n++)
-            bytes[n] = (uint8_t)((bytes[n] & ~UNWRITTEN) | (undefined >> n & 1 ? UNWRITTEN : 0));
-        return true;
-    }
-    uint32_t unwritten = flagged(bytes, size, UNWRITTEN);
-    if (!unwritten && !s->undefined.count) return true;
     bool in_stack = address >= s->stack_start && address < s->stack_end;
-    if (unwritten && in_stack && address < sp_of(m, uc))
+    if (!writes && in_stack && address < sp_of(m, uc) && flagged(bytes, size, UNDEFINED))
         return report(m, uc, FOUND_GONE, pc_of(b, index), address, size, false);
-    if (loaded_undefined(m, &s->undefined, b, index, s->ordinal, size, unwritten, address))
-        return true;
-    return report(m, uc, FOUND_UNWRITTEN, pc_of(b, index), address, size, false);
+    return carries(m, uc, bytes, address, size, writes, index);
 }
 
 /* More of the stack is in use than ever; whether it may be. What lies above is covp's own. */
@@ -171,18 +225,18 @@ static bool check_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t s
     s->index = index;
     uint8_t *bytes = shadow_of(m, address, size);
     if (!bytes) { /* peripherals, and what faults */
-        if (sp_of(m, uc) >= s->stack_start) return true;
+        if (sp_of(m, uc) >= s->stack_start)
+            return !s->undefined.is_active || carries(m, uc, bytes, address, size, writes, index);
         return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
     }
     if (address < s->low && address >= s->stack_start && !reaches(m, uc, address, writes, index))
         return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
     if (address >= s->top + s->above && address < s->stack_end && !is_trusted(m, m->last->address))
         return report(m, uc, FOUND_ACCESS, pc_of(m->last, index), address, size, writes);
-    if (address & (size - 1) & 3 && must_align(m, instruction_at(m->last, index)))
-        return report(m, uc, FOUND_MISALIGNED, pc_of(m->last, index), address, size, writes);
-    uint64_t all = 0;
+    uint64_t all = 0, each_byte = 0x0101010101010101;
     if (LIKELY(size <= 8)) memcpy(&all, bytes, size);
-    if (LIKELY(!all && !s->undefined.count)) return true;
+    all &= each_byte * (writes ? NO_STORE | UNDEFINED : NO_LOAD | UNDEFINED);
+    if (LIKELY(!all && !s->undefined.is_active)) return true;
     return allows(m, uc, bytes, address, size, writes, index);
 }
 
@@ -196,6 +250,25 @@ static void drop_frames(Machine *m, uc_engine *uc) {
     s->low = sp;
 }
 
+/* The function that Python called returns: its result is looked at, other registers hold nothing. */
+static bool returns_defined(Machine *m, uc_engine *uc) {
+    Shadow *s = m->shadow;
+    Tracked *t = &s->undefined.t;
+    s->undefined.is_active = false;
+    for (int n = 0; n < 2; n++)
+        decide(t, DECIDES_RESULT, masked(t->r[s->result[n]], bits_of_bytes(s->result_bytes[n])));
+    t->pc = t->decisive.pc;
+    return !t->decides || report_undefined(m, uc, t);
+}
+
+/* A block is about to run while registers have undefined bits; false: a finding. */
+__attribute__((noinline)) static bool check_undefined(Machine *m, uc_engine *uc, const Block *b) {
+    Undefined *u = &m->shadow->undefined;
+    if (b->address == m->shadow->returns_to) return returns_defined(m, uc);
+    if (is_trusted(m, b->address)) return true;
+    return enter_undefined(m, uc, u, b) || report_undefined(m, uc, &u->t);
+}
+
 /* A block is about to run, after m->last; false: a finding. */
 static bool check_block(Machine *m, uc_engine *uc, const Block *b) {
     Shadow *s = m->shadow;
@@ -204,52 +277,33 @@ static bool check_block(Machine *m, uc_engine *uc, const Block *b) {
     const Block *last = m->last; /* returns are no direct branches */
     if (last->address + last->size != b->address && s->low < s->stack_end && !ends_direct(m, last))
         drop_frames(m, uc);
-    if (LIKELY(!s->undefined.count)) return true;
-    uint32_t number;
-    Undefined *u = &s->undefined;
-    bool used = !carry_undefined(m, u, b, &number);
-    for (int n = 0; n < 2 && !used && b->address == s->returns_to; n++) {
-        number = s->result[n];
-        used = u->bits[number] & bits_of_bytes(s->result_bytes[n]);
-    }
-    return !used || report(m, uc, FOUND_UNWRITTEN, u->pc[number], u->origin[number], 1, false);
-}
-
-/* A store that is not allowed will be done before the emulator stops. */
-static void keep_before(Machine *m, uint32_t address, uint32_t size) {
-    const uint8_t *at = host_bytes(m, address, size);
-    if (!at || size > sizeof m->shadow->before) return;
-    memcpy(m->shadow->before, at, size);
-    m->shadow->stored = true;
-}
-
-/* The run is over: undo it. */
-static void undo_store(Machine *m) {
-    Shadow *s = m->shadow;
-    if (s->stored) memcpy((uint8_t *)host_bytes(m, s->address, s->size), s->before, s->size);
-    s->stored = false;
+    return LIKELY(!s->undefined.is_active) || check_undefined(m, uc, b);
 }
 
 /* -- for Python ---------------------------------------------------------------------------------- */
 
-EXPORT uint64_t shadow_shared_bytes(void) { return offsetof(Shadow, low); }
-
-/* Check accesses from now on; no code must have run. NULL: not enough memory. */
-EXPORT Shadow *machine_add_shadow(Machine *m) {
-    Shadow *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    for (uint32_t n = 0; n < m->region_count; n++) {
-        uint64_t size = (uint64_t)m->regions[n].end - m->regions[n].start;
-        if (!(s->bytes[n] = malloc(size))) abort();
-        memset(s->bytes[n], NO_LOAD | NO_STORE, size);
-    }
-    return m->shadow = s;
-}
+EXPORT uint64_t shadow_shared_bytes(void) { return offsetof(Shadow, bits); }
 
 static void forget_shadow(Machine *m) {
     if (!m->shadow) return;
     for (uint32_t n = 0; n < m->region_count; n++) free(m->shadow->bytes[n]);
     free(m->shadow);
+    m->shadow = NULL;
+}
+
+/* Check accesses from now on; no code must have run. NULL: not enough memory. */
+EXPORT Shadow *machine_add_shadow(Machine *m) {
+    Shadow *s = m->shadow = calloc(1, sizeof *s);
+    for (uint32_t n = 0; s && n < m->region_count; n++) {
+        uint64_t size = (uint64_t)m->regions[n].end - m->regions[n].start;
+        s->bytes[n] = malloc(size);
+        if (!s->bytes[n]) {
+            forget_shadow(m);
+            return NULL;
+        }
+        memset(s->bytes[n], NO_LOAD | NO_STORE, size);
+    }
+    return s;
 }
 
 /* Give memory a state. */
@@ -264,10 +318,25 @@ EXPORT void machine_get_shadow(Machine *m, uint32_t address, uint32_t size, uint
     if (bytes) memcpy(states, bytes, size);
 }
 
+/* The undefined bits of bytes; none outside of memory. */
+EXPORT void machine_get_undefined(const Machine *m, uint32_t address, uint32_t size, uint8_t *bits) {
+    const uint8_t *bytes = shadow_of(m, address, size);
+    for (uint32_t n = 0; bytes && n < size; n++) bits[n] = undefined_byte(m, address + n, bytes[n]);
+}
+
+/* Where undefined bits that were stored in a byte are from, and the pc of their load; 0: not known. */
+EXPORT void machine_get_origin(const Machine *m, uint32_t address, uint32_t *from) {
+    const Origin *origin = &m->shadow->undefined.origins[address >> 2 & (ORIGINS - 1)];
+    const uint8_t *bytes = shadow_of(m, address, 1);
+    bool is_known = bytes && *bytes & CARRIED && origin->word == address >> 2;
+    from[0] = is_known ? origin->address : 0;
+    from[1] = is_known ? origin->pc : 0;
+}
+
 /* Someone else has stored into memory. */
 EXPORT void machine_wrote(Machine *m, uint32_t address, uint32_t size) {
     uint8_t *bytes = m->shadow ? shadow_of(m, address, size) : NULL;
-    for (uint32_t n = 0; bytes && n < size; n++) bytes[n] &= (uint8_t)~UNWRITTEN;
+    for (uint32_t n = 0; bytes && n < size; n++) bytes[n] &= (uint8_t)~UNDEFINED;
 }
 
 /* Calls begin: the stack is empty. */
@@ -276,7 +345,7 @@ EXPORT void machine_begin_shadow(Machine *m) {
     s->found = FOUND_NOTHING;
     s->low = s->top = s->lowest = s->stack_end;
     s->index = NO_INDEX;
-    memset(&s->undefined, 0, sizeof s->undefined);
+    forget_undefined(&s->undefined);
     machine_set_shadow(m, s->stack_start, s->stack_end - s->stack_start, UNWRITTEN);
 }
 

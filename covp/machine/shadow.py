@@ -24,16 +24,15 @@ class _State(ctypes.Structure):
         ("found_sp", u32), ("trusted_count", u32), ("trusted", u32 * 2 * _TRUSTED),
         ("stack_start", u32), ("stack_end", u32),
         ("top", u32), ("lowest", u32), ("stack_limit", u32), ("heap_start", u32), ("heap_end", u32),
-        ("heap_next", u32), ("sp", u32), ("program_counter", u32), ("above", u32),
-        ("aligned", u32), ("returns_to", u32), ("result", u32 * 2), ("result_bytes", u32 * 2),
-        ("unused", u32),
+        ("heap_next", u32), ("sp", u32), ("above", u32),
+        ("returns_to", u32), ("result", u32 * 2), ("result_bytes", u32 * 2),
+        ("decides", u32), ("loaded_at", u32),
         ("bytes", pointer * MAX_REGIONS),
     )  # fmt: skip
 
 
-_UNWRITTEN, _MISALIGNED, _GONE = 2, 3, 4  # FOUND_... of shadow.h
-NONE_ALIGNED, MULTIPLES_ALIGNED, ALL_ALIGNED = range(3)
-"""Misaligned accesses that are faults: none, those of several registers, all."""
+_UNWRITTEN, _GONE = 2, 3  # FOUND_... of shadow.h
+_DECIDED = ("", "a branch", "an address", "the result", "what a peripheral gets")  # DECIDES_...
 
 
 class Shadow:
@@ -41,26 +40,17 @@ class Shadow:
 
     Args:
         library, machine: of the counter.
-        stack_pointer, program_counter: Unicorn's numbers of these registers.
-        aligned: `NONE_ALIGNED`, `MULTIPLES_ALIGNED` or `ALL_ALIGNED`: the accesses that have to be.
+        stack_pointer: Unicorn's number of it.
     """
 
-    def __init__(
-        self,
-        library: ctypes.CDLL,
-        machine: int,
-        stack_pointer: int,
-        program_counter: int,
-        aligned: int,
-    ) -> None:
+    def __init__(self, library: ctypes.CDLL, machine: int, stack_pointer: int) -> None:
         self._library, self._machine = library, machine
         address = library.machine_add_shadow(machine)
         if not address:
             raise DeviceError("not enough host memory for the check of memory")
         assert library.shadow_shared_bytes() == ctypes.sizeof(_State), "C and Python differ"
         self._state = _State.from_address(address)
-        self._state.sp, self._state.program_counter = stack_pointer, program_counter
-        self._state.aligned = aligned
+        self._state.sp = stack_pointer
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Code in these ranges of addresses, each without its end, may do anything.
@@ -113,6 +103,24 @@ class Shadow:
         )
         return states
 
+    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+        bits = np.zeros(size, np.uint8)
+        self._library.machine_get_undefined(
+            self._machine, address, size, bits.ctypes.data_as(pointer)
+        )
+        return bits
+
+    def origin(self, address: int) -> tuple[int, int]:
+        """Where the undefined bits that were stored at ``address`` are from.
+
+        Returns:
+            the address that they were loaded from, and the pc of that load; (0, 0): not known.
+        """
+        found = (u32 * 2)()
+        self._library.machine_get_origin(self._machine, address, found)
+        return found[0], found[1]
+
     def wrote(self, address: int, size: int) -> None:
         """Someone else has stored into memory: these bytes have a value."""
         self._library.machine_wrote(self._machine, address, size)
@@ -137,7 +145,8 @@ class Shadow:
             state.size,
             bool(state.is_store),
             state.found == _UNWRITTEN,
-            state.found == _MISALIGNED,
             state.found == _GONE,
             state.found_sp,
+            _DECIDED[state.decides] if state.found == _UNWRITTEN else "",
+            state.loaded_at,
         )

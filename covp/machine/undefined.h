@@ -1,175 +1,154 @@
-/* Registers that hold bytes of memory which was never written: such bytes may be copied, not used.
+/* Undefined bits: those of memory that was never written, and what is computed of them.
  *
- * A bit for each of a register; in memory a byte counts as written when one of its bits is. What code does with them is followed through its decoded
- * instructions, only while there are some: moves, shifts and logic carry them on, stores put them into
- * memory, everything else is a use. Values that depend on a condition (Arm's IT blocks) are not judged.
+ * The walk through the decoded instructions begins at a load of such bits, goes on along with the core, from
+ * one access to the next and from block to block, and ends when no register has any left. It runs ahead of the
+ * core, so that what decides something is found before it happens.
  */
 #ifndef COVP_UNDEFINED_H
 #define COVP_UNDEFINED_H
 
-#include "dataflow.h"
+#include "bits_riscv.h"
+#include "bits_thumb.h"
+#include "counter_state.h"
 
-enum { REGISTERS = 64, NO_INDEX = 0xffffffff };
+enum { NO_INDEX = 0xffffffff };
+enum { ORIGIN_BITS = 12, ORIGINS = 1 << ORIGIN_BITS };
+
+/* Where the undefined bits of a word of memory are from, which were stored there. */
+typedef struct { uint32_t word, address, pc; bool computed; } Origin;
 
 typedef struct {
-    uint32_t count;            /* registers with such bytes */
-    uint32_t at;               /* instruction of the block that runs, up to which is known */
-    uint32_t bits[REGISTERS];
-    uint32_t origin[REGISTERS]; /* the memory's address, ... */
-    uint32_t pc[REGISTERS];     /* ... and where it was loaded */
+    bool is_active;
+    uint32_t at;   /* instruction of the block that runs, whose accesses come next */
+    uint32_t done; /* bytes that it has accessed so far */
+    bool has_origins;
+    Tracked t;
+    Origin origins[ORIGINS]; /* by the word's address; a later one replaces another */
 } Undefined;
 
-/* The address of an instruction of a block. */
-static uint32_t pc_of(const Block *b, uint32_t index) {
-    uint32_t pc = b->address;
-    for (uint32_t n = 0; n < index && n < b->instructions; n++) pc += b->version->code[n].bytes;
-    return pc;
+static Origin *origin_of(Undefined *u, uint32_t address) {
+    return &u->origins[address >> 2 & (ORIGINS - 1)];
 }
 
-/* The bits of bytes, of which each has a bit. */
-static uint32_t bits_of_bytes(uint32_t bytes) {
-    uint32_t bits = 0;
-    for (int n = 0; n < 4; n++)
-        if (bytes >> n & 1) bits |= 0xffu << 8 * n;
-    return bits;
+static void keep_origin(Undefined *u, uint32_t address, Bits from) {
+    *origin_of(u, address) = (Origin){address >> 2, from.origin, from.pc, from.computed};
+    u->has_origins = true;
 }
 
-static void set_undefined(Undefined *u, uint32_t number, uint32_t bits, uint32_t origin, uint32_t pc) {
-    u->count += (uint32_t)(bits != 0) - (uint32_t)(u->bits[number] != 0);
-    u->bits[number] = bits;
-    u->origin[number] = origin;
-    u->pc[number] = pc;
+static void forget_undefined(Undefined *u) {
+    if (u->has_origins) memset(u->origins, 0, sizeof u->origins);
+    u->has_origins = u->is_active = false;
 }
 
-static void define(Undefined *u, uint64_t registers) {
-    for (uint64_t rest = registers; rest && u->count; rest &= rest - 1)
-        set_undefined(u, (uint32_t)__builtin_ctzll(rest), 0, 0, 0);
+static uint64_t register_value(const Machine *m, uc_engine *uc, int id) {
+    uint64_t value = 0;
+    m->reg_read(uc, id, &value);
+    return value & 0xffffffff;
 }
 
-/* One of the registers that has undefined bytes; NO_INDEX: none has. */
-static uint32_t undefined_of(const Undefined *u, uint64_t registers) {
-    for (uint64_t rest = registers; rest; rest &= rest - 1)
-        if (u->bits[__builtin_ctzll(rest)]) return (uint32_t)__builtin_ctzll(rest);
-    return NO_INDEX;
+/* The values of the registers; what is undefined of them stays so. */
+static void read_values(const Machine *m, uc_engine *uc, Tracked *t) {
+    enum { ARM_SP_ID = 12, ARM_LR_ID = 10, ARM_S0 = 79, RISCV_F0 = 158, WORDS = 32 };
+    int count = m->is_thumb ? SP : WORDS, floats = m->is_thumb ? ARM_S0 : RISCV_F0;
+    for (int n = 0; n < count; n++) t->r[n].value = register_value(m, uc, (int)m->first_register + n);
+    for (int n = 0; n < WORDS; n++) t->r[FLOAT + n].value = register_value(m, uc, floats + n);
+    if (!m->is_thumb) return;
+    t->r[SP].value = register_value(m, uc, ARM_SP_ID);
+    t->r[LR].value = register_value(m, uc, ARM_LR_ID);
+    t->flags.value = register_value(m, uc, (int)m->xpsr) & 0xf80f0000;
 }
 
-/* One of the registers whose undefined bytes an instruction uses; NO_INDEX: it uses none. */
-static uint32_t used_by(const Undefined *u, const Flow *f) {
-    if (f->kind == FLOW_UNKNOWN) return NO_INDEX;
-    for (int n = 0; n < 2; n++)
-        if (u->bits[f->parts[n].number] & bits_of_bytes(f->parts[n].bytes)) return f->parts[n].number;
-    return undefined_of(u, f->uses);
-}
-
-static void move_bits(Undefined *u, const Flow *f) {
-    uint32_t bits = u->bits[f->from] << f->left, from = f->from;
-    bits = f->is_signed ? (uint32_t)((int32_t)bits >> f->right) : bits >> f->right;
-    bits &= f->mask;
-    uint32_t other = undefined_of(u, f->also | (f->keep ? R(f->to) : 0));
-    if (!bits && other != NO_INDEX) from = other;
-    if (f->keep) bits |= u->bits[f->to] & f->keep;
-    if (other != NO_INDEX && f->also) bits |= u->bits[other];
-    set_undefined(u, f->to, bits, u->origin[from], u->pc[from]);
-}
-
-/* How many instructions an IT instruction makes conditional; 0: it is none. */
-static uint32_t conditional_after(const Machine *m, Instruction i) {
-    if (!m->is_thumb || i.bytes != 2 || (i.bits & 0xff00) != 0xbf00 || !(i.bits & 15)) return 0;
-    return 4 - (uint32_t)__builtin_ctz(i.bits & 15);
-}
-
-/* Follow instructions [u->at, end) of a block; false: the undefined bytes of *number are used. Memory
- * that is loaded counts as written here: the access itself says otherwise.
- */
-static bool follow_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t end,
-                             bool loads_define, uint32_t *number) {
-    uint32_t conditional = 0;
-    for (uint32_t n = 0; n < end && n < b->instructions; n++) {
-        Instruction i = b->version->code[n];
-        bool judged = !conditional;
-        conditional = conditional ? conditional - 1 : conditional_after(m, i);
-        if (n < u->at || !u->count) continue;
-        Flow f = flow_of(m, i);
-        uint32_t used = judged ? used_by(u, &f) : NO_INDEX;
-        if (used != NO_INDEX) {
-            *number = used;
-            return false;
-        }
-        if (f.kind == FLOW_BITS) move_bits(u, &f);
-        else if (f.kind == FLOW_UNKNOWN) define(u, ~0ull);
-        else define(u, f.writes);
-        if (f.kind == FLOW_LOAD && loads_define) define(u, f.data | (f.second ? R(f.second - 1) : 0));
+/* On to the next access or the end of the block; false: undefined bits decide something. */
+static bool walk(const Machine *m, Undefined *u, const Block *b) {
+    Tracked *t = &u->t;
+    for (; u->at < b->instructions; u->at++) {
+        Instruction i = b->version->code[u->at];
+        t->accesses.is_any = false;
+        u->done = 0;
+        if (m->is_thumb) track_thumb(t, i);
+        else track_riscv(t, i);
+        if (t->decides) return false;
+        if (t->forgets) define_all(t);
+        t->forgets = false;
+        if (t->accesses.is_any) return true;
+        t->pc += i.bytes;
     }
-    if (u->at < end) u->at = end;
+    u->is_active = has_undefined(t);
     return true;
 }
 
-/* Registers that a load of several has not loaded yet. */
-static uint64_t still_to_load(const Flow *f, uint32_t number, uint32_t ordinal) {
-    if (f->second) return ordinal ? 0 : R(f->second - 1);
-    return f->data & ~(R(number) | (R(number) - 1));
+/* The IT state of an instruction in a block. */
+static uint8_t it_state(const Machine *m, const Block *b, uint32_t index) {
+    uint32_t it = 0;
+    for (uint32_t n = 0; m->is_thumb && n < index; n++) {
+        Instruction i = b->version->code[n];
+        if (it) it = it & 7 ? (it & 0xe0) | (it << 1 & 0x1f) : 0;
+        else if (i.bytes == 2 && (i.bits & 0xff00) == 0xbf00 && i.bits & 15) it = i.bits & 255;
+    }
+    return (uint8_t)it;
 }
 
-/* The register of an access; NO_INDEX: not known. */
-static uint32_t accessed_register(const Machine *m, const Block *b, uint32_t index, uint32_t position,
-                                  Flow *f) {
-    if (index >= b->instructions) return NO_INDEX;
-    *f = flow_of(m, b->version->code[index]);
-    if (f->kind != FLOW_LOAD && f->kind != FLOW_STORE) return NO_INDEX;
-    if (f->second && position) return f->second - 1u;
-    uint64_t rest = f->data;
-    while (position-- && rest) rest &= rest - 1;
-    return rest ? (uint32_t)__builtin_ctzll(rest) : NO_INDEX;
+/* The walk is at an instruction of a block, before it. */
+static void move_to(const Machine *m, uc_engine *uc, Undefined *u, const Block *b, uint32_t index) {
+    u->at = index;
+    u->t.pc = pc_of(b, index);
+    u->t.it = it_state(m, b, index);
+    read_values(m, uc, &u->t);
 }
 
-/* The bytes of a register, the next one's on top, that an access stores. */
-static uint32_t stored_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
-                                 uint32_t ordinal, uint32_t size) {
-    if (!u->count) return 0;
-    uint32_t used;
-    Flow f;
-    follow_undefined(m, u, b, index, false, &used);
-    uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
-    if (number == NO_INDEX || f.kind != FLOW_STORE) return 0;
-    uint32_t bytes = 0, words = size == 8 && number + 1 < REGISTERS ? 2 : 1;
-    for (uint32_t n = 0; n < 4 * words; n++)
-        bytes |= (uint32_t)((u->bits[number + n / 4] >> 8 * (n % 4) & 0xff) == 0xff) << n;
-    return bytes;
-}
-
-/* An access loads bytes of which some were never written; false: they are used. */
-static bool loaded_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t index,
-                             uint32_t ordinal, uint32_t size, uint32_t unwritten, uint32_t address) {
-    uint32_t used, pc = pc_of(b, index);
-    Flow f;
-    if (u->count) follow_undefined(m, u, b, index, false, &used);
-    else u->at = index;
-    uint32_t number = accessed_register(m, b, index, size == 8 ? 2 * ordinal : ordinal, &f);
-    if (number == NO_INDEX || f.kind != FLOW_LOAD) return true;
-    if (number == (m->is_thumb ? 15 : 0)) return true; /* a jump; no register */
-    uint32_t low = unwritten & 15;
-    if (f.is_signed && size < 4 && low >> (size - 1) & 1) low |= 15u << size & 15;
-    set_undefined(u, number, bits_of_bytes(low), address, pc);
-    if (size == 8 && number + 1 < REGISTERS)
-        set_undefined(u, number + 1, bits_of_bytes(unwritten >> 4), address + 4, pc);
-    u->at = index + 1; /* the address is used before the register is loaded */
-    if (!u->count) return true;
-    Undefined after = *u;
-    after.at = index + 1;
-    define(&after, still_to_load(&f, number, ordinal));
-    return follow_undefined(m, &after, b, b->instructions, true, &used);
-}
-
-/* A block is about to run after m->last; false: it uses such bytes, those of *number. */
-static bool carry_undefined(const Machine *m, Undefined *u, const Block *b, uint32_t *number) {
-    follow_undefined(m, u, m->last, m->last->instructions, false, number);
+static void begin_walk(Undefined *u) {
+    memset(&u->t, 0, sizeof u->t);
+    u->is_active = true;
     u->at = 0;
-    if (!u->count) return true;
-    Undefined after = *u;
-    if (follow_undefined(m, &after, b, b->instructions, true, number)) return true;
-    u->origin[*number] = after.origin[*number];
-    u->pc[*number] = after.pc[*number];
-    return false;
+}
+
+/* An access of the block is about to happen; whether the walk is there, and its register. */
+static bool meets(const Machine *m, uc_engine *uc, Undefined *u, const Block *b, uint32_t index, bool loads,
+                  uint32_t before, uint32_t *number) {
+    if (index >= b->instructions) return false;
+    if (u->at != index || !u->t.accesses.is_any) {
+        if (u->at > index) return false;
+        move_to(m, uc, u, b, index);
+        walk(m, u, b);
+        if (u->at != index) return false;
+        u->done = before;
+    }
+    *number = accessed_register(&u->t.accesses, u->done);
+    return u->t.accesses.loads == loads;
+}
+
+/* Registers hold words: two are accessed by 8 bytes. */
+static Bits stored_bits(const Tracked *t, uint32_t number, uint32_t size) {
+    return size == 8 ? bits_or(left(t->r[(number + 1) % REGISTERS], 32), t->r[number]) : t->r[number];
+}
+
+static void load_bits(const Machine *m, Tracked *t, uint32_t number, uint32_t size, Bits value) {
+    if (t->accesses.is_signed && size < 4) value = low_word(sign_extended(value, 8 * size));
+    if (m->is_thumb && (number == PC || number == NOWHERE_TO)) {
+        decide(t, DECIDES_BRANCH, value);
+        return;
+    }
+    if (!number && !m->is_thumb) return;
+    t->r[number] = low_word(value);
+    if (size == 8) t->r[(number + 1) % REGISTERS] = right(value, 32);
+}
+
+/* `size` bytes of an instruction are accessed; false: undefined bits decide something. */
+static bool pass_access(const Machine *m, Undefined *u, const Block *b, uint32_t size) {
+    u->done += size;
+    if (u->t.decides) return false;
+    if (u->done < u->t.accesses.bytes) return true;
+    u->t.pc += b->version->code[u->at++].bytes;
+    return walk(m, u, b);
+}
+
+/* A block is about to run after m->last; false: undefined bits decide something in it. */
+static bool enter_undefined(const Machine *m, uc_engine *uc, Undefined *u, const Block *b) {
+    bool follows = m->last->address + m->last->size == b->address;
+    uint8_t it = follows ? u->t.it : 0;
+    move_to(m, uc, u, b, 0);
+    u->t.it = it;
+    return walk(m, u, b);
 }
 
 #endif

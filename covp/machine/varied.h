@@ -1,7 +1,8 @@
-/* Instructions whose time depends on values: divisions, shifts, accesses that cross a word.
+/* Runs that differ: instructions whose time depends on values (divisions, shifts), and accesses that meet
+ * another memory than they were expected to.
  *
- * A block's time has what they take by their rule. What a run takes more or less is found once for each
- * instruction, way to enter its block and values, as fetches go on meanwhile.
+ * A block's time has what is expected. What a run takes more or less is found once for each instruction, way
+ * to enter its block and values, as fetches go on meanwhile.
  */
 #ifndef COVP_VARIED_H
 #define COVP_VARIED_H
@@ -9,95 +10,218 @@
 #include "blocks.h"
 #include "causes.h"
 
-enum { MISALIGNED_KIND = MAX_OPERANDS };
+/* Kinds beside those of operands: other memory than expected, and the way that the core goes on from there:
+ * from block to block, until it jumps, or no more for some blocks.
+ */
+enum { MEMORY_KIND = MAX_OPERANDS, FELL_KIND, JUMPED_KIND };
+enum { LONGEST_WAY = 32 };
+/* From so many on each is taken as the only one: they would be too many. */
+enum { MANY_VARIED = 1 << 16 };
 
 static uint64_t varied_hash(const Varied *v) {
-    uint64_t key = (uintptr_t)v->version ^ (uint64_t)v->address << 32 ^ v->misaligned * 0x100000001b3u ^ (uint64_t)v->entry << 24 ^
-                   (uint64_t)v->kind << 16 ^ (uint64_t)v->first << 8 ^ v->second;
+    uint64_t key = (uintptr_t)v->version ^ (uint64_t)v->place << 48 ^ v->before * 0x100000001b3u ^
+                   (uint64_t)v->entry << 24 ^ (uint64_t)v->kind << 16 ^ (uint64_t)v->first << 8 ^ v->second;
     return (key * 0x9e3779b97f4a7c15u) >> 24;
 }
 
-static Varied *varied_slot(Varied *table, uint64_t room, const Varied *v) {
+static bool same_varied(const Varied *a, const Varied *b) {
+    return a->version == b->version && a->place == b->place && a->entry == b->entry && a->kind == b->kind &&
+           a->before == b->before && a->first == b->first && a->second == b->second;
+}
+
+static uint32_t *varied_slot(const Machine *m, const Varied *v) {
     for (uint64_t i = varied_hash(v);; i++) {
-        Varied *slot = &table[i & (room - 1)];
-        if (!slot->version) return slot;
-        if (slot->version == v->version && slot->address == v->address && slot->entry == v->entry &&
-            slot->kind == v->kind && slot->misaligned == v->misaligned && slot->first == v->first && slot->second == v->second)
-            return slot;
+        uint32_t *slot = &m->varied_slots[i & (m->varied_room - 1)];
+        if (!*slot || same_varied(&m->varied[*slot - 1], v)) return slot;
     }
 }
 
 static void grow_varied(Machine *m) {
-    uint64_t room = m->varied_room ? 2 * m->varied_room : 256;
-    Varied *table = must(calloc(room, sizeof *table));
-    for (uint64_t i = 0; i < m->varied_room; i++)
-        if (m->varied[i].version) *varied_slot(table, room, &m->varied[i]) = m->varied[i];
-    free(m->varied);
-    m->varied = table;
-    m->varied_room = room;
+    m->varied_room = m->varied_room ? 2 * m->varied_room : 256;
+    free(m->varied_slots);
+    m->varied_slots = must(calloc(m->varied_room, sizeof *m->varied_slots));
+    m->varied = must(realloc(m->varied, m->varied_room / 2 * sizeof *m->varied));
+    for (uint64_t n = 0; n < m->varied_count; n++) *varied_slot(m, &m->varied[n]) = (uint32_t)(n + 1);
 }
 
-/* What the block that is running takes more if an instruction does. */
-static int32_t more_of(const Machine *m, const Block *b, Variation v) {
-    Code code = code_of(b);
+/* -- paths ------------------------------------------------------------------------------------------ */
+
+/* A way of the core: blocks as they ran, and as they were expected to. */
+typedef struct {
+    Code met[LONGEST_WAY], expected[LONGEST_WAY];
+    uint32_t count, ends;
+} Way;
+
+static void add_block(const Machine *m, Way *way, const Version *v) {
+    const Block *b = m->all[v->index];
+    Instruction *code = must(calloc(b->instructions + 1u, sizeof *code));
+    int32_t *more = must(calloc(b->instructions + 1u, sizeof *more));
+    memcpy(code, v->code, b->instructions * sizeof *code);
+    way->expected[way->count] = code_of(b);
+    way->met[way->count++] = (Code){code, b->instructions, b->address, more};
+    way->ends = v->ends;
+}
+
+/* Whether an instruction of the last block met something already: `last` or one before it did. */
+static bool has_met(const Machine *m, uint32_t last, uint32_t place) {
+    for (; last; last = m->varied[last - 1].before) {
+        const Varied *v = &m->varied[last - 1];
+        if (v->kind == FELL_KIND) return false;
+        if (v->kind == MEMORY_KIND && v->place == place) return true;
+    }
+    return false;
+}
+
+/* The way up to `last`, 1 + a place in `varied`. */
+static void follow_way(const Machine *m, Way *way, uint32_t last) {
+    const Varied *v = &m->varied[last - 1];
+    if (v->before) follow_way(m, way, v->before);
+    if (!v->before || v->kind == FELL_KIND) add_block(m, way, v->version);
+    Code *block = &way->met[way->count - 1];
+    Instruction *i = (Instruction *)&block->code[v->place];
+    if (v->kind == MEMORY_KIND) {
+        if (!has_met(m, v->before, v->place)) i->cycles = i->crosses = 0;
+        set_met(m, i, v->first);
+    } else if (v->kind < MEMORY_KIND) {
+        ((int32_t *)block->more)[v->place] += v->own;
+    }
+}
+
+/* What a way takes more than expected, to the end of its last block and of the branch there. */
+static int32_t delay_of(const Machine *m, uint32_t last, bool jumps) {
+    if (!last) return 0;
+    const Varied *first = &m->varied[last - 1];
+    while (first->before) first = &m->varied[first->before - 1];
+    Way way = {.count = 0};
+    follow_way(m, &way, last);
     History before = {.count = 0};
-    if (m->entry != JUMPED) before = history(m, b->version->before[m->entry - FALLEN]);
-    return time_more(m->timing, &code, m->entry == JUMPED ? NULL : &before,
-                     b->version->ends, v);
+    if (first->entry != JUMPED) before = history(m, first->version->before[first->entry - FALLEN]);
+    const History *past = first->entry == JUMPED ? NULL : &before;
+    int32_t delay = time_path(m->timing, &(Path){way.met, way.count, way.ends, jumps}, past) -
+                    time_path(m->timing, &(Path){way.expected, way.count, way.ends, jumps}, past);
+    for (uint32_t n = 0; n < way.count; n++) {
+        free((void *)way.met[n].code);
+        free((void *)way.met[n].more);
+    }
+    return delay;
 }
 
-/* Which of a block's instructions is at an address. */
-static uint32_t place_of(const Block *b, uint32_t address) {
-    uint32_t n = 0;
-    for (uint32_t at = b->address; n < b->instructions && at != address;) at += b->version->code[n++].bytes;
-    return n;
+/* What one of `varied` adds to the delay before it; `itself`: 1 + its place. */
+static int32_t more_of(const Machine *m, uint32_t itself) {
+    const Varied *v = &m->varied[itself - 1];
+    bool jumps = v->kind == JUMPED_KIND;
+    return delay_of(m, jumps ? v->before : itself, jumps) - delay_of(m, v->before, false);
 }
 
-/* What the access to two words at an address takes more. */
-static int32_t misaligned_at(const Machine *m, uint32_t address) {
-    uint32_t n = place_of(m->last, address);
-    return misaligned_cycles(m->timing) +
-           (n < m->last->instructions ? m->last->version->code[n].cycles : 0);
-}
+/* -- counting --------------------------------------------------------------------------------------- */
 
-/* The instruction at an address takes `cycles` more than its rule says, because of its operands. */
-static void vary(Machine *m, uint32_t address, uint32_t kind, int first, int second, uint32_t cause,
-                 int32_t cycles) {
-    const Block *b = m->last;
-    Varied v = {.version = b->version, .address = address, .entry = (uint8_t)m->entry,
-                .misaligned = m->misaligned_run == m->instructions ? m->misaligned_places : 0,
-                .kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second};
-    if (!lies_in(b, address)) return;
+static uint32_t vary(Machine *m, Varied v, uint32_t cause) {
     if (2 * m->varied_count >= m->varied_room) grow_varied(m);
-    Varied *slot = varied_slot(m->varied, m->varied_room, &v);
-    if (!slot->version) {
-        *slot = v;
-        slot->number = (uint32_t)m->varied_count;
-        slot->cycles = more_of(m, b, (Variation){v.misaligned, address, cycles});
-        m->varied_count++;
+    uint32_t *slot = varied_slot(m, &v);
+    if (!*slot) {
+        *slot = (uint32_t)++m->varied_count;
+        m->varied[*slot - 1] = v;
+        m->varied[*slot - 1].cycles = more_of(m, *slot);
     }
-    slot->count++;
-    if (slot->cycles) spend(m, cause, slot->cycles);
-    if (kind != MISALIGNED_KIND) return;
-    uint32_t place = place_of(b, address);
-    m->misaligned_run = m->instructions;
-    m->misaligned_places = v.misaligned | (place < 64 ? 1ull << place : 0);
+    Varied *found = &m->varied[*slot - 1];
+    found->count++;
+    if (found->cycles) spend(m, cause, found->cycles);
+    return *slot;
 }
 
-typedef struct { uint64_t block, count, misaligned; uint32_t address, entry, kind, first, second, number; } VariedCount;
+/* The running block, as what happens in it is counted. */
+static Varied here(const Machine *m, uint32_t kind) {
+    return (Varied){.version = m->last->version, .entry = (uint8_t)m->entry, .kind = (uint8_t)kind, .before = m->path};
+}
 
-/* How often instructions had which values; as machine_blocks. */
-EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room) {
-    uint64_t used = 0;
-    for (uint64_t i = 0; i < m->varied_room; i++) {
-        const Varied *v = &m->varied[i];
-        if (!v->version) continue;
-        if (used < room)
-            out[used] = (VariedCount){v->version->index, v->count, v->misaligned, v->address, v->entry, v->kind,
-                                      v->first, v->second, v->number};
-        used++;
+/* The core goes on after `path`, unless there are too many. */
+static void go_on(Machine *m, uint32_t path) {
+    uint32_t blocks = 1;
+    for (uint32_t n = path; n; n = m->varied[n - 1].before) blocks += m->varied[n - 1].kind == FELL_KIND;
+    m->path = blocks < LONGEST_WAY && m->varied_count < MANY_VARIED ? path : 0;
+    if (m->path) m->pending |= AFTER_MET;
+}
+
+/* The instruction at a place of the running block takes `cycles` more by its rule, because of its operands. */
+static void vary_operands(Machine *m, uint32_t place, uint32_t kind, int first, int second, uint32_t cause,
+                          int32_t cycles) {
+    if (place >= m->last->instructions) return;
+    Varied v = here(m, kind);
+    v.place = (uint16_t)place, v.first = (uint8_t)first, v.second = (uint8_t)second, v.own = cycles;
+    go_on(m, vary(m, v, cause));
+}
+
+/* An access meets something else than expected. */
+static void vary_memory(Machine *m, uint32_t place, uint8_t met) {
+    Varied v = here(m, MEMORY_KIND);
+    v.place = (uint16_t)place, v.first = met, v.second = (uint8_t)waits_of(m, met);
+    go_on(m, vary(m, v, CAUSE_DATA));
+    m->met_run = m->instructions;
+    m->met_place = place;
+}
+
+/* The core, which is on a way, has jumped from the block that ran last. */
+static void leave_way(Machine *m) {
+    vary(m, here(m, JUMPED_KIND), CAUSE_FETCH);
+    m->path = 0;
+}
+
+/* It has gone on to the block that runs now. */
+static void stay_on_way(Machine *m) { go_on(m, vary(m, here(m, FELL_KIND), CAUSE_FETCH)); }
+
+/* The time of the running block is another one from this run on, its first. */
+static void time_first_run(Machine *m, Block *b) {
+    m->cycles -= b->cycles[m->entry];
+    time_code(m, b);
+    m->cycles += b->cycles[m->entry];
+    memcpy(m->branch_cycles, (uint64_t[]){b->branch[m->entry][0], b->branch[m->entry][1]}, sizeof m->branch_cycles);
+    for (uint64_t n = m->varied_count; n && m->varied[n - 1].version == b->version; n--) {
+        Varied *v = &m->varied[n - 1];
+        int32_t was = v->cycles;
+        v->cycles = more_of(m, (uint32_t)n);
+        spend(m, find_rule(m->timing, b->version->code[v->place])->cause, (v->cycles - was) * (int64_t)v->count);
     }
-    return used;
+    Block *next = b->next == NOWHERE ? NULL : block_at(m, b->next);
+    for (; next; next = next->version->other)
+        if (next->version->before[b->follows - FALLEN] == b->version->index + 1) time_code(m, next);
+}
+
+/* The first run of a block meets something. */
+static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again) {
+    Instruction *i = &b->version->code[place];
+    learn(m, b->address, place, met, again);
+    Met expected = b->version->expected[place] = expected_at(m, b->address, place);
+    i->cycles = i->crosses = 0;
+    for (uint32_t n = 0; n < expected.times; n++) set_met(m, i, met);
+    time_first_run(m, b);
+    m->met_run = m->instructions;
+    m->met_place = place;
+    if (!m->engine || m->counts_accesses) return;
+    b->flags |= BLOCK_LEARNT;
+    b->key = 0;
+}
+
+/* The instruction at a place of the running block accesses an address. */
+static void meet(Machine *m, uint32_t place, uint32_t address, uint32_t size) {
+    Block *b = m->last;
+    if (place >= b->instructions || !b->version->expected) return;
+    uint8_t met = met_at(m, address, size);
+    bool again = m->met_run == m->instructions && m->met_place == place;
+    if (b->version->expected[place].met == met && !again) return;
+    if (b->version->run == m->instructions) teach(m, b, place, met, again);
+    else vary_memory(m, place, met);
+}
+
+typedef struct { uint64_t block, count; uint32_t place, entry, kind, first, second, before; } VariedCount;
+
+/* How often instructions had which values, in the order of their first runs; as machine_blocks. */
+EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room) {
+    for (uint64_t n = 0; n < m->varied_count && n < room; n++) {
+        const Varied *v = &m->varied[n];
+        out[n] = (VariedCount){v->version->index, v->count, v->place, v->entry, v->kind, v->first, v->second,
+                               v->before};
+    }
+    return m->varied_count;
 }
 
 #endif

@@ -11,9 +11,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from covp.device.base import LowLevelDevice, MemoryStates
+import numpy as np
+
+from covp.device.base import LowLevelDevice, MemoryStates, name_fault
 from covp.errors import DeviceFault, FaultKind, UsageError
 from covp.memory_errors import stack_overflow_detail
 from covp.memory_states import Finding, Forbidden
@@ -53,6 +55,15 @@ class _Array(Protocol):
     def written(self) -> bool: ...
 
     @property
+    def scratch(self) -> bool: ...
+
+    @property
+    def value_bytes(self) -> bytes: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
     def members(self) -> Iterable[tuple[_Array, bool]]: ...
 
 
@@ -64,12 +75,18 @@ class Extent:
         address, size: bytes.
         name: for messages.
         state: what may be done with it.
+        is_output: when a call ends, all of its values are defined.
+        itemsize: bytes of an element.
+        value_bytes: of each byte whether it is part of a value, 0 or 1; b"": all are.
     """
 
     address: int
     size: int
     name: str
     state: Forbidden = Forbidden.NOTHING
+    is_output: bool = False
+    itemsize: int = 1
+    value_bytes: bytes = b""
 
     @property
     def end(self) -> int:
@@ -110,7 +127,7 @@ class Sanitizer:
             )
         self.stack_bytes = 0
         self.stack_limit = stack.size
-        self._platform, self._stack = platform, stack
+        self._platform, self._device, self._stack = platform, device, stack
         self._memory: MemoryStates = ability.check_memory(self._explain)
         self._given: list[Extent] = []
         self._images: dict[int, list[Extent]] = {}
@@ -120,7 +137,8 @@ class Sanitizer:
         self._shared: set[int] = set()
         self._heap: tuple[int, int] = (0, 0)
         self._next = self._returns_to = 0
-        self._shares = True
+        self._shares, self._looks_at_outputs = True, False
+        self._undefined_output: DeviceFault | None = None
 
     # -- what there is ------------------------------------------------------------------------
 
@@ -186,6 +204,7 @@ class Sanitizer:
         self._given = [extent for call in calls for extent in self._extents_of(call)]
         # those for loads only come first: the same array may be passed twice
         self._given.sort(key=_order)
+        self._looks_at_outputs = len(calls) == 1
         self._heap = workspace.address, workspace.size
         self._memory.set_heap(workspace.address, workspace.end, self._next)
         for extent in self._given:
@@ -198,13 +217,21 @@ class Sanitizer:
     def end(self) -> None:
         """They have run, or faulted."""
         self.stack_bytes = self._memory.stack_bytes
+        found = map(self._undefined_in, self._given if self._looks_at_outputs else ())
+        self._undefined_output = next(filter(None, found), None)
         for extent in self._given:
             if extent.address not in self._shared:
                 self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
 
-    def unwritten(self, address: int, size: int) -> int:
-        """How many of ``size`` bytes from ``address`` count as never written; before `end`."""
-        return int((self._memory.state(address, size) & Forbidden.UNWRITTEN != 0).sum())
+    def check_outputs(self) -> None:
+        """After `end` of a call that has not faulted: every element of its outputs has a value.
+
+        Raises:
+            DeviceFault: "unwritten output": nothing was stored to an element; "uninitialised read":
+                what was stored is made of memory that was never written.
+        """
+        if self._undefined_output is not None:
+            raise name_fault(self._undefined_output, self._device)
 
     def _result(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
         """The registers of a call's result and their bytes; of several calls none is looked at."""
@@ -233,9 +260,11 @@ class Sanitizer:
         for parameter, argument in zip(call.signature.parameters, call.arguments, strict=False):
             if isinstance(argument, _Array):
                 name = argument.name or parameter.name
-                yield _extent_of(argument, name, points_to_const(parameter.type))
+                pointee = parameter.type.pointee
+                numbers = pointee is not None and pointee.kind in ("int", "float")
+                yield _extent_of(argument, name, points_to_const(parameter.type), numbers)
                 for member, is_const in argument.members:
-                    yield _extent_of(member, member.name, is_const)
+                    yield _extent_of(member, member.name, is_const, False)
         words = words_of(call.task)
         passed = {one.pointer for one in call.arguments if isinstance(one, _Array)}
         for extent in self._live.values():
@@ -244,21 +273,55 @@ class Sanitizer:
 
     # -- findings -----------------------------------------------------------------------------
 
+    def _undefined_in(self, extent: Extent) -> DeviceFault | None:
+        """The first element of an output that has undefined bits, as a fault."""
+        if not extent.is_output or not extent.size:
+            return None
+        undefined = self._memory.undefined(extent.address, extent.size)
+        if extent.value_bytes:
+            undefined = undefined * np.frombuffer(extent.value_bytes, np.uint8)
+        if not undefined.any():
+            return None
+        first = int(np.flatnonzero(undefined)[0])
+        elements = undefined.reshape(-1, extent.itemsize).any(axis=1)
+        which = f"element {first // extent.itemsize} of {extent.name}"
+        count = f"{elements.sum()} of its {elements.size} elements have undefined bits"
+        address = extent.address + first
+        origin, pc = self._memory.origin(address)
+        if not pc:
+            detail = f"{which} is never written; {count}"
+            return DeviceFault("unwritten output", address=address, size=1, detail=detail)
+        detail = f"{self._never_written(origin)}, decides {which}; {count}"
+        return DeviceFault("uninitialised read", address=origin, size=1, detail=detail, pc=pc)
+
     def _explain(self, finding: Finding) -> DeviceFault:
         kind, detail = self._judge(finding)
-        return DeviceFault(kind, detail=detail)
+        pc = finding.pc
+        if finding.decides and (self._symbol(pc) or "").startswith("__"):
+            pc = finding.loaded_at  # the compiler's own functions decide for their callers
+        return DeviceFault(kind, detail=detail, pc=pc)
+
+    def _symbol(self, pc: int) -> str | None:
+        names = self._device.abilities.names
+        return names.locate(pc)[0] if names is not None else None
+
+    def _deciding(self, finding: Finding) -> str:
+        """What undefined bits decide, and where they were loaded."""
+        text = f"{self._never_written(finding.address)}, decides {finding.decides}"
+        names = self._device.abilities.names
+        source = names.locate(finding.loaded_at)[1] if names is not None else None
+        return (
+            text if finding.pc == finding.loaded_at or not source else f"{text}; loaded at {source}"
+        )
 
     def _judge(self, finding: Finding) -> tuple[FaultKind, str]:
         address = finding.address
-        if finding.is_misaligned:
-            core = self._platform.core.name
-            return "misaligned access", f"a {core} needs a multiple of {min(finding.size, 4)} here"
         in_stack = self._stack.address <= address < self._stack.end
         if finding.is_gone:
             below = finding.sp - address
             return "use after return", f"{below} bytes below the stack pointer"
         if finding.is_unwritten:
-            return "uninitialised read", self._never_written(address, in_stack)
+            return "uninitialised read", self._deciding(finding)
         verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
         if self._platform.region_of(address) is None:
             return "stack overflow", stack_overflow_detail(self._platform, finding.sp)
@@ -294,8 +357,8 @@ class Sanitizer:
     def _is_deep(self) -> bool:
         return self._memory.stack_bytes > self.stack_limit
 
-    def _never_written(self, address: int, in_stack: bool) -> str:
-        if in_stack:
+    def _never_written(self, address: int) -> str:
+        if self._stack.address <= address < self._stack.end:
             return f"a local variable, {self._stack.end - address} bytes below the stack's top"
         for extent in (*self._given, *self._live.values()):
             if extent.holds(address):
@@ -324,11 +387,15 @@ class Sanitizer:
             self._shares = before
 
 
-def _extent_of(array: _Array, name: str, is_const: bool) -> Extent:
+def _extent_of(array: _Array, name: str, is_const: bool, numbers: bool) -> Extent:
+    """``numbers``: the parameter points to some, so that the array is no structure's bytes."""
     state = Forbidden.STORE if is_const else Forbidden.NOTHING
     if not array.written:
         state |= Forbidden.UNWRITTEN
-    return Extent(array.pointer, array.nbytes, name, state)
+    values = array.value_bytes
+    is_output = not is_const and not array.scratch and (numbers or bool(values))
+    itemsize = array.dtype.itemsize
+    return Extent(array.pointer, array.nbytes, name, state, is_output, itemsize, values)
 
 
 def _order(extent: Extent) -> int:

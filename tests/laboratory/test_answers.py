@@ -11,7 +11,7 @@ from covp.testing import Kernel, ScriptedPeripheral, answering, check_answers
 from tests.accelerator.test_offload import network
 
 BASE = 0x50000000
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 SOURCE = """
 #include <stdint.h>
 #define REG(offset) (*(volatile uint32_t *)(0x50000000u + offset))
@@ -144,7 +144,7 @@ def test_the_time_of_an_answer(module, cycles):
     assert abs((kernel.latest.cycles or 0) - 60) < 60
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_the_driver_of_an_accelerator(platform):
     """covp's own driver waits for the unit, however long a job takes."""
     graph = network()

@@ -11,7 +11,7 @@ from covp.errors import UsageError
 from covp.testing import Kernel, TimeDifference, constant_time
 from covp.testing.arrays import arrays
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 SOURCE = """
 #include <stdint.h>
 int32_t equal_early(const uint8_t *a, const uint8_t *b, int32_t n)
@@ -136,7 +136,7 @@ def test_calls_start_from_the_same_state(module):
 
 def test_a_division_takes_time_by_its_operands():
     """Arm's SDIV and UDIV end early (Cortex-M4 TRM, 3.3.1: 2 to 12 cycles)."""
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         module = session.load_c(SOURCE)
         inputs = (arrays("uint32", 3), 3)
         constant_time(Kernel(module["divided"]), inputs, "instructions", examples=100)
@@ -164,3 +164,30 @@ def test_usage(module):
         constant_time(kernel, (TAGS, TAGS, 16), "time")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="inputs must be a Hypothesis strategy"):
         constant_time(kernel, [TAGS, TAGS, 16])
+
+
+TWO_BYTES = """
+#include <stdint.h>
+int32_t opens(const uint8_t *x) { if (x[0] != 0xA5) return 0;
+    if (x[1] != 0x5A)
+        return 1;
+    volatile int32_t n = 0;
+    for (int32_t i = 0; i < 99; i++) n += i;
+    return 2; }
+"""
+
+
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus", "riscv32"])
+def test_what_was_seen_is_said(platform):
+    with covp.Session(platform) as session:
+        kernel = Kernel(session.load_c(TWO_BYTES)["opens"])
+        elsewhere = (arrays("uint8", 2, high=100),)
+        none = constant_time(kernel, elsewhere, examples=40)
+        kernel(np.zeros(2, np.uint8))
+        assert none == kernel.latest.instructions and none.one_way == ("module.c:3",)
+        count = f"{int(none)} instructions in 40 examples"
+        assert str(none) == f"{count}, branch at module.c:3 seen one way only"
+        first = (arrays("uint8", 2, low=0xA5, high=0xA5),)
+        assert "module.c:3, module.c:4" in str(constant_time(kernel, first, examples=40))
+        with pytest.raises(TimeDifference):
+            constant_time(kernel, (arrays("uint8", 2, low=0xA5, high=0xA6),), examples=200)

@@ -14,7 +14,7 @@ from covp.errors import DeviceFault, ToolchainError, UsageError
 from covp.laboratory.target import Target
 from covp.testing import Buffer, Difference, Variants, differ
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 SOURCE = """
 #include <stdint.h>
 #ifndef SIGN
@@ -185,9 +185,9 @@ def test_nothing_to_compare_and_missing_compilers(monkeypatch):
     with pytest.raises(ToolchainError, match="riscv64-unknown-elf-gcc is not installed"):
         Variants(source, "one", platforms=["riscv32"], toolchains=["zig", "gcc"])
     how: dict[str, Any] = {"toolchains": ["zig", "gcc"], "skip_missing": True}
-    with Variants(source, "one", platforms=["riscv32", "stm32l4r5"], **how) as variants:
+    with Variants(source, "one", platforms=["riscv32", "cortex-m4"], **how) as variants:
         assert variants() == 1
-        assert list(variants.missing) == ["riscv32 gcc", "stm32l4r5 gcc"]
+        assert list(variants.missing) == ["riscv32 gcc", "cortex-m4 gcc"]
     with pytest.raises(ToolchainError, match="one has nothing to be compared with: riscv32 gcc: "):
         Variants(source, "one", platforms=["riscv32"], **how)
 

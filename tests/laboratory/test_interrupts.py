@@ -12,7 +12,7 @@ from covp.errors import KernelError, UsageError
 from covp.laboratory.inside import Span, inside
 from covp.testing import Buffer, Kernel, check_interrupts, interrupted
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 
 SOURCE = """
 #include <stdint.h>
@@ -248,7 +248,7 @@ def test_priorities_on_arm():
         __asm volatile("msr basepri, %0" :: "r"(0) : "memory");
     }
     """
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         kernel = Kernel(session.load_c(source)["bump"])
         assert check_interrupts(kernel, handler="tick_isr") > 6
         assert check_interrupts(kernel, handler="tick_isr", priority=0x40) > 6
@@ -270,7 +270,7 @@ def test_if_then_blocks_and_multiple_loads():
         return r;
     }
     """
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         kernel = Kernel(session.load_c(source)["select"])
         assert check_interrupts(kernel, (2, 1), handler="isr", expected=1011) > 8
         assert check_interrupts(kernel, (1, 2), handler="isr", expected=1300) > 8
@@ -284,7 +284,7 @@ def test_a_handler_with_the_attribute_interrupt():
     void bump(void) { ticks = ticks + 1; }
     uint32_t mix(uint32_t a, uint32_t b) { return (a ^ b << 3) * 17 + (a >> 2) * (b + 5); }
     """
-    for platform in ("stm32l4r5", "riscv32"):
+    for platform in ("cortex-m4", "riscv32"):
         with covp.Session(platform) as session:
             module = session.load_c(source)
             assert check(module, "mix", 123, 456) > 5
@@ -333,7 +333,7 @@ def ends(span: Span, seen: list[int], instructions: int) -> None:
     span.finish(pc, 10_000)
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_with_the_sanitizer(platform):
     """What the core stores for an interrupt is no access of the program."""
     with covp.Session(platform, sanitize=True) as session:

@@ -26,7 +26,7 @@ int32_t first(weight *w) { return w[0]; }
 """
 
 
-@pytest.fixture(scope="module", params=["stm32l4r5", "cortex-m0plus", "riscv32"])
+@pytest.fixture(scope="module", params=["cortex-m4", "cortex-m0plus", "riscv32"])
 def module(request):
     with covp.Session(request.param) as session:
         yield session.load_c(SOURCE)

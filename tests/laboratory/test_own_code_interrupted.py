@@ -31,7 +31,7 @@ void nothing(void) {}
 ARENA = Parameter("arena", CType("pointer", "uint8_t *", 4, False, CType("int", "uint8_t", 1)))
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m0plus", "riscv32", "riscv32f"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus", "riscv32", "riscv32f"])
 @pytest.mark.parametrize("accelerators", [[], ["qconv2d"], ["qconv2d:wait=sleep"]])
 def test_a_network(platform, accelerators):
     """Layers on the core, and the driver of a unit that is polled, or waited for with WFI."""

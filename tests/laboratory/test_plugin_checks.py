@@ -29,7 +29,7 @@ def project(tmp_path):
 
 
 def test_coverage_is_that_of_all_examples_platforms_and_processes(project):
-    platforms = ("--covp-platform", "riscv32", "--covp-platform", "stm32l4r5")
+    platforms = ("--covp-platform", "riscv32", "--covp-platform", "cortex-m4")
     for name, options in {"c.info": (), "c.xml": ("-n", "2")}.items():
         run = project.run(*platforms, "--covp-coverage", name, *options)
         assert run.status == 0 and "coverage written" in run, run.out
@@ -51,7 +51,7 @@ def test_sum(kernel):
     add(2**31 - 1, 1)
 """
     )
-    run = project.run("--covp-ubsan", "--covp-platform", "stm32l4r5")
+    run = project.run("--covp-ubsan", "--covp-platform", "cortex-m4")
     assert run.status == 1
     assert "undefined behaviour" in run and "signed integer overflow: 2147483647 + 1" in run
 

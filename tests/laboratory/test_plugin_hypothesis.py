@@ -46,18 +46,18 @@ settings.register_profile("repeat", phases=[Phase.reuse])
 def test_examples_shrink_and_are_repeated_on_each_device(project):
     project.test(TESTS)
     project.write("conftest.py", REPEAT)
-    platforms = ("--covp-platform", "riscv32", "--covp-platform", "stm32l4r5")
+    platforms = ("--covp-platform", "riscv32", "--covp-platform", "cortex-m4")
     run = project.run(*platforms)
     wrong = {name for name, word in run.outcomes.items() if word != "PASSED"}
-    assert wrong == {"test_wrong[riscv32]", "test_wrong[stm32l4r5]"}, run.out
+    assert wrong == {"test_wrong[riscv32]", "test_wrong[cortex-m4]"}, run.out
     assert run.outcomes.keys() - wrong == {
         "TestDrawn::test_twice[riscv32]",
-        "TestDrawn::test_twice[stm32l4r5]",
+        "TestDrawn::test_twice[cortex-m4]",
         "TestOfUnittest::test_drawn",
     }
     assert run.out.count("n=300") == 2  # the least that fails
     again = project.run("--hypothesis-profile=repeat", *platforms, "-k", "wrong")
-    for device in ("riscv32", "stm32l4r5"):
+    for device in ("riscv32", "cortex-m4"):
         part = again.out.partition(f"test_wrong[{device}]")[2]
         tried = [line for line in part.splitlines() if line.startswith("tried")]
         assert "tried 300" in list(itertools.islice(tried, 3)), again.out

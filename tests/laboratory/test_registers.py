@@ -23,6 +23,66 @@ SOURCE = """
 int32_t lacks_clobber(int32_t x) { SET(KEPT) :::); return x + 1; }
 int32_t has_clobber(int32_t x) { SET(KEPT) ::: KEPT); return x + 1; }
 uint32_t uses_empty(uint32_t x) { uint32_t r; USE_EMPTY(r); return x + (r & 1); }
+#if defined __arm__ && defined __ARM_FP
+#define READ_MODES(to) __asm volatile("vmrs %0, fpscr" : "=r"(to))
+#define WRITE_MODES(from) __asm volatile("vmsr fpscr, %0" :: "r"(from))
+#define OTHER_MODES (1u << 24) /* flush to zero */
+#elif defined __riscv_flen
+#define READ_MODES(to) __asm volatile("frcsr %0" : "=r"(to))
+#define WRITE_MODES(from) __asm volatile("fscsr %0" :: "r"(from))
+#define OTHER_MODES (1u << 5) /* towards zero */
+#endif
+#ifdef OTHER_MODES
+float quotient(float a, float b) { return a / b; }
+float leaves_modes(float x)
+{
+    uint32_t modes;
+    READ_MODES(modes);
+    WRITE_MODES(modes | OTHER_MODES);
+    return x * 0.5f;
+}
+float keeps_modes(float x)
+{
+    uint32_t modes;
+    READ_MODES(modes);
+    WRITE_MODES(modes | OTHER_MODES);
+    volatile float y = x * 0.5f;
+    WRITE_MODES(modes);
+    return y;
+}
+int32_t uses_float_flags(float x)
+{
+    uint32_t flags;
+    volatile float y = x / 3;
+    READ_MODES(flags);
+    return y > 0 ? (int32_t)(flags & 0x1f) : 0;
+}
+#endif
+#ifdef __arm__
+uint32_t uses_carry(uint32_t x)
+{
+    __asm volatile("adcs %0, %0" : "+l"(x) :: "cc");
+    return x;
+}
+uint32_t sets_carry(uint32_t x)
+{
+    __asm volatile("adds %0, %0; adcs %0, %0" : "+l"(x) :: "cc");
+    return x;
+}
+#endif
+#ifdef __ARM_FEATURE_DSP
+uint32_t uses_q(int32_t x)
+{
+    uint32_t flags;
+    __asm volatile("qadd %1, %1, %1; mrs %0, apsr" : "=r"(flags), "+r"(x));
+    return flags >> 27 & 1;
+}
+uint32_t uses_ge(uint32_t x)
+{
+    __asm volatile("sel %0, %0, %1" : "+r"(x) : "r"(0));
+    return x;
+}
+#endif
 static int32_t calls;
 void fill(int32_t *out, int32_t n)
 {
@@ -39,7 +99,7 @@ float mix(const float *x, int32_t n)
 
 
 @pytest.fixture(
-    scope="module", params=["stm32l4r5", "cortex-m0plus", "cortex-m33", "riscv32", "riscv32f"]
+    scope="module", params=["cortex-m4", "cortex-m0plus", "cortex-m33", "riscv32", "riscv32f"]
 )
 def module(request):
     with covp.Session(request.param) as session:
@@ -66,3 +126,31 @@ def test_kernels_that_keep_them(module):
     Kernel(module["fill"])(out, 5)
     assert out.tolist() == [0, 3, 6, 9, 12]  # no call of the check has counted
     check_registers(Kernel(module["mix"]), (np.linspace(-1, 1, 9, dtype=np.float32), 9))
+
+
+def test_modes_of_floating_point(module):
+    if not module.session.platform.core.has("fpu"):
+        pytest.skip("no floating-point unit")
+    check_registers(Kernel(module["keeps_modes"]), (3.0,))
+    register = "fpscr" if module.session.platform.core.architecture == "arm" else "frm"
+    with pytest.raises(KernelError, match=f"^leaves_modes returns with 0x1.* in {register}, which"):
+        check_registers(Kernel(module["leaves_modes"]), (3.0,))
+    # the session goes on with the modes that it had
+    assert Kernel(module["quotient"])(1e-40, 1.0) == np.float32(1e-40)
+    assert Kernel(module["quotient"])(2.0, 3.0) == np.float32(2) / np.float32(3)
+
+
+@pytest.mark.parametrize("name", ["uses_carry", "uses_q", "uses_ge", "uses_float_flags"])
+def test_flags_that_nothing_has_set(module, name):
+    core, argument = module.session.platform.core, 1.0 if name == "uses_float_flags" else 1
+    needs = {"uses_q": "dsp", "uses_ge": "dsp", "uses_float_flags": "fpu"}.get(name)
+    if (needs and not core.has(needs)) or (needs != "fpu" and core.architecture != "arm"):
+        pytest.skip("no such flags")
+    with pytest.raises(KernelError, match=f"^{name} uses a register or a flag that nothing was"):
+        check_registers(Kernel(module[name]), (argument,))
+
+
+def test_flags_that_the_function_has_set(module):
+    if module.session.platform.core.architecture != "arm":
+        pytest.skip("no flags")
+    check_registers(Kernel(module["sets_carry"]), (0x80000001,))

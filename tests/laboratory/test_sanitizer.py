@@ -89,7 +89,12 @@ static const int8_t *kept;
 int32_t keep_pointer(const int8_t *a) { kept = a; return *kept; }
 int32_t use_pointer(const int8_t *a) { return *a + *kept; }         /* use_pointer */
 struct pair { uint8_t tag; uint32_t value; };
-void move(const struct pair *from, struct pair *to) { *to = *from; }
+void move(const struct pair *from, struct pair *to) { *to = *from; }    /* move */
+void halve(const int16_t *from, int16_t *to, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        to[i] = from[i] / 2;
+}
 """
 LINES = {
     name: number
@@ -99,8 +104,8 @@ LINES = {
 }
 
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32", "stm32f746"]
-PLAINLY = [f"{name}, every access by Unicorn's own hook" for name in ("stm32l4r5", "riscv32")]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32", "cortex-m7"]
+PLAINLY = [f"{name}, every access by Unicorn's own hook" for name in ("cortex-m4", "riscv32")]
 
 
 @pytest.fixture(scope="module", params=[*PLATFORMS, *PLAINLY])
@@ -159,11 +164,38 @@ def test_uses_of_what_was_never_written(module):
 
 
 def test_copies_of_what_was_never_written(module):
-    session, to = module.session, np.zeros(9, np.uint8)
-    Kernel(module["copy"])(unwritten(np.ones(9, np.uint8)), to, 9)
-    assert to.all() and session.sanitizer is not None
-    pair = np.zeros(8, np.uint8)
-    Kernel(module["move"])(unwritten(pair), Buffer(pair.copy(), alignment=4))
+    never = unwritten(np.ones(9, np.uint8))
+    Kernel(module["copy"])(never, Buffer(np.zeros(9, np.uint8), scratch=True), 9)
+    Kernel(module["move"])(
+        unwritten(np.zeros(8, np.uint8)), Buffer(np.zeros(8, np.uint8), alignment=4)
+    )
+    with pytest.raises(DeviceFault) as caught:
+        Kernel(module["copy"])(never, np.zeros(9, np.uint8), 9)
+    assert caught.value.kind == "uninitialised read"
+    assert "offset 0 of from" in str(caught.value) and "element 0 of to; 9 of its 9" in str(
+        caught.value
+    )
+    found = fault(module, "move", unwritten(np.zeros(8, np.uint8)), {"tag": 0})
+    assert "offset 0 of from" in str(found) and "decides element 0 of to; 5 of its 8" in str(found)
+
+
+@pytest.mark.parametrize("name, dtype", [("copy", np.uint8), ("halve", np.int16)])
+def test_outputs_that_are_not_written_as_a_whole(module, name, dtype):
+    kernel, x, y = Kernel(module[name]), np.arange(6).astype(dtype), np.zeros(6, dtype)
+    kernel(x, Buffer(y, written=False), 6)
+    assert np.array_equal(y, x if name == "copy" else x // 2)
+    with pytest.raises(DeviceFault) as caught:
+        kernel(x, Buffer(y, written=False), 4)
+    assert caught.value.kind == "unwritten output"
+    assert "element 4 of to is never written; 2 of its 6 elements" in str(caught.value)
+    kernel(x, Buffer(y, scratch=True), 4)
+
+
+def test_unwritten_outputs_without_checks(module):
+    with covp.Session(module.session.platform) as session:
+        to = np.zeros(4, np.uint8)
+        Kernel(session.load_c(SOURCE)["copy"])(np.ones(4, np.uint8), Buffer(to, written=False), 3)
+        assert to.tolist() == [1, 1, 1, 0xA5]
 
 
 def test_branches_on_what_was_never_written(module):

@@ -46,7 +46,7 @@ size_t size(void) { return sizeof(params); }
 """
 
 
-@pytest.fixture(scope="module", params=["riscv32", "stm32l4r5"])
+@pytest.fixture(scope="module", params=["riscv32", "cortex-m4"])
 def kernels(request):
     with covp.Session(request.param) as session:
         module = session.load_c(SOURCE)

@@ -15,7 +15,7 @@ from covp.errors import UsageError
 from covp.testing import Kernel, worst_case
 from covp.testing.arrays import arrays
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 SOURCE = """
 #include <stdint.h>
 void sort(int32_t *x, int32_t n)

@@ -69,7 +69,7 @@ class Draw:
         return self._generator.integers(low, high, n, dtype, endpoint=True)
 
 
-PLATFORMS = ("stm32l4r5", "riscv32", "cortex-m0plus")
+PLATFORMS = ("cortex-m4", "riscv32", "cortex-m0plus")
 
 
 def on_platforms(names: Iterable[str], platforms: Sequence[str] = PLATFORMS) -> list[Any]:

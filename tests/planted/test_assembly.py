@@ -14,77 +14,104 @@ FIRST, SECOND = "strb r1, [r4]; ldr r2, [r4]; ", "strb r1, [r4, #1]; ldr r2, [r4
 LOW, HIGH = "strh r1, [r4]; ldr r2, [r4]; ", "strh r1, [r4, #2]; ldr r2, [r4]; "
 READ, WRITE, UNSET = "out-of-bounds read", "out-of-bounds write", "uninitialised read"
 UNALIGNED = "misaligned access"
+# what decides: a branch on flags that are set, or on a register
+BRANCH, ON_R3, ON_A0 = "; bhi 9f; 9:", "; cmp r3, #9; bhi 9f; 9:", "; bltz a0, 9f; 9:"
 # platform, kind, with the bug, without it; r0 and a0 point to 16 bytes that nothing has written
 CASES = [
-    ("stm32l4r5", UNSET, FIRST + "uxtab r3, r1, r2, ror #8", FIRST + "uxtab r3, r1, r2"),
-    ("stm32l4r5", UNSET, SECOND + "sxtab r3, r1, r2", SECOND + "sxtab r3, r1, r2, ror #8"),
-    ("stm32l4r5", UNSET, FIRST + "sxtah r3, r1, r2", LOW + "sxtah r3, r1, r2"),
-    ("stm32l4r5", UNSET, HIGH + "uxtah r3, r1, r2", HIGH + "uxtah r3, r1, r2, ror #16"),
-    ("stm32l4r5", UNSET, LOW + "smulbt r3, r1, r2", LOW + "smulbb r3, r1, r2"),
-    ("stm32l4r5", UNSET, LOW + "smultb r3, r2, r1", HIGH + "smultb r3, r2, r1"),
-    ("stm32l4r5", UNSET, LOW + "smlabb r3, r1, r1, r2", LOW + "smlabb r3, r2, r1, r1"),
-    ("stm32l4r5", UNSET, LOW + "cmp r2, #1", LOW + "uxth r3, r2; cmp r3, #1"),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        LOW + "lsrs r3, r2, #1; cmp r3, #1",
-        HIGH + "lsrs r3, r2, #16; cmp r3, #1",
+        FIRST + "uxtab r3, r1, r2, ror #8" + ON_R3,
+        FIRST + "uxtab r3, r1, r2" + ON_R3,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "ldr r0, [r0]; b 1f; 1: cmp r0, #3",
-        "ldr r0, [r0]; mov r0, r4; b 1f; 1: cmp r0, #3",
+        SECOND + "sxtab r3, r1, r2" + ON_R3,
+        SECOND + "sxtab r3, r1, r2, ror #8" + ON_R3,
+    ),
+    ("cortex-m4", UNSET, FIRST + "sxtah r3, r1, r2" + ON_R3, LOW + "sxtah r3, r1, r2" + ON_R3),
+    (
+        "cortex-m4",
+        UNSET,
+        HIGH + "uxtah r3, r1, r2" + ON_R3,
+        HIGH + "uxtah r3, r1, r2, ror #16" + ON_R3,
+    ),
+    ("cortex-m4", UNSET, LOW + "smulbt r3, r1, r2" + ON_R3, LOW + "smulbb r3, r1, r2" + ON_R3),
+    ("cortex-m4", UNSET, LOW + "smultb r3, r2, r1" + ON_R3, HIGH + "smultb r3, r2, r1" + ON_R3),
+    (
+        "cortex-m4",
+        UNSET,
+        LOW + "smlabb r3, r1, r1, r2" + ON_R3,
+        LOW + "smlabb r3, r2, r1, r1" + ON_R3,
+    ),
+    ("cortex-m4", UNSET, LOW + "cmp r2, #1" + BRANCH, LOW + "uxth r3, r2; cmp r3, #1" + BRANCH),
+    (
+        "cortex-m4",
+        UNSET,
+        LOW + "lsrs r3, r2, #1; cmp r3, #1" + BRANCH,
+        HIGH + "lsrs r3, r2, #16; cmp r3, #1" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "str r1, [r0, #4]; ldrd r3, r1, [r0]; cmp r3, #4",
-        "str r1, [r0, #4]; ldrd r3, r1, [r0]; cmp r1, #4",
+        "ldr r0, [r0]; b 1f; 1: cmp r0, #3" + BRANCH,
+        "ldr r0, [r0]; mov r0, r4; b 1f; 1: cmp r0, #3" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "str r1, [r4, #4]; ldrd r3, r0, [r4]; cmp r3, #4",
-        "str r1, [r4, #4]; ldrd r3, r0, [r4]; cmp r0, #4",
+        "str r1, [r0, #4]; ldrd r3, r1, [r0]; cmp r3, #4" + BRANCH,
+        "str r1, [r0, #4]; ldrd r3, r1, [r0]; cmp r1, #4" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "ldr r0, [r0]; strd r1, r0, [r4, #8]; ldr r0, [r4, #12]; cmp r0, #4",
-        "ldr r0, [r0]; strd r1, r0, [r4, #8]; ldr r0, [r4, #8]; cmp r0, #4",
+        "str r1, [r4, #4]; ldrd r3, r0, [r4]; cmp r3, #4" + BRANCH,
+        "str r1, [r4, #4]; ldrd r3, r0, [r4]; cmp r0, #4" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "str r1, [r0]; ldm r4, {r1, r2}; cmp r2, #1",
-        "str r1, [r0]; ldm r4, {r1, r2}; cmp r1, #1",
+        "ldr r0, [r0]; strd r1, r0, [r4, #8]; ldr r0, [r4, #12]; cmp r0, #4" + BRANCH,
+        "ldr r0, [r0]; strd r1, r0, [r4, #8]; ldr r0, [r4, #8]; cmp r0, #4" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "ldr r3, [r0, #12]; str r1, [r0]; ldm r4, {r2, r3}; cmp r3, #1",
-        "ldr r3, [r0, #12]; str r1, [r0, #4]; ldm r4, {r2, r3}; cmp r3, #1",
+        "str r1, [r0]; ldm r4, {r1, r2}; cmp r2, #1" + BRANCH,
+        "str r1, [r0]; ldm r4, {r1, r2}; cmp r1, #1" + BRANCH,
     ),
     (
-        "stm32l4r5",
+        "cortex-m4",
         UNSET,
-        "vldr s1, [r0]; vadd.f32 s2, s1, s1",
+        "ldr r3, [r0, #12]; str r1, [r0]; ldm r4, {r2, r3}; cmp r3, #1" + BRANCH,
+        "ldr r3, [r0, #12]; str r1, [r0, #4]; ldm r4, {r2, r3}; cmp r3, #1" + BRANCH,
+    ),
+    (
+        "cortex-m4",
+        UNSET,
+        "vldr s1, [r0]; vadd.f32 s2, s1, s1; vmov r3, s2" + ON_R3,
         "vldr s1, [r0]; vmov.f32 s2, s1; vstr s2, [r0, #8]",
     ),
-    ("stm32l4r5", UNSET, "ldrb r3, [r4]; tst r3, #1", "strb r1, [r4]; ldrb r3, [r4]; tst r3, #1"),
-    ("stm32l4r5", READ, "ldrd r1, r3, [r0, #12]", "ldrd r1, r3, [r0, #8]"),
     (
-        "stm32l4r5",
+        "cortex-m4",
+        UNSET,
+        "ldrb r3, [r4]; tst r3, #1; bne 9f; 9:",
+        "strb r1, [r4]; ldrb r3, [r4]; tst r3, #1; bne 9f; 9:",
+    ),
+    ("cortex-m4", READ, "ldrd r1, r3, [r0, #12]", "ldrd r1, r3, [r0, #8]"),
+    (
+        "cortex-m4",
         READ,
         "ldm r2!, {r1, r3}; ldm r2!, {r1, r3}; ldm r2!, {r1, r3}",
         "ldm r2!, {r1, r3}; ldm r2!, {r1, r3}",
     ),
-    ("stm32l4r5", READ, "vldm r0, {s0-s4}", "vldm r0, {s0-s3}"),
-    ("stm32l4r5", READ, "ldr r3, [r0, #-4]!", "ldr r3, [r0], #-4"),
-    ("stm32l4r5", WRITE, "strd r1, r1, [r0, #12]", "strd r1, r1, [r0, #8]"),
-    ("stm32l4r5", WRITE, "vstr d0, [r0, #12]", "vstr d0, [r0, #8]"),
-    ("stm32l4r5", WRITE, "strh r1, [r0, #15]", "strh r1, [r0, #14]"),
+    ("cortex-m4", READ, "vldm r0, {s0-s4}", "vldm r0, {s0-s3}"),
+    ("cortex-m4", READ, "ldr r3, [r0, #-4]!", "ldr r3, [r0], #-4"),
+    ("cortex-m4", WRITE, "strd r1, r1, [r0, #12]", "strd r1, r1, [r0, #8]"),
+    ("cortex-m4", WRITE, "vstr d0, [r0, #12]", "vstr d0, [r0, #8]"),
+    ("cortex-m4", WRITE, "strh r1, [r0, #15]", "strh r1, [r0, #14]"),
     (
         "cortex-m0plus",
         UNALIGNED,
@@ -109,12 +136,17 @@ CASES = [
         "stmia r2!, {r1, r3}; stmia r2!, {r1, r3}; stmia r2!, {r1}",
         "stmia r2!, {r1, r3}; stmia r2!, {r1, r3}",
     ),
-    ("riscv32", UNSET, "lw a5, 0(a0); mul a2, a5, a1", "lw a5, 0(a0); sw a5, 4(a0)"),
     (
         "riscv32",
         UNSET,
-        "lw a5, 0(a0); add a0, a1, a5",
-        "sw a1, 0(a0); lw a5, 0(a0); add a0, a1, a5",
+        "lw a5, 0(a0); mul a0, a5, a1" + ON_A0,
+        "lw a5, 0(a0); sw a5, 4(a0)" + ON_A0,
+    ),
+    (
+        "riscv32",
+        UNSET,
+        "lw a5, 0(a0); add a0, a1, a5" + ON_A0,
+        "sw a1, 0(a0); lw a5, 0(a0); add a0, a1, a5" + ON_A0,
     ),
     (
         "riscv32",
@@ -151,7 +183,7 @@ def kernel_of(bench, platform: str, body: str) -> Kernel:
 @pytest.mark.parametrize(("platform", "kind", "bug", "correct"), CASES)
 def test_assembly(bench, platform, kind, bug, correct):
     with pytest.raises(DeviceFault) as caught:
-        kernel_of(bench, platform, bug)(Buffer(np.zeros(4, np.int32), written=False))
+        kernel_of(bench, platform, bug)(Buffer(np.zeros(4, np.int32), scratch=True))
     assert caught.value.kind == kind
     assert caught.value.source == "module.c:3"
-    kernel_of(bench, platform, correct)(Buffer(np.zeros(4, np.int32), written=False))
+    kernel_of(bench, platform, correct)(Buffer(np.zeros(4, np.int32), scratch=True))

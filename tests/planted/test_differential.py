@@ -24,7 +24,7 @@ class Case(NamedTuple):
     how: dict[str, Any]
 
 
-CORES = {"platforms": ["stm32l4r5", "riscv32f"]}
+CORES = {"platforms": ["cortex-m4", "riscv32f"]}
 LEVEL = {"platforms": ["riscv32"], "flags": LEVELS}
 CASES: dict[str, Case] = {
     "float_bits": Case(lambda d: (np.array([1.5], np.float32),), LEVEL),
@@ -37,7 +37,7 @@ CASES: dict[str, Case] = {
     ),
     "parse_record": Case(
         lambda d: (d.array("uint8", 8, 0, 1),),
-        {"platforms": ["stm32l4r5"], "toolchains": ["zig", "gcc"]},
+        {"platforms": ["cortex-m4"], "toolchains": ["zig", "gcc"]},
     ),
     "uninitialised_sum": Case(lambda d: (d.integer(-3, 3),), LEVEL),
     "overflow_check": Case(

@@ -94,7 +94,7 @@ def test_answers(bench, session_with_device, name, platform, toolchain):
 
 
 @pytest.mark.parametrize(
-    ("name", "platform", "toolchain"), on_platforms(["wait_forever"], ["riscv32", "stm32l4r5"])
+    ("name", "platform", "toolchain"), on_platforms(["wait_forever"], ["riscv32", "cortex-m4"])
 )
 def test_a_device_that_never_answers(bench, session_with_device, name, platform, toolchain):
     session, model = session_with_device(platform, toolchain)
@@ -115,4 +115,4 @@ def test_an_index_that_is_too_small(bench: Bench):
     def call(kernel, draw):
         kernel("byte_index")(np.ones(300, np.uint8), 300)
 
-    check(bench, sections(FILE)["byte_index"], call, bench.session("stm32l4r5", timeout=0.3))
+    check(bench, sections(FILE)["byte_index"], call, bench.session("cortex-m4", timeout=0.3))

@@ -45,7 +45,7 @@ def test_cores_without_unaligned_accesses(bench, name, platform, toolchain):
     check(bench, sections("misaligned.c")[name], MISALIGNED[name], session)
 
 
-@pytest.mark.parametrize(("name", "platform", "toolchain"), on_platforms(MULTIPLE, ["stm32l4r5"]))
+@pytest.mark.parametrize(("name", "platform", "toolchain"), on_platforms(MULTIPLE, ["cortex-m4"]))
 def test_instructions_without_unaligned_accesses(bench, name, platform, toolchain):
     session = bench.session(platform, toolchain=toolchain)
     check(bench, sections("misaligned.c")[name], MULTIPLE[name], session)
@@ -65,7 +65,7 @@ def test_stacks(bench, name, platform, toolchain):
     check(bench, sections("stack.c")[name], STACK[name], session)
 
 
-@pytest.mark.parametrize("platform", ["cortex-m0plus", "stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m0plus", "cortex-m4", "riscv32"])
 def test_a_store_to_a_constant(bench, platform):
     section = sections("lifetime.c")["set_gain"]
     check(bench, section, lambda k, d: k("set_gain")(3), bench.session(platform))

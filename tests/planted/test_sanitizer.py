@@ -19,7 +19,7 @@ def ragged(d: Draw, by: int = 4) -> int:
 
 def scratch(dtype: str, n: int) -> Buffer:
     """Memory that nothing has written yet."""
-    return Buffer(np.full(n, 0x5A, dtype), written=False)
+    return Buffer(np.full(n, 0x5A, dtype), scratch=True)
 
 
 def zeros(dtype: str, n: int) -> Any:

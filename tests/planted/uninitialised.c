@@ -250,7 +250,7 @@ static NOINLINE int32_t element(const int32_t *table, const struct cursor *at)
 {
     int32_t column = at->column & 3; /* BUG: uninitialised read */
     return table[at->row + column];  /* BUG: uninitialised read */
-}
+} /* BUG: uninitialised read */
 
 int32_t look_up(const int32_t *table)
 {
