@@ -53,6 +53,11 @@ def _weights(job: JobValues) -> int:
     return int(job.OUT_CHANNELS) * _depth(job)
 
 
+def _second(job: JobValues) -> int:
+    """The unit looks at SECOND where ORDER says so, and at no address that was left there."""
+    return _weights(job) if job.ORDER else 0
+
+
 class Gemm(Accelerator):
     """Systolic array of size x size int8 multipliers: convolutions, matrix products.
 
@@ -84,7 +89,7 @@ class Gemm(Accelerator):
             lambda job: job.IN_HEIGHT * job.IN_WIDTH * job.IN_CHANNELS,
             "An image, NHWC.",
         ),
-        tensor("SECOND", "int8", _weights, "The weights that come at run time.", optional=True),
+        tensor("SECOND", "int8", _second, "The weights that come at run time.", optional=True),
         table("WEIGHTS", "int8", _weights, "OHWI.", optional=True),
         table("BIAS", "int32", lambda job: job.OUT_CHANNELS),
         table("MULTIPLIER", "int32", lambda job: job.OUT_CHANNELS),

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from covp.accelerator.call import Constant, RegisterImage, TensorSlice, Workspace
+from covp.accelerator.call import CCall, Constant, RegisterImage, TensorSlice, Workspace
 from covp.errors import AcceleratorError
 from covp.graph.graph import Tensor
 
@@ -26,13 +26,31 @@ class ArgumentVisitor(ABC, Generic[_T]):
     def __init__(self, where: str) -> None:
         self.where = where
         self._rendered: dict[int, tuple[object, _T]] = {}
+        self._images: dict[tuple[int, tuple[int, ...]], tuple[RegisterImage, _T]] = {}
         self._methods: dict[type[Any], Callable[[Any], _T]] = {
             Constant: self.constant,
-            RegisterImage: self.image,
+            RegisterImage: lambda image: self._image(image, ()),
             TensorSlice: self.slice,
             Workspace: self.workspace,
             Tensor: self.tensor,
         }
+
+    def rendered(self, step: CCall) -> list[_T]:
+        """The arguments of a call; its register images know the others' sizes, see `image`."""
+        given = step.arguments
+        sizes = tuple(_bytes_from(a) for a in given if not isinstance(a, RegisterImage))
+        return [
+            self._image(argument, sizes)
+            if isinstance(argument, RegisterImage)
+            else self.value(argument)
+            for argument in given
+        ]
+
+    def _image(self, image: RegisterImage, sizes: tuple[int, ...]) -> _T:
+        key = id(image), sizes
+        if key not in self._images:
+            self._images[key] = image, self.image(image, sizes)
+        return self._images[key][1]
 
     def value(self, argument: object) -> _T:
         """An argument of a driver call.
@@ -66,8 +84,14 @@ class ArgumentVisitor(ABC, Generic[_T]):
         """The address of an array."""
 
     @abstractmethod
-    def image(self, image: RegisterImage) -> _T:
-        """The address of an array of words, some of which are addresses of constants."""
+    def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> _T:
+        """The address of an array of words, some of which are addresses of constants.
+
+        Args:
+            image: the words.
+            sizes: that follow them where the core has a data cache: of each other argument of the
+                call the bytes in RAM from there to the end of its tensor or workspace, else 0.
+        """
 
     @abstractmethod
     def slice(self, part: TensorSlice) -> _T:
@@ -80,3 +104,14 @@ class ArgumentVisitor(ABC, Generic[_T]):
     @abstractmethod
     def tensor(self, tensor: Tensor) -> _T:
         """The address of a tensor."""
+
+
+def _bytes_from(argument: object) -> int:
+    """Of a pointer into RAM the bytes from there on; 0 of all else."""
+    if isinstance(argument, TensorSlice):
+        whole = argument.whole
+        element = whole.dtype.itemsize if isinstance(whole, Tensor) else 1
+        return max(0, _bytes_from(whole) - int(argument.offset) * element)
+    if isinstance(argument, Tensor):
+        return 0 if argument.constant else argument.nbytes
+    return argument.nbytes if isinstance(argument, Workspace) else 0

@@ -41,6 +41,9 @@ class AcceleratorBackend(ABC):
         architectures: of the cores it can be beside ("arm", "riscv"); empty: any.
         energy: of its operations and bytes; None: that of its parameter ``technology``, if any.
         area: likewise, of its multipliers and memory.
+        caches_constants: driver or unit may keep constants (weights, tables) and know them again by
+            their addresses, as the constants of firmware never change. A reset, or `startup`, ends
+            that where other constants may come to the same addresses.
         values: the parameters of this instance, each of its declared type.
     """
 
@@ -51,6 +54,7 @@ class AcceleratorBackend(ABC):
     architectures: ClassVar[tuple[str, ...]] = ()
     energy: ClassVar[UnitEnergy | None] = None
     area: ClassVar[UnitArea | None] = None
+    caches_constants: ClassVar[bool] = False
 
     def __init__(self, values: Mapping[str, str | Value] | None = None) -> None:
         """Set parameters, given as text or as values; the others keep their defaults.
@@ -208,6 +212,13 @@ class AcceleratorBackend(ABC):
                 f"accelerator {self.name}: peripheral {self.peripheral!r} is no class"
             )
         return found
+
+    @property
+    def is_on_bus(self) -> bool:
+        """Whether its hardware reaches memory by itself, beside the core's caches."""
+        from covp.hardware.custom_instruction import InstructionUnit
+
+        return not issubclass(self.peripheral_class(), InstructionUnit)
 
     def make_peripheral(self) -> Any:
         """A new hardware model with the parameters that its constructor takes.

@@ -31,6 +31,10 @@ class Constant:
 class RegisterImage:
     """A constant array of words (``const uintptr_t *``): the values of registers in a row.
 
+    Where the core has a data cache (``#if COVP_DATA_CACHE_LINE``) they are followed by a word for
+    each other argument of the call: the bytes in RAM from there to the end of the tensor or
+    workspace, 0 for constants and numbers. A driver cleans and invalidates so many.
+
     Attributes:
         name: of the array.
         words: the name of each register, and its value: unsigned 32 bits or a constant's address.

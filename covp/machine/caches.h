@@ -6,6 +6,7 @@
 #ifndef COVP_CACHES_H
 #define COVP_CACHES_H
 
+#include "cache_content.h"
 #include "causes.h"
 #include "counter_state.h"
 
@@ -21,39 +22,42 @@ static const CachedRegion *cached_region(const Cache *c, uint32_t address) {
     return NULL;
 }
 
-static inline uint32_t tag_of(uint32_t line) { return line << 1 | 1; } /* 0: holds nothing */
-
 static inline uint32_t next_random(Cache *c) {
     c->random ^= c->random << 13;
     c->random ^= c->random >> 17;
     return c->random ^= c->random << 5;
 }
 
-static inline void to_front(uint32_t *set, uint32_t way, uint32_t tag) {
+static inline void to_front(uint64_t *set, uint32_t way, uint64_t tag) {
     for (; way; way--) set[way] = set[way - 1];
     set[0] = tag;
 }
 
-/* Whether a line is held; of the least recently used replacement it is the latest now. */
-static inline bool holds(Cache *c, uint32_t line) {
-    uint32_t *set = c->tags + (line & c->set_mask) * c->ways, tag = tag_of(line);
-    for (uint32_t way = 0; way < c->ways; way++) {
-        if (set[way] != tag) continue;
-        if (way && c->replacement == REPLACE_LRU) to_front(set, way, tag);
-        return true;
-    }
-    return false;
+/* The tag of a line that is held, or NULL; of the least recently used replacement it is the latest now. */
+static inline uint64_t *find_line(Cache *c, uint32_t line) {
+    uint64_t *tag = peek(c, line);
+    if (!tag || c->replacement != REPLACE_LRU) return tag;
+    uint64_t *set = set_of(c, line);
+    to_front(set, (uint32_t)(tag - set), *tag);
+    return set;
 }
 
-static inline void take_in(Cache *c, uint32_t line) {
-    uint32_t *set = c->tags + (line & c->set_mask) * c->ways;
-    if (c->replacement == REPLACE_RANDOM) {
-        uint32_t way = 0;
-        while (way < c->ways && set[way]) way++;
-        set[way < c->ways ? way : next_random(c) % c->ways] = tag_of(line);
-    } else {
-        to_front(set, c->ways - 1, tag_of(line)); /* the first one in leaves first, unless used */
+/* A line takes a free place of its set, or that of another one; its tag. */
+static inline uint64_t *take_in(const Machine *m, Cache *c, uint32_t line) {
+    uint64_t *set = set_of(c, line);
+    uint32_t way = 0;
+    while (way < c->ways && set[way]) way++;
+    if (way == c->ways) {
+        /* the first one in leaves first, unless used */
+        way = c->replacement == REPLACE_RANDOM ? next_random(c) % c->ways : c->ways - 1;
+        evict(m, c, set + way);
     }
+    if (c->replacement == REPLACE_RANDOM) {
+        set[way] = tag_of(line);
+        return set + way;
+    }
+    to_front(set, way, tag_of(line));
+    return set;
 }
 
 /* The line after this one is read in advance, as soon as the memory is free. */
@@ -63,18 +67,19 @@ static inline void prefetch(Cache *c, uint32_t line, uint64_t now, uint32_t cycl
 }
 
 /* A line is requested in a cycle; returns how long the core waits for it. */
-static uint32_t look_up(Cache *c, uint32_t line, const CachedRegion *region, uint64_t now) {
+static uint32_t look_up(const Machine *m, Cache *c, uint32_t line, const CachedRegion *region,
+                        uint64_t now) {
     bool is_next = (c->flags & CACHE_PREFETCHES) && line == c->prefetched;
     c->lookups++;
-    if (holds(c, line)) {
-        if (c->flags & CACHE_PREFETCHES && !holds(c, line + 1) && c->prefetched != line + 1)
+    if (find_line(c, line)) {
+        if (c->flags & CACHE_PREFETCHES && !find_line(c, line + 1) && c->prefetched != line + 1)
             prefetch(c, line, now, region->miss);
         return 0;
     }
     uint64_t busy = c->prefetched_at > now ? c->prefetched_at - now : 0;
     uint32_t waits = is_next ? (uint32_t)busy : region->miss + (uint32_t)busy;
     c->misses += !is_next;
-    take_in(c, line);
+    take_in(m, c, line);
     if (c->flags & CACHE_PREFETCHES) prefetch(c, line, now + waits, region->miss);
     return waits;
 }
@@ -91,7 +96,7 @@ static void fetch_through(Machine *m, Cache *c, const Block *b, uint64_t start) 
         /* as if each of the block's bytes took as long as the others */
         uint32_t offset = line == first ? 0 : (line << c->line_bits) - b->address;
         uint64_t now = m->cycles - took + took * offset / b->size;
-        uint32_t waits = look_up(c, line, region, now);
+        uint32_t waits = look_up(m, c, line, region, now);
         c->latest = line;
         if (waits) spend_on_memory(m, CAUSE_CACHE, waits);
     }
@@ -118,18 +123,39 @@ static uint32_t pass_on(Machine *m, Cache *c, const CachedRegion *region) {
     return pending > room ? pending - room : 0;
 }
 
+/* The core is about to store to a line: it is dirty from now on. */
+static inline void soil(const Machine *m, Cache *c, uint64_t *tag, const CachedRegion *region) {
+    if (*tag & TAG_DIRTY) return;
+    if (c->ram >> (region - c->regions) & 1) set_apart(m, c, tag);
+    *tag |= TAG_DIRTY;
+}
+
+/* As if the core stored to these bytes: what it then sees is put there by the host. */
+EXPORT void machine_soil(Machine *m, uint32_t address, uint32_t size) {
+    Cache *c = content_cache(m, address);
+    if (!c || !(c->flags & CACHE_ALLOCATES)) return;
+    uint32_t last = (address + size - 1) >> c->line_bits;
+    for (uint32_t line = address >> c->line_bits; size && line <= last; line++) {
+        uint64_t *tag = find_line(c, line);
+        soil(m, c, tag ? tag : take_in(m, c, line), cached_region(c, address));
+    }
+}
+
 static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size, bool writes) {
     const CachedRegion *region = cached_region(c, address);
     if (!region) return;
+    if (c->through_bytes) pass_through(m, c);
     uint32_t last = (address + size - 1) >> c->line_bits;
     for (uint32_t line = address >> c->line_bits; line <= last; line++) {
         uint32_t waits = 0;
         if (!writes || c->flags & CACHE_ALLOCATES) {
             uint64_t misses = c->misses;
-            waits = look_up(c, line, region, m->cycles);
+            waits = look_up(m, c, line, region, m->cycles);
             if (c->misses > misses) waits += written_later(c, m->cycles);
+            if (writes) soil(m, c, peek(c, line), region);
         } else {
-            holds(c, line);
+            const uint64_t *tag = find_line(c, line);
+            if (tag && *tag & TAG_APART) c->through = address, c->through_bytes = size;
             waits = pass_on(m, c, region);
         }
         if (waits) spend_on_memory(m, CAUSE_CACHE, waits);
@@ -143,11 +169,12 @@ static void access_caches(Machine *m, uint32_t address, uint32_t size, bool writ
 
 static inline uint64_t tags_of(const Cache *c) { return (uint64_t)(c->set_mask + 1) * c->ways; }
 
-/* All caches are empty from now on. */
+/* All caches are empty from now on; what was stored to them is in memory. */
 EXPORT void machine_clear_caches(Machine *m) {
     for (uint32_t n = 0; n < m->cache_count; n++) {
         Cache *c = &m->caches[n];
-        memset(c->tags, 0, tags_of(c) * sizeof *c->tags);
+        if (c->through_bytes) pass_through(m, c);
+        for (uint64_t place = 0; place < tags_of(c); place++) evict(m, c, c->tags + place);
         c->latest = c->prefetched = NO_LINE;
         c->prefetched_at = c->written = 0;
         c->random = 1;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -29,6 +29,8 @@ class NativeCache(ctypes.Structure):
         ("flags", u32), ("region_count", u32), ("regions", _CachedRegion * MAX_REGIONS),
         ("tags", pointer), ("lookups", u64), ("misses", u64), ("prefetched_at", u64),
         ("prefetched", u32), ("latest", u32), ("random", u32), ("buffer", u32), ("written", u64),
+        ("apart", pointer), ("kept", pointer), ("through", u32), ("through_bytes", u32),
+        ("ram", u32),
     )  # fmt: skip
 
 
@@ -55,7 +57,36 @@ class CacheState(NamedTuple):
     """What is in all caches; opaque."""
 
     items: bytes
-    tags: tuple[bytes, ...]
+    lines: tuple[tuple[bytes, ...], ...]
+
+
+class _Lines:
+    """The arrays of a `NativeCache`, which has to live as long.
+
+    Args:
+        slot: gets their addresses.
+        count: lines that the cache can hold.
+        size: bytes of a line.
+        keeps_memory: memory may hold something else than the cache does.
+    """
+
+    def __init__(self, slot: NativeCache, count: int, size: int, keeps_memory: bool) -> None:
+        tags = (u64 * count)()
+        slot.tags = ctypes.addressof(tags)
+        self.arrays: tuple[ctypes.Array[Any], ...] = (tags,)
+        if keeps_memory:
+            apart, kept = (u32 * count)(), (ctypes.c_uint8 * (count * size))()
+            slot.apart, slot.kept = ctypes.addressof(apart), ctypes.addressof(kept)
+            self.arrays = (tags, apart, kept)
+
+    def save(self) -> tuple[bytes, ...]:
+        """Their content."""
+        return tuple(map(bytes, self.arrays))
+
+    def load(self, saved: tuple[bytes, ...]) -> None:
+        """Go back to saved content."""
+        for array, content in zip(self.arrays, saved, strict=True):
+            ctypes.memmove(array, content, len(content))
 
 
 class NativeCaches:
@@ -68,8 +99,8 @@ class NativeCaches:
     def __init__(self, platform: Platform) -> None:
         self.caches = platform.caches
         self.native = (NativeCache * max(1, len(self.caches)))()
-        self._tags = [
-            _pack(native, cache, platform)
+        self._lines = [
+            _pack(native, cache, platform, keeps_memory=True)
             for native, cache in zip(self.native, self.caches, strict=False)
         ]
 
@@ -91,23 +122,19 @@ class NativeCaches:
 
     def save_state(self) -> CacheState:
         """What is in them, and the counts."""
-        return CacheState(bytes(self.native), tuple(map(bytes, self._tags)))
+        return CacheState(bytes(self.native), tuple(lines.save() for lines in self._lines))
 
     def load_state(self, state: CacheState) -> None:
         """Go back to a saved state of these very caches."""
         if not self.caches:
             return
-        places = [native.tags for native in self.native]
         ctypes.memmove(self.native, state.items, len(state.items))
-        for native, place in zip(self.native, places, strict=True):
-            native.tags = place
-        for tags, saved in zip(self._tags, state.tags, strict=True):
-            ctypes.memmove(tags, saved, len(saved))
+        for lines, saved in zip(self._lines, state.lines, strict=True):
+            lines.load(saved)
 
 
-def _pack(slot: NativeCache, cache: Cache, platform: Platform) -> ctypes.Array[ctypes.c_uint32]:
+def _pack(slot: NativeCache, cache: Cache, platform: Platform, keeps_memory: bool) -> _Lines:
     sets = parse_size(cache.size) // (cache.line * cache.ways)
-    tags = (u32 * (sets * cache.ways))()
     slot.line_bits, slot.set_mask = cache.line.bit_length() - 1, sets - 1
     slot.ways, slot.replacement = cache.ways, get_args(Replacement).index(cache.replacement)
     slot.flags = (
@@ -117,15 +144,16 @@ def _pack(slot: NativeCache, cache: Cache, platform: Platform) -> ctypes.Array[c
         | cache.prefetch * _PREFETCHES
     )
     _pack_regions(slot, cache, platform)
-    slot.tags = ctypes.addressof(tags)
     slot.prefetched = slot.latest = NO_LINE
     slot.random, slot.buffer = 1, cache.buffer
-    return tags
+    keeps_memory = keeps_memory and cache.has_data and slot.ram != 0
+    return _Lines(slot, sets * cache.ways, cache.line, keeps_memory)
 
 
 def _pack_regions(slot: NativeCache, cache: Cache, platform: Platform) -> None:
     regions = [region for region in platform.memory if cache.name in region.caches]
     slot.region_count = len(regions)
+    slot.ram = sum((region.kind == "ram") << place for place, region in enumerate(regions))
     for place, region in zip(slot.regions, regions, strict=False):
         waits = region.waits.data if cache.holds == "data" else region.waits.fetch
         place.start, place.end = region.start, region.end
@@ -158,8 +186,8 @@ class Ghosts:
     def __init__(self, platform: Platform, wanted: Sequence[GhostCache]) -> None:
         self.native = (NativeCache * max(1, len(wanted)))()
         caches = {cache.name: cache for cache in platform.caches}
-        self._tags = [
-            _pack(slot, msgspec.structs.replace(caches[one.name], size=one.size), platform)
+        self._lines = [
+            _pack(slot, msgspec.structs.replace(caches[one.name], size=one.size), platform, False)
             for slot, one in zip(self.native, wanted, strict=False)
         ]
         self.count = len(wanted)

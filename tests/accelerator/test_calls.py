@@ -13,6 +13,7 @@ from covp.accelerator.partition import Placement, partition
 from covp.accelerator.registry import find_backend
 from covp.codegen.calls import emit_calls
 from covp.codegen.layer import Scratch
+from covp.codegen.offload import checked_driver
 from covp.cores import find_core
 from covp.errors import AcceleratorError
 from covp.graph.attributes import Activation, Conv2D, Padding
@@ -20,6 +21,7 @@ from covp.graph.graph import Graph, Op
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import resolve
 from covp.hardware.job_timing import UnitTiming
+from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from covp.testing.tensors import int8, plain
 
@@ -57,12 +59,13 @@ def reference(op: Op, x: NDArray[np.int8]) -> NDArray[np.int8]:
 
 
 @pytest.mark.parametrize("spec", ["qconv2d", "qconv2d:requantize=false"])
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 def test_an_offloaded_layer_gives_the_oracle_to_the_bit(
     spec: str, platform: str, tmp_path: Path
 ) -> None:
     backend = find_backend(spec)
-    for name, text in backend.driver(BASE).items():
+    files = checked_driver(backend, BASE, None, load_platform(platform))
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
     flags = ("-Wall", "-Wextra", "-Werror")
     graphs = [

@@ -23,7 +23,7 @@ from covp.peripherals.qconv2d import QConv2d
 from covp.testing.convolution_case import ConvCase
 from covp.verify.bench import Conditions
 from covp.verify.driver_bench import DriverBench
-from covp.verify.verification import _strategies
+from covp.verify.stages import strategies_of
 
 PAIRS = [
     ("qconv2d", "macs_per_cycle=3"),
@@ -71,7 +71,7 @@ def test_estimates_and_new_times_of_recorded_jobs(spec: str, other: str) -> None
         jobs = 0
 
         @hypothesis.settings(max_examples=25, deadline=None, derandomize=True, database=None)
-        @hypothesis.given(st.one_of(*_strategies(here.bench.backend).values()))
+        @hypothesis.given(st.one_of(*strategies_of(here.bench.backend).values()))
         def law(case: Any) -> None:
             nonlocal jobs
             records, live = here.run(case), there.run(case)

@@ -46,7 +46,7 @@ def test_float_models_under_vanilla(model: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", INT8)
-@pytest.mark.parametrize("platform", ["stm32f746", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["cortex-m7", "cortex-m0plus"])
 def test_int8_models_on_arm_sleeping(model: str, platform: str) -> None:
     run(model, ("gemm:wait=sleep", "vector:wait=sleep"), platform)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from covp.accel_backends.qconv2d.backend import register_image
 from covp.accelerator.call import Constant
 from covp.accelerator.registry import find_backend
+from covp.codegen.offload import checked_driver
 from covp.errors import DeviceFault
 from covp.graph.attributes import Padding
 from covp.graph.quantization import multiply_by_quantized_multiplier
@@ -57,7 +58,7 @@ class Bench:
 
 @pytest.fixture(
     scope="module",
-    params=[("riscv32", "zig"), ("riscv32", "gcc"), ("stm32l4r5", "zig"), ("cortex-m0plus", "gcc")],
+    params=[("riscv32", "zig"), ("riscv32", "gcc"), ("cortex-m4", "zig"), ("cortex-m0plus", "gcc")],
     ids="-".join,
 )
 def bench(
@@ -69,7 +70,7 @@ def bench(
         pytest.skip(f"{prefix}gcc is not installed")
     folder = tmp_path_factory.mktemp("driver")
     backend = find_backend("qconv2d")
-    for name, text in backend.driver(BASE).items():
+    for name, text in checked_driver(backend, BASE, None, load_platform(platform)).items():
         (folder / name).write_text(text)
     # -O3: registers that are not volatile would be written after the start bit
     flags = ("-Wall", "-Wextra", "-Werror", "-O3")
