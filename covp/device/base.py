@@ -290,6 +290,17 @@ class MemoryStates(Protocol):
         """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
         ...
 
+    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+        ...
+
+    def origin(self, address: int) -> tuple[int, int]:
+        """Where undefined bits that were stored at ``address`` were loaded from, and by which pc.
+
+        (0, 0): not known.
+        """
+        ...
+
     def begin(self) -> None:
         """A run begins, with an empty stack."""
         ...

@@ -81,6 +81,7 @@ class Board:
         self.ledger = TrafficLedger(lambda: self.current.counter.phase()[0])
         self.shared = PeripheralMap(self.memories, self.bus, self.clock, self.ledger)
         self.cores = self._made_cores(cores)
+        self._put_caches()
         self.current = self.cores[0]
         """The core that runs, or ran last."""
         self._near: weakref.ref[SavedMemory] | None = None
@@ -113,6 +114,12 @@ class Board:
                 names, views, cores or [view.core for view in views], strict=True
             )
         )
+
+    def _put_caches(self) -> None:
+        """Let memory know the data cache that core 0 reads it through."""
+        for memory in self.memories:
+            if memory.region in self.platform.cached_ram:
+                memory.cache = self.cores[0].counter.data_cache
 
     def close(self) -> None:
         """Free the emulators. A second call does nothing; other calls after it are errors."""
@@ -158,14 +165,15 @@ class Board:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
-        data = self._memory(address, size).read(address, size)
+        data = b"".join(memory.read(at, n) for memory, at, n in self._parts(address, size))
         return self.cores[0].custom.original(address, data)
 
     def write(self, address: int, data: bytes) -> None:
         """Store ``data`` from ``address`` on, in flash too; code that ran there is forgotten."""
-        memory = self._memory(address, len(data))
+        parts = self._parts(address, len(data))
         self.cores[0].custom.restore(address, len(data))
-        memory.write(address, data)
+        for memory, at, n in parts:
+            memory.write(at, data[at - address : at - address + n])
         self.forget_code(address, len(data))
 
     def read_bus(self, address: int, size: int) -> bytes:
@@ -178,7 +186,7 @@ class Board:
         Raises:
             DeviceError: nothing is there, or the peripheral rejects the access.
         """
-        if self.bus.is_memory(address, size):
+        if self.bus.is_memory(address, min(size, 1)):
             return self.read(address, size)
         mmio = self.cores[0].mmio
         return b"".join(
@@ -194,7 +202,7 @@ class Board:
         While a flash controller is set to program, ``data`` for its flash goes to it in words (less
         where the address or the size is not a multiple of 4).
         """
-        if self.bus.is_memory(address, len(data)):
+        if self.bus.is_memory(address, min(len(data), 1)):
             if not self._programs(address, data):
                 self.write(address, data)
             return None
@@ -222,11 +230,18 @@ class Board:
         for core in self.cores:
             core.forget_code(address, size)
 
-    def _memory(self, address: int, size: int) -> Memory:
-        for memory in self.memories:
-            if memory.region.holds(address, size):
-                return memory
-        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+    def _parts(self, address: int, size: int) -> list[tuple[Memory, int, int]]:
+        """The memories that hold ``size`` bytes from ``address``, with start and bytes in each."""
+        parts, at, end = [], address, address + size
+        while True:
+            found = (each for each in self.memories if each.region.holds(at, min(end - at, 1)))
+            memory = next(found, None)
+            if memory is None:
+                raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+            parts.append((memory, at, min(end, memory.region.end) - at))
+            at = min(end, memory.region.end)
+            if at == end:
+                return parts
 
     # -- peripherals --------------------------------------------------------------------------
 
@@ -367,5 +382,5 @@ def core_sources(core: Core, platform: Platform) -> Sources:
     """
     timing = core_timing(core)
     assumes = ", ".join(filter(None, (timing.assumes, platform.wait_states)))
-    error = None if platform.has_wait_states else timing.error  # known without them only
+    error = None if platform.is_lower_bound else timing.errors.get(platform.wait_states)
     return Sources(EXACT, Source("estimated", timing.name, assumes, error))

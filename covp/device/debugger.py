@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from covp.closing import Owned
 from covp.device.base import Abilities, Sources, Stop, name_fault
 from covp.device.cycle_counter import CycleCounter
 from covp.errors import DeviceError, DeviceFault, FaultKind
@@ -18,7 +19,7 @@ _XPSR_THUMB = 0x01000000
 _SAVED = frozenset({"r4", "s0"})  # a register that calls keep, of each architecture
 
 
-class DebuggerDevice(ABC):
+class DebuggerDevice(Owned):
     """A core that a debugger halts, changes and lets run.
 
     A protocol implements the abstract methods; what they raise on a broken connection is a
@@ -108,9 +109,10 @@ class DebuggerDevice(ABC):
         """Cycles by the core's own counter."""
         return Sources(cycles=self._cycles.source)
 
-    @abstractmethod
-    def close(self) -> None:
-        """End the connection. A second call does nothing."""
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return self.transport
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceError outside the memory."""

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
@@ -40,7 +40,7 @@ _KINDS: dict[int, tuple[FaultKind, str]] = {
 }
 
 
-class HostDevice(Closing):
+class HostDevice(Owned):
     """The platform's memory at its addresses in a child process, run by this machine's processor.
 
     The memory is shared with the child and outlives it. A program that faults or takes too long
@@ -83,6 +83,11 @@ class HostDevice(Closing):
     def __del__(self) -> None:
         if getattr(self, "_memory", None) is not None:
             self.close()
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "device host"
 
     def close(self) -> None:
         """End the child and free the memory. A second call does nothing."""

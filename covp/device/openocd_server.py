@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.device.child_process import ends_with_parent
 from covp.errors import DeviceError, PlatformError
 from covp.platform_file import Platform
@@ -21,7 +21,7 @@ _LISTENING = re.compile(r"Listening on port (\d+) for tcl connections")
 _TROUBLE = re.compile(r"^.*(?:rror|ould not|an't find|not found|failed).*$", re.MULTILINE)
 
 
-class OpenOcdServer(Closing):
+class OpenOcdServer(Owned):
     """A running OpenOCD; a context manager that ends it.
 
     Args:
@@ -60,6 +60,11 @@ class OpenOcdServer(Closing):
         except BaseException:
             self.close()
             raise
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "the OpenOCD that covp started"
 
     def close(self) -> None:
         """End OpenOCD; a second call does nothing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Iterable
 
 from covp.closing import Closing
@@ -104,7 +103,7 @@ class VirtualDevice(VirtualMachine, Closing):
 
     def _start(self, stop: int, seconds: float) -> None:
         """A program starts, or goes on, that runs until ``stop``."""
-        self._begin(time.monotonic() + seconds)
+        self._begin(self.core.control.now() + seconds)
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
             self.core.forget_code(stop, 4)

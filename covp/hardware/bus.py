@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.errors import DeviceFault, FaultKind
+from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.hardware.traffic import UNKNOWN, TrafficLedger
 from covp.platform_file import Region
 
@@ -32,8 +32,31 @@ class Registers(Protocol):
         ...
 
 
+class LineCache(Protocol):
+    """A data cache between a core and memory, which holds lines that memory has other bytes of."""
+
+    def memory_bytes(self, address: int, data: NDArray[np.uint8]) -> None:
+        """Overwrite ``data``, the core's view of the bytes from ``address``, with memory's."""
+        ...
+
+    def store_memory(self, address: int, data: NDArray[np.uint8]) -> None:
+        """Store ``data`` from ``address`` on to memory alone; overwrite it with the core's view."""
+        ...
+
+    def soil(self, address: int, size: int) -> None:
+        """As if the core stored ``size`` bytes from ``address`` on, and memory lacks them yet."""
+        ...
+
+    def store_both(self, address: int, data: NDArray[np.uint8]) -> None:
+        """Store ``data``, which the core sees already from ``address`` on, to memory, too."""
+        ...
+
+
 class Memory:
     """A region of the memory map and the host buffer that holds it.
+
+    The buffer has what the core sees. Where the core has a data cache, memory may hold something
+    else: what bus masters `load` and `store`.
 
     It knows the pages that may differ from a saved state: a store of the core, `write` and what is
     handed out to be written mark them.
@@ -47,6 +70,7 @@ class Memory:
         content: as given, to be read only.
         dirty: uint8, shape (pages,): 0 for those that are as in the saved state, `ALWAYS` for those
             that someone holds.
+        cache: the data cache that the core reads it through, or None.
     """
 
     PAGE = 4096
@@ -56,12 +80,25 @@ class Memory:
         self.region = region
         self.content = content
         self.dirty = np.ones(-(-region.bytes // self.PAGE), np.uint8)
+        self.cache: LineCache | None = None
         self._marks: memoryview[int] = self.dirty.data
 
     @classmethod
     def of(cls, region: Region) -> Memory:
-        """Zeroed memory for a region; the host hands out its pages when they are touched."""
-        return cls(region, np.frombuffer(mmap.mmap(-1, region.bytes), dtype=np.uint8))
+        """Zeroed memory for a region; the host hands out its pages when they are touched.
+
+        A fork has a copy, as of all that a device consists of.
+
+        Raises:
+            DeviceError: the host has not got so much.
+        """
+        try:
+            private = mmap.mmap(-1, region.bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise DeviceError(
+                f"memory {region.name}: {region.bytes:,} bytes of this machine: {error.strerror}"
+            ) from None
+        return cls(region, np.frombuffer(private, dtype=np.uint8))
 
     def slice(self, address: int, size: int) -> NDArray[np.uint8]:
         """The ``size`` bytes from ``address`` themselves, to be read and written from now on."""
@@ -79,11 +116,33 @@ class Memory:
         return self._part(address, size).tobytes()
 
     def write(self, address: int, data: _Bytes) -> None:
-        """Store ``data`` from ``address`` on."""
+        """Store ``data`` from ``address`` on: core and memory have it."""
         if len(data):
             raw = np.frombuffer(data, np.uint8)
-            self._part(address, raw.size)[:] = raw
-            self._mark(address, raw.size, 1)
+            self._put(address, raw)
+            if self.cache is not None:
+                self.cache.store_both(address, raw)
+
+    def load(self, address: int, size: int) -> NDArray[np.uint8]:
+        """``size`` bytes from ``address`` as bus masters see them, to be read."""
+        if self.cache is None:
+            return self.view(address, size)
+        data: NDArray[np.uint8] = self._part(address, size).copy()
+        self.cache.memory_bytes(address, data)
+        data.flags.writeable = False
+        return data
+
+    def store(self, address: int, data: _Bytes) -> None:
+        """A bus master stores ``data`` from ``address`` on; the core sees it in lines not held."""
+        if self.cache is None or not len(data):
+            return self.write(address, data)
+        seen = np.frombuffer(data, np.uint8).copy()
+        self.cache.store_memory(address, seen)
+        return self._put(address, seen)
+
+    def _put(self, address: int, raw: NDArray[np.uint8]) -> None:
+        self._part(address, raw.size)[:] = raw
+        self._mark(address, raw.size, 1)
 
     def _part(self, address: int, size: int) -> NDArray[np.uint8]:
         start = address - self.region.start
@@ -114,6 +173,8 @@ class Bus:
         ledger: told about every read, write and view, if there is one.
         registers: finds the peripheral at an address, with its base; None: the master reaches
             memory alone.
+        sees_memory: the master is no core and no debugger: it reaches memory, not what a data cache
+            holds of it.
     """
 
     def __init__(
@@ -123,8 +184,10 @@ class Bus:
         wrote: Callable[[int, int], None],
         ledger: TrafficLedger | None = None,
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
+        sees_memory: bool = False,
     ) -> None:
         self._memories = tuple(memories)
+        self._sees_memory = sees_memory
         self.master = master
         self._wrote = wrote
         self._ledger = ledger
@@ -136,13 +199,14 @@ class Bus:
         master: str,
         ledger: TrafficLedger | None = None,
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
+        sees_memory: bool = False,
     ) -> Bus:
         """The same memory under another ``master``'s name.
 
         Args:
-            master, ledger, registers: as of the class.
+            master, ledger, registers, sees_memory: as of the class.
         """
-        return Bus(self._memories, master, self._wrote, ledger, registers)
+        return Bus(self._memories, master, self._wrote, ledger, registers, sees_memory)
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
@@ -169,12 +233,21 @@ class Bus:
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
-        return self._told(address, size, "read").read(address, size)
+        memory = self._told(address, size, "read")
+        return (
+            memory.load(address, size).tobytes()
+            if self._sees_memory
+            else memory.read(address, size)
+        )
 
     def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
         """Store ``data`` from ``address`` on. Raises DeviceFault outside the memory or in flash."""
         raw = np.frombuffer(data, dtype=np.uint8)
-        self._told(address, raw.size, "write").write(address, raw)
+        memory = self._told(address, raw.size, "write")
+        if self._sees_memory:
+            memory.store(address, raw)
+        else:
+            memory.write(address, raw)
         self._wrote(address, raw.size)
 
     def program(self, address: int, data: bytes | bytearray | memoryview) -> None:
@@ -192,11 +265,14 @@ class Bus:
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
         """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
 
+        Where a core has a data cache a peripheral gets a read-only copy of what memory holds.
         A ledger takes them for read.
         Code that already ran must not be written this way; use `write` for that.
         Raises DeviceFault outside the memory.
         """
         memory = self._told(address, size, "view")
+        if self._sees_memory and memory.cache is not None:
+            return memory.load(address, size)
         is_flash = memory.region.kind == "flash"
         return memory.view(address, size) if is_flash else memory.slice(address, size)
 

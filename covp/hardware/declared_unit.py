@@ -117,11 +117,10 @@ class DeclaredUnit(JobUnit):
         """(operand, address, bytes) of all, the result last; checked."""
         places = []
         for operand in (*job.tables, *job.tensors, job.result):
-            address = self.values[operand.name]
-            if operand.optional and address == 0:
+            address, size = self.values[operand.name], operand.nbytes(values)
+            if operand.optional and (address == 0 or size == 0):
                 places.append((operand, 0, 0))
                 continue
-            size = operand.nbytes(values)
             wrong = None
             if size <= 0:
                 wrong = "size"

@@ -91,7 +91,7 @@ class Operand:
         elements: their number, from the job's numbers.
         role: "tensor" (read, known at run time), "table" (read, a constant) or "result" (written).
         doc: one sentence.
-        optional: address 0 stands for "absent".
+        optional: address 0, or no element, stands for "absent".
     """
 
     name: str
@@ -162,7 +162,7 @@ def tensor(
         dtype: of an element, e.g. "int8".
         elements: how many elements there are, from the job's numbers.
         doc: one line for the register map.
-        optional: the address 0 means that there is none.
+        optional: the address 0, or a size of 0, means that there is none.
     """
     return Operand(name, np.dtype(dtype), elements, "tensor", doc, optional)
 
@@ -177,7 +177,7 @@ def table(
         dtype: of an element, e.g. "int8".
         elements: how many elements there are, from the job's numbers.
         doc: one line for the register map.
-        optional: the address 0 means that there is none.
+        optional: the address 0, or a size of 0, means that there is none.
     """
     return Operand(name, np.dtype(dtype), elements, "table", doc, optional)
 

@@ -7,18 +7,27 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from covp.closing import Closing
+from covp.closing import Owned
 
 
-class OutsideSource(Closing):
+class OutsideSource(Owned):
     """A registered source of input from outside: a terminal, a socket, a debugger.
 
     `Clock.outside` makes them. While one is open, a program that waits with nothing scheduled is
     not at fault: the simulation blocks until something is posted.
+
+    Attributes:
+        is_open: more input may come.
     """
 
     def __init__(self, queue: OutsideQueue) -> None:
         self._queue = queue
+        self.is_open = True
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "the device's input from outside"
 
     def post(self, fire: Callable[[], None]) -> None:
         """Call ``fire`` in the simulation's thread, between two blocks of code. Thread-safe.
@@ -30,6 +39,7 @@ class OutsideSource(Closing):
 
     def close(self) -> None:
         """No more input comes from here; a second call does nothing."""
+        self.is_open = False
         self._queue.remove(self)
 
 
@@ -51,7 +61,7 @@ class OutsideQueue:
     @property
     def is_open(self) -> bool:
         """Whether input may come."""
-        return bool(self._sources)
+        return any(source.is_open for source in self._sources)
 
     @property
     def has_posted(self) -> bool:

@@ -11,6 +11,7 @@ from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.traffic import TrafficLedger
+from covp.plugins import call_hook
 
 PAGE = 0x1000
 
@@ -58,6 +59,7 @@ class PeripheralMap:
 
         Raises:
             PlatformError: its addresses or name are taken.
+            AcceleratorError: the model raised something.
         """
         self.check_free(name, base, peripheral.size)
         self.peripherals[name] = (base, peripheral)
@@ -65,8 +67,8 @@ class PeripheralMap:
             self._pages.setdefault(page, []).append((base, peripheral))
         peripheral.interrupt = line
         peripheral.requests = self._requests
-        own_bus = self._bus.for_master(name, self._ledger, self.find)
-        peripheral.attach(name, own_bus, self._clock)
+        own_bus = self._bus.for_master(name, self._ledger, self.find, sees_memory=True)
+        call_hook(f"peripheral {name}", "attach", peripheral.attach, name, own_bus, self._clock)
 
     def remove(self, name: str) -> tuple[int, Peripheral]:
         """Take a peripheral off the bus; its base address and the model."""

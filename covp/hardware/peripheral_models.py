@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, NoneType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
 
 from covp.errors import AcceleratorError, PlatformError, near_misses
 from covp.hardware.peripheral import Peripheral
 from covp.plugins import describe, load_file
+from covp.struct_errors import readable
+
+_SCALARS = {int, float, bool, str, NoneType}
 
 
 def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> Peripheral:
@@ -22,13 +27,16 @@ def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> 
         parameters: given to the constructor.
 
     Raises:
-        PlatformError: there is no such model; the text lists near misses.
+        PlatformError: there is no such model, where the text lists near misses; or a parameter is
+            not of its type.
         AcceleratorError: the model cannot be imported or constructed.
     """
     place, _, wanted = model.partition(":")
     kind = _class(_module(place), model, wanted)
+    given = dict(parameters or {})
+    _check_types(model, kind, given)
     try:
-        return kind(**dict(parameters or {}))
+        return kind(**given)
     except Exception as error:
         raise AcceleratorError(f"peripheral {model}: {error}") from error
 
@@ -54,6 +62,21 @@ def _module(place: str) -> ModuleType:
         raise PlatformError(f"unknown peripheral {place!r}: {hint}") from None
     except Exception as error:
         raise AcceleratorError(f"{full} cannot be imported: {describe(error)}") from error
+
+
+def _check_types(model: str, kind: type[Peripheral], given: Mapping[str, Any]) -> None:
+    """Parameters that are numbers, texts or flags by the annotations of the constructor."""
+    try:
+        hints = get_type_hints(kind.__init__)
+    except NameError:  # a user's file may import names for its type checker alone
+        return
+    for name in given.keys() & hints.keys():
+        if set(get_args(hints[name]) or (hints[name],)) <= _SCALARS:
+            try:
+                msgspec.convert(given[name], hints[name])
+            except msgspec.ValidationError as error:
+                reason = readable(error, hints[name])
+                raise PlatformError(f"peripheral {model}: parameter {name}: {reason}") from None
 
 
 def _class(module: ModuleType, model: str, wanted: str) -> type[Peripheral]:

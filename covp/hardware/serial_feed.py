@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.hardware.clock import Clock
 from covp.hardware.serial_port import SerialPort
 
 
-class SerialFeed(Closing):
+class SerialFeed(Owned):
     """Reads in a thread of its own and feeds the port in the simulation's; a context manager.
 
     While it is open a program that sleeps waits for it. What comes depends on the host's time: such
@@ -29,6 +29,11 @@ class SerialFeed(Closing):
         self._source = clock.outside()
         self._thread = threading.Thread(target=self._follow, name="covp-serial", daemon=True)
         self._thread.start()
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "what feeds the serial port"
 
     def close(self) -> None:
         """Nothing comes from here any more; the thread ends with its next read."""

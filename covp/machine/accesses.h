@@ -7,10 +7,10 @@
 #include "caches.h"
 #include "counter_state.h"
 #include "ghosts.h"
-#include "operands.h"
+#include "misaligned.h"
 #include "shadow.h"
 #include "tlb.h"
-#include "waits.h"
+#include "varied.h"
 
 enum { UC_MEM_WRITE = 17 };
 
@@ -19,40 +19,54 @@ static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t
                            uint32_t index) {
     if (m->shadow && !check_access(m, uc, address, size, writes, index)) return false;
     if (!m->counts_accesses) return true;
+    meet(m, index, address, size);
     const Region *region = region_of(m, address);
     if (!region) return true;
     m->traffic[region - m->regions][writes] += size;
-    if (m->segments) m->segments->accesses[region - m->regions]++;
-    uint32_t waits = further_waits(m->timing, address);
-    if (waits) spend_on_memory(m, CAUSE_DATA, waits);
     access_caches(m, address, size, writes);
     ghosts_access(m, address, size, writes);
     return true;
 }
 
-/* The place of the instruction at pc in the block that runs. */
-static uint32_t index_of(const Block *b, uint32_t pc) {
-    uint32_t at = b->address, n = 0;
-    while (n < b->instructions && at < pc) at += b->version->code[n++].bytes;
-    return n;
+/* A store that the core does not do will be done before the emulator stops. */
+static void keep_before(Machine *m, uint32_t address, uint32_t size) {
+    const uint8_t *at = host_bytes(m, address, size);
+    if (!at || size > sizeof m->before) return;
+    memcpy(m->before, at, size);
+    m->stored_at = address;
+    m->stored = size;
 }
 
-/* The same where Unicorn itself calls before accesses. Such an access is done before it leaves. */
-static void look_slowly(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes) {
+/* The run is over: undo it. */
+static void undo_store(Machine *m) {
+    if (m->stored) memcpy((uint8_t *)host_bytes(m, m->stored_at, m->stored), m->before, m->stored);
+    m->stored = 0;
+}
+
+/* Whether the core does an access, where Unicorn itself calls before it. */
+static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes) {
     uint64_t pc = 0;
-    if (m->shadow) m->reg_read(uc, (int)m->shadow->program_counter, &pc);
-    if (look_at_access(m, uc, address, size, writes, index_of(m->last, (uint32_t)pc))) return;
-    if (writes) keep_before(m, address, size);
-    m->emu_stop(uc);
+    m->reg_read(uc, (int)m->pc_register, &pc);
+    uint32_t place = place_of(m->last, (uint32_t)pc & ~1u);
+    if (!look_at_access(m, uc, address, size, writes, place)) return false;
+    if (!m->counts_accesses) meet(m, place, address, size);
+    if (!(address & (size - 1) & (WORD - 1)) || !must_align(m, instruction_at(m->last, place))) return true;
+    refuse_misaligned(m, address, size);
+    return false;
 }
 
-/* Before this hook the emulator restores the state of the accessing instruction, see tlb.h. */
+/* Such an access is done before the emulator leaves. Before this hook it restores the state of the
+ * accessing instruction, see tlb.h.
+ */
 EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
                       void *user) {
     (void)value;
     Machine *m = user;
+    bool writes = type == UC_MEM_WRITE;
     if (m->xpsr) clear_it_bits(m, uc);
-    look_slowly(m, uc, (uint32_t)address, (uint32_t)size, type == UC_MEM_WRITE);
+    if (may_access(m, uc, (uint32_t)address, (uint32_t)size, writes)) return;
+    if (writes) keep_before(m, (uint32_t)address, (uint32_t)size);
+    m->emu_stop(uc);
 }
 
 #endif

@@ -7,10 +7,8 @@
 #include "buckets.h"
 #include "counter_state.h"
 #include "decode.h"
-#include "expected.h"
+#include "memories.h"
 
-/* Runs of a block in which alignment is checked: pointers that go wrong do so early. */
-enum { CHECKED_RUNS = 4 };
 enum { LONGEST = 512 }; /* bytes of a block, to look for what others follow */
 
 static void *must(void *memory) {
@@ -24,7 +22,7 @@ static bool in_chunk(const Machine *m, const Block *b) {
 }
 
 static uint16_t common_key(const Machine *m, const Block *b) {
-    bool plain = !b->flags && !b->after && !m->cache_count && !m->has_slow && !m->shadow;
+    bool plain = !b->flags && !b->after && !m->cache_count && !m->shadow;
     return !plain || m->timeline ? 0 : (uint16_t)(b->size + 1);
 }
 
@@ -36,7 +34,26 @@ static bool ends_direct(const Machine *m, const Block *b) {
 
 /* The code of a block. */
 static Code code_of(const Block *b) {
-    return (Code){b->version->code, b->instructions, b->address};
+    return (Code){b->version->code, b->instructions, b->address, NULL};
+}
+
+/* The address of an instruction of a block. */
+static uint32_t pc_of(const Block *b, uint32_t index) {
+    uint32_t pc = b->address;
+    for (uint32_t n = 0; n < index && n < b->instructions; n++) pc += b->version->code[n].bytes;
+    return pc;
+}
+
+/* The place in a block of the instruction at an address, or after all of them. */
+static uint32_t place_of(const Block *b, uint32_t address) {
+    uint32_t n = 0;
+    for (uint32_t at = b->address; n < b->instructions && at < address;) at += b->version->code[n++].bytes;
+    return n;
+}
+
+/* The instruction at a place of a block. */
+static Instruction instruction_at(const Block *b, uint32_t place) {
+    return place < b->instructions ? b->version->code[place] : (Instruction){.bytes = 2};
 }
 
 /* The target of the direct branch at b's end, or NOWHERE. */
@@ -84,7 +101,6 @@ static void time_code(Machine *m, Block *b) {
     }
     b->next = jumps ? NOWHERE : b->address + b->size;
     v->ends = ends_of(m, b);
-    v->expected = expected_waits(v, b->instructions);
     time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
@@ -94,30 +110,28 @@ static void time_code(Machine *m, Block *b) {
     }
 }
 
-static bool same_bits(Instruction a, Instruction b) {
-    return a.bits == b.bits && a.bytes == b.bytes && !a.is_custom;
-}
-
 /* Decode b's bytes into b and a new version of it, which follows what `was` did. */
 static void decode(Machine *m, Block *b, const Version *was) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
     Version *version = must(calloc(1, sizeof *version));
     version->code = must(calloc(b->size / 2 + 1u, sizeof *version->code));
-    if (was->memories) version->memories = must(malloc(b->size / 2 + 1u));
+    if (times_memories(m)) version->expected = must(calloc(b->size / 2 + 1u, sizeof *version->expected));
     memcpy(version->before, was->before, sizeof version->before);
     version->first = was->first;
     version->function = function_at(m, b->address);
     b->version = version;
     b->instructions = 0;
     b->after = 0;
-    b->flags &= BLOCK_MARKER | BLOCK_BREAK;
+    b->flags &= BLOCK_MARKER | BLOCK_BREAK | BLOCK_LEARNT;
+    if (version->expected) b->flags |= BLOCK_NEW;
     for (const uint8_t *p = start; start && p + 2 <= end;) {
         Instruction i = fetch(m, p, end);
         if (is_special(m, p, end, i)) b->flags |= BLOCK_SPECIAL;
         b->after = i.is_custom ? (uint16_t)(b->after + 1) : 0;
-        if (was->code && !i.is_custom && same_bits(was->code[b->instructions], i))
-            i.cycles = was->code[b->instructions].cycles;
-        if (was->memories) version->memories[b->instructions] = was->memories[b->instructions];
+        if (version->expected && !i.is_custom) {
+            Met expected = version->expected[b->instructions] = expected_at(m, b->address, b->instructions);
+            for (uint32_t n = 0; n < expected.times; n++) set_met(m, &i, expected.met);
+        }
         version->code[b->instructions++] = i;
         p += i.bytes;
     }
@@ -137,7 +151,7 @@ static bool differ(const Block *a, const Block *b) {
 
 static void free_version(Version *version) {
     free(version->code);
-    free(version->memories);
+    free(version->expected);
     free(version);
 }
 
@@ -162,14 +176,13 @@ static void mark_stop(const Machine *m, Block *b) {
 
 static void set_flags(Machine *m, Block *b) {
     mark_stop(m, b);
-    if (m->register_count && runs_of(b) < CHECKED_RUNS) b->flags |= BLOCK_CHECKED;
     b->key = common_key(m, b);
 }
 
 /* The block that ran last, where code at an address follows it: its `before`. */
 static uint64_t runs_into(const Machine *m, uint32_t address) {
     const Block *last = m->last;
-    bool follows = last != &m->nowhere && last->address + last->size == address;
+    bool follows = last != &m->nowhere && last->next == address; /* not where it jumps there */
     return follows ? last->version->index + 1 : 0;
 }
 
@@ -246,7 +259,6 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
     decode(m, b, &arrived);
-    if (m->entering && (m->has_slow || m->segments)) expect(m, m->entering, b);
     set_flags(m, b);
     if (b != first) {
         b->version->other = first->version->other;
@@ -291,6 +303,7 @@ static void decode_again(Machine *m, Block *b) {
     if (!differ(&was, b)) {
         free_version(b->version);
         b->version = was.version;
+        b->flags = was.flags;
         set_flags(m, b);
         return;
     }

@@ -9,10 +9,10 @@
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "accesses.h"
-#include "alignment_check.h"
 #include "blocks.h"
 #include "breakpoints.h"
 #include "buckets.h"
+#include "cache_maintenance.h"
 #include "custom_calls.h"
 #include "decode.h"
 #include "edges.h"
@@ -65,6 +65,8 @@ EXPORT void machine_free(Machine *m) {
     free(m->all);
     free(m->far_edges);
     free(m->varied);
+    free(m->varied_slots);
+    free(m->learnt);
     free(m->markers);
     free(m->breakpoints);
     free(m->buckets);
@@ -92,11 +94,6 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
     m->last = b;
 }
 
-/* What a block's time has of accesses to slower memory, which are counted one by one instead. */
-static int64_t expected_of(const Machine *m, const Block *b) {
-    return m->has_slow ? (int64_t)b->version->expected : 0;
-}
-
 /* The same where time depends on addresses, too: such blocks are attended. */
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
@@ -104,7 +101,16 @@ static void count_attended(Machine *m, Block *b, uint32_t address) {
     count(m, b, address);
     if (m->cache_count) fetch_block(m, b, start);
     ghosts_fetch(m, b);
-    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -expected_of(m, b));
+}
+
+/* A block that is more than counted is entered. */
+static void attend(Machine *m, Block *b, uint32_t address) {
+    bool jumped = m->fall_through != address;
+    if (m->path && jumped) leave_way(m);
+    count_edge(m, address);
+    count_attended(m, b, address);
+    m->pending = b->after;
+    if (m->path) stay_on_way(m);
 }
 
 static void stop_before(Machine *m, uc_engine *uc) {
@@ -142,10 +148,13 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         stop_before(m, uc);
         return;
     }
-    m->entering = uc;
     Block *b = find(m, address, size, true);
-    m->entering = NULL;
     if (fresh && !is_current(m, b)) decode_again(m, b);
+    if (b->flags & BLOCK_LEARNT) {
+        b->flags &= (uint8_t)~BLOCK_LEARNT;
+        b->key = common_key(m, b);
+        m->retranslate = 1;
+    }
     if ((b->flags & BLOCK_STOP) && m->honours_stop) {
         m->special = address != m->stop_at; /* the block has to end before it */
         m->special_pc = m->stop_at;
@@ -161,8 +170,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         return;
     }
     if (!runs_of(b)) watch_block(m, uc, b);
-    if ((b->flags & BLOCK_CHECKED) && finds_misaligned(m, uc, b)) m->special = m->misaligned = 1;
-    if (m->special || m->retranslate) {
+    if (m->retranslate) {
         m->retranslate_pc = address;
         stop_before(m, uc);
         return;
@@ -176,9 +184,11 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         if (m->segments && bucket != m->bucket) cut_segment(m, CUT_PHASE, false);
         switch_bucket(m, bucket);
     }
-    count_edge(m, address);
-    count_attended(m, b, address);
-    m->pending = b->after;
+    attend(m, b, address);
+    if (!(b->flags & BLOCK_NEW)) return;
+    b->flags &= (uint8_t)~BLOCK_NEW;
+    b->key = common_key(m, b);
+    b->version->run = m->instructions;
 }
 
 /* A block whose predecessor has to be followed by something, or that has to be itself. */
@@ -197,9 +207,7 @@ static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint3
                 stop_before(m, uc);
                 return;
             }
-            count_edge(m, address);
-            count_attended(m, b, address);
-            m->pending = b->after;
+            attend(m, b, address);
             return;
         }
     }
@@ -309,7 +317,6 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     b->runs[entry]--;
     m->instructions -= b->instructions;
     m->cycles -= b->cycles[entry];
-    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, expected_of(m, b));
     forget_last(m, pc);
     if (pc == b->address) {
         if (entry == JUMPED) m->fall_through = NOWHERE;
@@ -318,7 +325,6 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     Block *done = start_of(m, b, pc);
     m->instructions += done->instructions;
     m->cycles += done->cycles[entry];
-    if (m->has_slow) spend_on_memory(m, CAUSE_DATA, -expected_of(m, done));
     done->runs[entry]++;
     done->version->ended[entry]++;
 }
@@ -329,11 +335,11 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     const Block *b = m->last;
     if (!lies_in(b, pc)) return;
     now->instructions -= b->instructions;
-    now->cycles -= b->cycles[m->entry] - (uint64_t)expected_of(m, b);
+    now->cycles -= b->cycles[m->entry];
     if (pc == b->address) return;
     const Block *done = start_of(m, b, pc);
     now->instructions += done->instructions;
-    now->cycles += done->cycles[m->entry] - (uint64_t)expected_of(m, done);
+    now->cycles += done->cycles[m->entry];
 }
 
 /* Where the block that is running starts; 0 before the first one. */

@@ -16,6 +16,7 @@ from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_SP, UC_RISCV_REG_X
 
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
+from covp.machine.data_cache import DataCache
 from covp.machine.inlining import inline_calls
 from covp.machine.native_caches import MAX_REGIONS, CacheState, Ghosts, NativeCaches
 from covp.machine.native_counter import (
@@ -36,15 +37,14 @@ from covp.machine.shadow import Shadow
 from covp.machine.special_instructions import Special
 from covp.timing.native import MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
 from covp.timing.trace import (
-    MISALIGNED,
     OTHER_CAUSES,
     BlockRuns,
     Edge,
-    OperandRuns,
     RunCycles,
     Runs,
     Trace,
 )
+from covp.timing.ways import FELL, JUMPED, MEMORY, OperandRuns
 
 _HOOKS = (
     (uc.UC_HOOK_EDGE_GENERATED, "on_new_edge"),
@@ -57,6 +57,8 @@ _Item = TypeVar("_Item", bound=ctypes.Structure)
 _WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
 INLINING = True
 """Translated code of cores that are made from now on has fewer calls, where that is possible."""
+MAX_TABLES = 2
+"""Memories of other speeds than the fastest that can have a table of pages: see slow_path.h."""
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 _NO_LIMIT = (1 << 64) - 1
@@ -90,14 +92,14 @@ class Counter:
         timing: cycles of code.
         caches: between the core and its memories.
         specials: instructions that the emulator must not execute.
-        checked_registers: Unicorn's numbers of registers 0, 1, ... where alignment is to be
-            checked (the emulator itself does not), else empty.
-        allows_misaligned: misaligned accesses are no faults, but take time.
-        all_aligned: every misaligned access of an Arm core is a fault.
+        all_aligned: every misaligned access is a fault; else only those of Arm's instructions that
+            need words.
 
     Attributes:
         state: what both sides read and write.
         inlines: translated code has fewer calls, see `covp.machine.inlining`.
+        caches: as given.
+        data_cache: what the data caches among them hold.
     """
 
     def __init__(
@@ -109,8 +111,6 @@ class Counter:
         timing: Pipeline,
         caches: NativeCaches,
         specials: tuple[Special, ...],
-        checked_registers: Sequence[int] = (),
-        allows_misaligned: bool = False,
         all_aligned: bool = False,
     ) -> None:
         if len(memories) > MAX_REGIONS:
@@ -131,19 +131,14 @@ class Counter:
             slot.dirty = memory.dirty.ctypes.data
         self.state.region_count = len(memories)
         self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
-        self.state.reg_read_batch = ctypes.cast(uclib.uc_reg_read_batch, pointer).value
         self.state.reg_read = ctypes.cast(uclib.uc_reg_read, pointer).value
         self.state.reg_write = ctypes.cast(uclib.uc_reg_write, pointer).value
         self.state.xpsr = UC_ARM_REG_XPSR if thumb else 0
-        self.state.register_count = len(checked_registers)
-        for position, number in enumerate(checked_registers):
-            self.state.register_ids[position] = number
         self.state.first_register = UC_ARM_REG_R0 if thumb else UC_RISCV_REG_X0
         self.state.emu_start = ctypes.cast(uclib.uc_emu_start, pointer).value
         self.state.pc_register = UC_ARM_REG_PC if thumb else UC_RISCV_REG_PC
         self.state.wait_bytes = 2 if thumb else 4
         self.state.hook_add = ctypes.cast(uclib.uc_hook_add, pointer).value
-        self.state.allows_misaligned = allows_misaligned
         self.state.all_aligned = all_aligned
         self._timing, self._specials = timing, pack_specials(specials)
         self.state.timing = timing.address
@@ -151,17 +146,19 @@ class Counter:
         self.state.special_count = len(self._specials)
         self._waited = self._exceptions = 0
         self.explains = True
-        self._looks_at_accesses = False
         self.inlines = INLINING and inline_calls(self._library, self._machine, uclib, engine, thumb)
         self._hook(uc.UC_HOOK_BLOCK, "on_inlining_block" if self.inlines else "on_block")
         for kind, function in _HOOKS:
             self._hook(kind, function)
         self.caches = caches
+        self.data_cache = DataCache(self._library, self._machine)
         self.state.caches = ctypes.addressof(caches.native)
         self.state.cache_count = len(caches)
-        self.state.has_slow = timing.has_slow_regions
-        if timing.has_slow_regions or caches.has_data:
+        self.state.has_slow = timing.slow_speeds > 0
+        if caches.has_data or timing.slow_speeds > MAX_TABLES:
             self.look_at_accesses()
+        if not self.inlines:
+            self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
 
     @property
     def native(self) -> int:
@@ -214,33 +211,19 @@ class Counter:
         return count
 
     def look_at_accesses(self) -> None:
-        """Count bytes by memory, and the wait states of slower memories, from now on.
+        """Count bytes by memory from now on.
 
         Code that is translated already is to be forgotten.
         """
         self.state.counts_accesses = 1
-        self._see_accesses()
+        self.state.looks_at_accesses = True
 
-    def _see_accesses(self) -> None:
-        """Let the native side see every load and store from now on."""
-        if not self._looks_at_accesses:
-            self._looks_at_accesses = True
-            if self.inlines:
-                self.state.looks_at_accesses = True
-            else:
-                self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
-
-    def add_shadow(self, aligned: int) -> Shadow:
-        """Check every access to memory from now on; before any code has run.
-
-        Args:
-            aligned: as for `Shadow`.
-        """
+    def add_shadow(self) -> Shadow:
+        """Check every access to memory from now on; before any code has run."""
         stack_pointer = UC_ARM_REG_SP if self.state.is_thumb else UC_RISCV_REG_SP
-        pc = UC_ARM_REG_PC if self.state.is_thumb else UC_RISCV_REG_PC
-        shadow = Shadow(self._library, self._machine, stack_pointer, pc, aligned)
+        shadow = Shadow(self._library, self._machine, stack_pointer)
         self._library.machine_decode_all(self._machine)
-        self._see_accesses()
+        self.state.looks_at_accesses = True
         return shadow
 
     def keep_segments(
@@ -522,7 +505,6 @@ class Counter:
             blocks,
             self._edges(counts),
             self._operands(),
-            self.state.misaligned_count,
             tuple(self.state.extra),
             self._waited,
             self._exceptions,
@@ -531,7 +513,7 @@ class Counter:
 
     def _operands(self) -> tuple[OperandRuns, ...]:
         kinds = {
-            MAX_OPERANDS: MISALIGNED,
+            **dict(enumerate((MEMORY, FELL, JUMPED), MAX_OPERANDS)),
             **dict(enumerate(self._timing.model.instructions.with_operands)),
         }
         return tuple(
@@ -541,10 +523,9 @@ class Counter:
                 one.second,
                 one.count,
                 one.block,
-                one.address,
+                one.place,
                 one.entry,
-                one.misaligned,
-                one.number,
+                one.before - 1 if one.before else None,
             )
             for one in self._exported("machine_varied", VariedCount)
         )

@@ -21,10 +21,10 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 #define LIKELY(x) __builtin_expect(!!(x), 1)
+#define SELDOM __attribute__((noinline))
 
 typedef struct uc_struct uc_engine;
 typedef int (*emu_stop_fn)(uc_engine *uc);
-typedef int (*reg_read_batch_fn)(uc_engine *uc, const int *ids, void **values, int count);
 typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
 typedef int (*hook_add_fn)(uc_engine *uc, size_t *handle, int type, void *callback, void *user,
                            uint64_t begin, uint64_t end, ...);
@@ -40,9 +40,10 @@ typedef struct { uint32_t bytes, mask, match, is_special; } Special;
 enum {
     BLOCK_MARKER = 1,
     BLOCK_SPECIAL = 2,
-    BLOCK_CHECKED = 4,
+    BLOCK_NEW = 4,     /* what its accesses meet is learnt in its next run */
     BLOCK_BREAK = 8,
     BLOCK_STOP = 16,
+    BLOCK_LEARNT = 32, /* ... was learnt: it is to be translated again */
 };
 
 typedef struct Version Version;
@@ -71,13 +72,15 @@ static inline uint64_t runs_of(const Block *b) {
     return runs;
 }
 
-/* Count where the core goes after the block. */
-enum { AFTER_EDGE = 0x8000 };
+/* Count where the core goes after the block; it has met something that was not expected. */
+enum { AFTER_EDGE = 0x8000, AFTER_MET = 0x10000 };
 enum { NEAR_EDGES = 3 };
+
+/* What an instruction meets, and how often in a run; see memories.h. */
+typedef struct { uint8_t met, times; } Met;
 
 typedef struct { uint64_t runs, jumped, ended; } RunCount;
 typedef struct { int64_t runs, taken, ended; } RunCut;
-enum { NO_MEMORY = 0xff };
 
 /* A block's content at one time; code that changes gives the block another version. */
 struct Version {
@@ -93,8 +96,8 @@ struct Version {
     uint64_t before[BEFORE]; /* 1 + the place in `all` of the code that it follows, by entry; 0: none */
     uint32_t first;      /* how it was entered when it was first met */
     uint32_t ends;       /* see model.h */
-    uint32_t expected;   /* cycles of accesses to slower memory that its time has: see expected.h */
-    uint8_t *memories;   /* that its instructions were expected to access, where segments are kept; or NULL */
+    Met *expected;       /* what its instructions are expected to meet */
+    uint64_t run;        /* `instructions` in the run in which that is learnt; 0: not yet */
     RunCut cut[ENTRIES]; /* how much of its counts is in segments */
     uint64_t left[NEAR_EDGES]; /* how often the core went from it ... */
     uint32_t to[NEAR_EDGES];   /* ... to these addresses */
@@ -103,13 +106,15 @@ struct Version {
 /* Runs of an instruction with operands of some sizes, in a block that was entered in some way. */
 typedef struct {
     const Version *version;
-    uint64_t misaligned; /* those before it that accessed two words: a bit for each, by place */
-    uint32_t address;
+    uint32_t before;     /* 1 + the place of what the core met otherwise on its way here, or 0 */
+    uint16_t place;      /* of the instruction */
     uint8_t entry, kind, first, second;
-    int32_t cycles; /* that its block takes more then */
-    uint32_t number; /* from 0, in the order of their first runs */
+    int32_t own, cycles; /* that it takes more by its rule, and its block */
     uint64_t count, cut; /* runs; how many of them are in segments */
 } Varied;
+
+/* What an instruction of the block at an address meets, so often in a run; 0 times: nothing is known. */
+typedef struct { uint32_t block; uint16_t place; uint8_t met, times; } Learnt;
 
 /* An edge that found no room in its version. */
 typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
@@ -128,13 +133,17 @@ typedef struct { uint32_t start, end, miss, store; } CachedRegion;
 typedef struct {
     uint32_t line_bits, set_mask, ways, replacement, flags, region_count;
     CachedRegion regions[MAX_REGIONS];
-    uint32_t *tags; /* of all sets; in a set the latest first */
+    uint64_t *tags; /* of all sets; in a set the latest first; see caches.h */
     uint64_t lookups, misses;
     uint64_t prefetched_at; /* cycle in which the prefetched line is there */
     uint32_t prefetched;    /* line */
     uint32_t latest;        /* line that was fetched from last */
     uint32_t random, buffer; /* stores that wait without stalling the core */
     uint64_t written; /* cycle in which all stores have reached the memory */
+    uint32_t *apart; /* a place for each tag: 1 + the line whose bytes in memory are kept; 0: none */
+    uint8_t *kept;   /* ... these bytes, see cache_content.h; NULL: time alone counts */
+    uint32_t through, through_bytes; /* a store that memory has to get, too, when it is done */
+    uint32_t ram;    /* a bit for each region that is RAM: bus masters may see something else */
 } Cache;
 
 typedef struct { uint64_t instructions, cycles; } Count;
@@ -166,11 +175,9 @@ typedef struct Machine {
     uint32_t bucket;
     uint32_t region_count;
     Region regions[MAX_REGIONS];
-    uint32_t misaligned;  /* 1: `special` because of a misaligned access; see access_* */
-    uint32_t register_count; /* to read before new blocks; 0: alignment is not checked */
-    int register_ids[32];
+    uint32_t misaligned;  /* 1: a misaligned access, which is a fault, ended the run; see access_* */
+    uint32_t all_aligned; /* 1: every misaligned access of this core is a fault */
     emu_stop_fn emu_stop;
-    reg_read_batch_fn reg_read_batch;
     reg_read_fn reg_read;
     reg_write_fn reg_write;
     uint32_t xpsr;        /* Unicorn's number of the register that holds the IT state, or 0 */
@@ -184,11 +191,9 @@ typedef struct Machine {
     uint64_t first_register; /* Unicorn's number of x0 */
     uint64_t tracing;     /* 1: edges are counted; set by machine_trace_edges */
     hook_add_fn hook_add;
-    uint32_t allows_misaligned; /* 1: misaligned accesses are no faults: they are timed */
     uint32_t retranslate; /* 1: `stopped` because the block at retranslate_pc has to be */
     uint32_t retranslate_pc;
     uint32_t has_slow;    /* 1: some data memory has more wait states than other */
-    uint64_t misaligned_count; /* accesses that crossed a word */
     int64_t extra[CAUSES];     /* cycles beside those of the blocks */
     uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
     int64_t memory_cycles;    /* of `extra`, those that depend on addresses */
@@ -205,7 +210,6 @@ typedef struct Machine {
     uint32_t explains;    /* 1: what cycles passed with is kept by bucket */
     uint32_t honours_stop; /* 1: the run ends before `stop_at` */
     uint32_t counts_accesses; /* 1: loads and stores are counted, with their bytes and waits */
-    uint32_t all_aligned; /* 1: every misaligned access of this Arm core is a fault */
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
     /* Only the native side. */
     Block **chunks;
@@ -219,11 +223,14 @@ typedef struct Machine {
     Version outside;           /* of `nowhere` */
     FarEdge *far_edges;        /* a hash table */
     uint64_t far_count, far_room;
-    Varied *varied;            /* a hash table */
+    Varied *varied;            /* in the order of their first runs, ... */
+    uint32_t *varied_slots;    /* ... and a hash table of their places, plus 1 */
     uint64_t varied_count, varied_room;
-    uc_engine *entering;       /* a block that is met now is about to run, or NULL */
-    uint64_t misaligned_run;   /* `instructions` when the latest access of two words was made ... */
-    uint64_t misaligned_places; /* ... and those that did in this run: a bit for each, by place */
+    uint64_t met_run;          /* `instructions` when something was met otherwise, or learnt, ... */
+    uint32_t met_place;        /* ... by the instruction at this place */
+    uint32_t path;             /* 1 + the place in `varied` of how the core came here, or 0 */
+    Learnt *learnt;            /* a hash table; see memories.h */
+    uint64_t learnt_count, learnt_room;
     Block **all;          /* every version of a block, for the profile */
     uint64_t all_count, all_room;
     Marker *markers;
@@ -251,6 +258,8 @@ typedef struct Machine {
     uint64_t idle[ALL_CAUSES - CAUSES]; /* cycles in which no code ran */
     struct Segments *segments; /* see segments.h; NULL: none are kept */
     struct Timeline *timeline; /* see timeline.h; NULL: nothing is logged */
+    uint8_t before[8];    /* where the emulator stops after a store: what it has stored over, ... */
+    uint32_t stored_at, stored; /* ... at an address, and how many bytes */
     struct Machine *other_machine;
 } Machine;
 
@@ -272,6 +281,7 @@ static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint
 /* Nothing has run that a branch could lead from; the code goes on at `next`. */
 static inline void forget_last(Machine *m, uint32_t next) {
     m->last = &m->nowhere;
+    m->path = 0;
     m->branch_cycles[0] = m->branch_cycles[1] = 0;
     m->fall_through = next;
     m->follows = FALLEN;

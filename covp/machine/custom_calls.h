@@ -25,7 +25,7 @@ static void execute_custom(Machine *m, uc_engine *uc, Custom *c) {
  * that they end was left earlier.
  */
 static void execute_pending(Machine *m, uc_engine *uc, uint32_t address) {
-    uint32_t count = m->pending & ~(uint32_t)AFTER_EDGE;
+    uint32_t count = m->pending & ~(uint32_t)(AFTER_EDGE | AFTER_MET);
     m->pending = 0;
     if (!count || address != m->fall_through) return;
     const uint8_t *p = host_bytes(m, address - 4 * count, 4 * count);

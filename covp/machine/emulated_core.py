@@ -15,11 +15,11 @@ from covp.hardware.clock import Clock
 from covp.hardware.divided_clock import DividedClock
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral_map import PAGE, PeripheralMap
+from covp.machine.cache_registers import CacheRegisters
 from covp.machine.counter import Counter, CounterState, Totals
 from covp.machine.custom_instructions import CustomInstructions, CustomState
 from covp.machine.dwt import DWT_BASE, Dwt
 from covp.machine.engine import (
-    numbered_registers,
     open_engine,
     read_registers,
     register_ids,
@@ -27,14 +27,13 @@ from covp.machine.engine import (
 )
 from covp.machine.execution import Execution
 from covp.machine.faults import FaultReader
-from covp.machine.instructions import checks_alignment
 from covp.machine.mmio import MmioPort, MmioState
 from covp.machine.native_caches import NativeCaches, uncached_waits
 from covp.machine.nvic import ARMV6M_LINES, Nvic
 from covp.machine.riscv_counters import RiscvCounters
 from covp.machine.riscv_interrupts import RiscvInterrupts
 from covp.machine.run_control import RunControl
-from covp.machine.shadow import ALL_ALIGNED, MULTIPLES_ALIGNED, NONE_ALIGNED, Shadow
+from covp.machine.shadow import Shadow
 from covp.machine.sleep import Sleep
 from covp.machine.special_instructions import special_instructions
 from covp.machine.system_control import SCS_BASE, SystemControl
@@ -110,10 +109,8 @@ class EmulatedCore:
             bool(self.thumb),
             Pipeline(self.timing, uncached_waits(platform)),
             NativeCaches(platform),
-            special_instructions(core.isa),
-            numbered_registers(core) if checks_alignment(core) else (),
-            core.allows_misaligned,
-            core.architecture == "arm" and core.isa.is_armv6m,
+            special_instructions(core, bool(platform.cached_ram)),
+            core.needs_alignment,
         )
         self.custom = CustomInstructions(core, self._engine, self.counter, memories)
         self.watchpoints = Watchpoints(self._engine, memories)
@@ -136,7 +133,8 @@ class EmulatedCore:
             divider,
         )  # fmt: skip
         if isinstance(self.interrupts, Nvic):
-            self._add_own(SystemControl(self.interrupts), SCS_BASE, "scs")
+            caches = CacheRegisters(platform.caches, self.counter.data_cache)
+            self._add_own(SystemControl(self.interrupts, caches), SCS_BASE, "scs")
             if not core.isa.is_armv6m:
                 self._add_own(Dwt(), DWT_BASE, "dwt")
 
@@ -171,7 +169,7 @@ class EmulatedCore:
     # -- running ------------------------------------------------------------------------------
 
     def begin(self, deadline: float) -> None:
-        """A run with a deadline (`time.monotonic`) starts. Raises DeviceError: one is running."""
+        """A run with a deadline (`RunControl`) starts. Raises DeviceError: one is running."""
         if self.execution.running:
             raise DeviceError("the device is running already")
         self.control.begin(deadline)
@@ -210,7 +208,7 @@ class EmulatedCore:
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
         """See `ChecksMemory.check_memory`."""
         if self.shadow is None:
-            self.shadow = self.counter.add_shadow(_aligned(self.core))
+            self.shadow = self.counter.add_shadow()
             self.engine.ctl_flush_tb()
         self.execution.check_memory(self.shadow, explain)
         return self.shadow
@@ -350,13 +348,6 @@ def _interrupts(platform: Platform, core: Core, engine: Uc, bus: Bus) -> Nvic | 
         return RiscvInterrupts(engine)
     bits, cycles = (2, 15) if core.isa.is_armv6m else (4, 12)
     return Nvic(engine, bus, platform.flash.start, bits, cycles, core.has("fpu"))
-
-
-def _aligned(core: Core) -> int:
-    """The misaligned accesses that are faults."""
-    if core.architecture == "arm" and not core.isa.is_armv6m:
-        return MULTIPLES_ALIGNED
-    return NONE_ALIGNED if core.has("unaligned") else ALL_ALIGNED
 
 
 def _pending_bits(interrupts: Nvic | RiscvInterrupts) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import mmap
 
 from unicorn import arm_const, riscv_const
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcError
 
 from covp.cores import Core
+from covp.dependencies import demand_version
 from covp.errors import DeviceError
 
 RISCV_NAMES = (
@@ -19,6 +21,9 @@ RISCV_NAMES = (
 )
 _RISCV_FS_INITIAL = 1 << 13
 _THUMB = 1 << 24
+_CODE_BYTES = 1 << 30
+_OTHER_BYTES = 64 << 20
+"""Of an engine's own structures, and what is used beside it while it is made: ample."""
 
 
 @functools.cache
@@ -35,11 +40,31 @@ def register_ids(architecture: str) -> dict[str, int]:
     return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
 
 
-def numbered_registers(core: Core) -> list[int]:
-    """Unicorn's numbers of r0..r14 or x0..x31, in that order."""
-    ids = register_ids(core.architecture)
-    names = [*(f"r{number}" for number in range(13)), "sp", "lr"]
-    return [ids[name] for name in (names if core.architecture == "arm" else RISCV_NAMES)]
+def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> Uc:
+    """An engine of Unicorn.
+
+    Args:
+        architecture, mode: Unicorn's numbers.
+        code_bytes: of the buffer for translated code, in the address space; memory is used as code
+            is translated.
+
+    Raises:
+        CovpError: this version of Unicorn gives wrong results.
+        DeviceError: there is too little address space, where Unicorn would end the process.
+    """
+    demand_version("unicorn")
+    size = code_bytes + _OTHER_BYTES
+    access = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    try:
+        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, access).close()
+    except OSError as error:
+        raise DeviceError(
+            f"the emulator needs {size >> 20} MB of address space for each core: {error.strerror}; "
+            "raise the limit (ulimit -v), or close sessions that are not needed"
+        ) from None
+    engine = Uc(architecture, mode)
+    engine.ctl_set_tcg_buffer_size(code_bytes)
+    return engine
 
 
 def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
@@ -49,7 +74,7 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
         virtual_tlb: a UC_HOOK_TLB_FILL hook sets the permissions of pages; needed for fast stores.
 
     Raises:
-        DeviceError: the emulator does not know the core.
+        DeviceError: the emulator does not know the core; or see `new_engine`.
     """
     if core.architecture == "x86":
         raise DeviceError(
@@ -58,10 +83,10 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
     try:
         if core.architecture == "arm":
             # UC_MODE_MCLASS would silently give a Cortex-M33 whatever the model says.
-            engine = Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+            engine = new_engine(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
             engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{core.unicorn_cpu}"))
         else:
-            engine = Uc(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
+            engine = new_engine(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
             engine.ctl_set_cpu_model(getattr(riscv_const, f"UC_CPU_RISCV32_{core.unicorn_cpu}"))
         if virtual_tlb:
             engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 from unicorn import unicorn_const as uc
-from unicorn.unicorn_py3.unicorn import Uc, UcError
+from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.cores import Core
 from covp.errors import DeviceFault
@@ -104,6 +103,8 @@ class Execution:
             # The core stopped before an access that is not allowed, or before a block with a use of
             # what was never written. Nothing else has happened.
             self._raise_finding,
+            # The same before a misaligned access.
+            self._raise_misaligned,
             # A model's error comes first: the emulator's status after it is only how it stopped.
             self._raise_model_error,
             # The store is done although the pc is still at it. It must be passed before anything
@@ -252,8 +253,13 @@ class Execution:
         if not self._counter.state.stopped:
             self._left_at(end.pc)
         fault = self._explain(finding)
-        fault.pc, fault.address, fault.size = finding.pc, finding.address, finding.size
+        fault.address, fault.size = finding.address, finding.size
         raise fault
+
+    def _raise_misaligned(self, end: RunEnd) -> None:
+        if self._counter.state.misaligned:
+            self._left_at(end.pc)
+            raise self._faults.misaligned(end.pc)
 
     def _raise_model_error(self, end: RunEnd) -> None:
         error = self._mmio.take_pending()
@@ -349,8 +355,6 @@ class Execution:
             # code translated from now on ends before it
             self.forget_code(pc, state.special_pc + 2 - pc)
             return self.run(pc, state.special_pc, end.last, end.masked, exactly=True)
-        if state.misaligned:
-            raise self._faults.misaligned(pc)
         if state.breakpoint:
             self.at_breakpoint = True
             return pc
@@ -403,13 +407,19 @@ class Execution:
             if bits == MRET and self._interrupts.on_return is not None:
                 self._interrupts.on_return()
             self.forget_code(pc, 6)
-            return self.run(pc, pc + size, self._counter.state.instructions + 1, True, pc)
+            last = self._counter.state.instructions + 1
+            return self.run(pc, pc + size, last, masked=True, allowed=pc, exactly=True)
         if not self._is_arm and RiscvCounters.takes(bits):
             rs1, rd = bits >> 15 & 31, bits >> 7 & 31
             value = self._csrs.access(bits, self._register(RISCV_NAMES[rs1]))
             if value is not None:
                 if rd:
                     self._engine.reg_write(self._ids[RISCV_NAMES[rd]], value)
+                self._counter.count_one(pc, 4)
+                return pc + 4
+        if not self._is_arm:
+            address = self._register(RISCV_NAMES[bits >> 15 & 31])
+            if self._counter.data_cache.execute(bits, address):
                 self._counter.count_one(pc, 4)
                 return pc + 4
         raise self._faults.illegal(pc)
@@ -424,8 +434,8 @@ class Execution:
         with counter.watching_accesses():
             self._engine.ctl_flush_tb()
             counter.begin(1 << 63)
-            with contextlib.suppress(UcError):
-                self._engine.emu_start(pc | self._thumb, 1 << 32, count=1)
+            # alone: before a block with an instruction that covp executes the counter would stop
+            counter.run(pc | self._thumb, pc + self._size(pc), exactly=True)
         self._engine.ctl_flush_tb()
 
     def _register(self, name: str) -> int:

@@ -7,46 +7,54 @@
 #include "caches.h"
 #include "segments.h"
 
-static void ghost_line(Cache *c, const CachedRegion *region, uint32_t line, uint64_t *misses) {
-    if (holds(c, line)) return;
-    take_in(c, line);
+static uint64_t *ghost_line(const Machine *m, Cache *c, const CachedRegion *region, uint32_t line,
+                            uint64_t *misses) {
+    uint64_t *tag = find_line(c, line);
+    if (tag) return tag;
     misses[region - c->regions]++;
+    return take_in(m, c, line);
 }
 
 /* As fetch_through. */
-static void ghost_fetch(Cache *c, const Block *b, uint64_t *misses) {
+static void ghost_fetch(const Machine *m, Cache *c, const Block *b, uint64_t *misses) {
     uint32_t first = b->address >> c->line_bits, last = (b->address + b->size - 1) >> c->line_bits;
     const CachedRegion *region = cached_region(c, b->address);
     if (!region) return;
     for (uint32_t line = first; line <= last; line++) {
         if (line == c->latest) continue;
-        ghost_line(c, region, line, misses);
+        ghost_line(m, c, region, line, misses);
         c->latest = line;
     }
 }
 
 /* As access_through. */
-static void ghost_access(Cache *c, uint32_t address, uint32_t size, bool writes, uint64_t *misses) {
+static void ghost_access(const Machine *m, Cache *c, uint32_t address, uint32_t size, bool writes,
+                         uint64_t *misses) {
     const CachedRegion *region = cached_region(c, address);
     if (!region) return;
     uint32_t last = (address + size - 1) >> c->line_bits;
     for (uint32_t line = address >> c->line_bits; line <= last; line++) {
-        if (!writes || c->flags & CACHE_ALLOCATES) ghost_line(c, region, line, misses);
-        else holds(c, line);
+        if (!writes || c->flags & CACHE_ALLOCATES) {
+            uint64_t *tag = ghost_line(m, c, region, line, misses);
+            if (writes) *tag |= TAG_DIRTY;
+        } else {
+            find_line(c, line);
+        }
     }
 }
 
 static void ghosts_fetch(Machine *m, const Block *b) {
     struct Segments *s = m->segments;
     for (uint64_t n = 0; s && n < s->ghost_count; n++)
-        if (s->ghosts[n].flags & CACHE_FETCHES) ghost_fetch(&s->ghosts[n], b, s->misses + n * MAX_REGIONS);
+        if (s->ghosts[n].flags & CACHE_FETCHES)
+            ghost_fetch(m, &s->ghosts[n], b, s->misses + n * MAX_REGIONS);
 }
 
 static void ghosts_access(Machine *m, uint32_t address, uint32_t size, bool writes) {
     struct Segments *s = m->segments;
     for (uint64_t n = 0; s && n < s->ghost_count; n++)
         if (s->ghosts[n].flags & CACHE_DATA)
-            ghost_access(&s->ghosts[n], address, size, writes, s->misses + n * MAX_REGIONS);
+            ghost_access(m, &s->ghosts[n], address, size, writes, s->misses + n * MAX_REGIONS);
 }
 
 /* Ghosts of Python's, which has to keep them, before the first cut. 0: no memory. */

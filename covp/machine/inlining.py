@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from unicorn import unicorn_const as uc
-from unicorn.unicorn_py3.unicorn import Uc
 
+from covp.machine.engine import new_engine
 from covp.timing.native import pointer
 
 _VERSION = 0x020104
@@ -41,6 +41,7 @@ _COMMON = (
     "tcg_temp_new_internal",
     "tcg_temp_free_internal",
     "tcg_emit_op",
+    "tcg_gen_op1",
 )
 _ARM = (
     "helper_add_setq",
@@ -56,6 +57,8 @@ _ARM = (
 )
 _ENGINE_BYTES = 0x3A00
 """Of Unicorn's structure of an engine, at least."""
+_SMALL = 1 << 20
+"""Bytes for the code of an engine that runs none."""
 _lock = threading.Lock()
 
 
@@ -97,7 +100,7 @@ def _hook_count(kind: int) -> int | None:
 
     It is what becomes 1 with the first one, and 0 again without it.
     """
-    engine = Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+    engine = new_engine(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB, _SMALL)
     start = int(ctypes.cast(engine._uch, pointer).value or 0)
     seen = [ctypes.string_at(start, _ENGINE_BYTES)]
     handle = engine.hook_add(kind, lambda *access: None)

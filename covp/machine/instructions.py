@@ -39,9 +39,3 @@ def is_plain_store(core: Core, bits: int) -> bool:
 def is_wait_for_interrupt(core: Core, bits: int) -> bool:
     """WFI: Arm's 16-bit form, RISC-V's."""
     return bits == (0xBF30 if core.architecture == "arm" else 0x10500073)
-
-
-def checks_alignment(core: Core) -> bool:
-    """Whether covp has to look for misaligned accesses."""
-    # even with unaligned loads, Arm's LDM and LDRD need words
-    return core.architecture == "arm" or not core.has("unaligned")

@@ -84,9 +84,8 @@ class VariedCount(ctypes.Structure):
     """How often an instruction had operands of some sizes; see varied.h."""
 
     _fields_ = (
-        ("block", u64), ("count", u64), ("misaligned", u64),
-        ("address", u32), ("entry", u32), ("kind", u32), ("first", u32), ("second", u32),
-        ("number", u32),
+        ("block", u64), ("count", u64), ("place", u32), ("entry", u32), ("kind", u32),
+        ("first", u32), ("second", u32), ("before", u32),
     )  # fmt: skip
 
 
@@ -110,7 +109,6 @@ class SegmentCut(ctypes.Structure):
     _fields_ = (
         ("kind", u64), ("phase", u64), ("instructions", u64), ("cycles", u64), ("waited", u64),
         ("exceptions", u64), ("memory_cycles", i64), ("runs", u64), ("operands", u64),
-        ("accesses", u64 * MAX_REGIONS),
     )  # fmt: skip
 
 
@@ -139,21 +137,20 @@ class MachineState(ctypes.Structure):
         ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
         ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
         ("regions", _Region * MAX_REGIONS),
-        ("misaligned", u32), ("register_count", u32), ("register_ids", ctypes.c_int * 32),
-        ("emu_stop", pointer), ("reg_read_batch", pointer),
+        ("misaligned", u32), ("all_aligned", u32), ("emu_stop", pointer),
         ("reg_read", pointer), ("reg_write", pointer), ("xpsr", u32), ("breakpoint", u32),
         ("allowed", u32), ("pending", u32),
         ("timing", pointer), ("specials", pointer), ("special_count", u64),
         ("registers", pointer), ("first_register", u64), ("tracing", u64),
-        ("hook_add", pointer), ("allows_misaligned", u32), ("retranslate", u32),
-        ("retranslate_pc", u32), ("has_slow", u32), ("misaligned_count", u64),
+        ("hook_add", pointer), ("retranslate", u32),
+        ("retranslate_pc", u32), ("has_slow", u32),
         ("extra", ctypes.c_int64 * len(CAUSES)),
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", ctypes.c_int64), ("caches", pointer),
         ("cache_count", u64), ("looks_at_accesses", u64),
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
         ("plain_end", u32), ("explains", u32), ("honours_stop", u32),
-        ("counts_accesses", u32), ("all_aligned", u32), ("shadow", pointer),
+        ("counts_accesses", u32), ("shadow", pointer),
     )  # fmt: skip
 
 
@@ -194,6 +191,11 @@ def counter_library() -> ctypes.CDLL:
         ("machine_set_stop", None, (machine, u32)),
         ("machine_set_markers", ctypes.c_int, (machine, pointer, u64, u64)),
         ("machine_clear_caches", None, (machine,)),
+        ("machine_maintain", None, (machine, u32, u32, u32)),
+        ("machine_memory_bytes", None, (machine, address, u32, pointer)),
+        ("machine_store_memory", None, (machine, address, u32, pointer)),
+        ("machine_soil", None, (machine, address, u32)),
+        ("machine_store_both", None, (machine, address, u32, pointer)),
         ("machine_start", None, (machine,)),
         ("machine_buckets", u64, (machine, pointer)),
         ("machine_phase", u32, (machine, pointer)),
@@ -208,7 +210,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_segments", None, (machine, pointer, pointer, pointer)),
         ("machine_add_ghosts", ctypes.c_int, (machine, pointer, u64)),
         ("machine_ghost_misses", None, (machine, pointer)),
-        ("machine_expected_regions", None, (machine, u64, pointer)),
+        ("machine_expected", None, (machine, u64, pointer)),
         ("machine_settle", None, (machine, pointer, address)),
         ("machine_set_custom", u32, (machine, u32, u32, pointer, pointer)),
         ("machine_log_timeline", ctypes.c_int, (machine, u64)),
@@ -224,6 +226,8 @@ def counter_library() -> ctypes.CDLL:
         ("machine_add_shadow", pointer, (machine,)),
         ("machine_set_shadow", None, (machine, address, u32, u32)),
         ("machine_get_shadow", None, (machine, address, u32, pointer)),
+        ("machine_get_undefined", None, (machine, address, u32, pointer)),
+        ("machine_get_origin", None, (machine, address, ctypes.POINTER(u32))),
         ("machine_wrote", None, (machine, address, u32)),
         ("machine_begin_shadow", None, (machine,)),
         ("machine_count_hooks", None, (machine, pointer, pointer)),

@@ -1,10 +1,9 @@
-/* Instructions whose time depends on the values of their operands, and misaligned accesses of cores that
- * allow them: a hook before each of them looks at the registers.
+/* Instructions whose time depends on the values of their operands: a hook before each of them looks at the
+ * registers.
  */
 #ifndef COVP_OPERANDS_H
 #define COVP_OPERANDS_H
 
-#include "alignment.h"
 #include "blocks.h"
 #include "caches.h"
 #include "varied.h"
@@ -70,17 +69,8 @@ static void count_operands(Machine *m, uc_engine *uc, uint32_t at, Instruction i
     bool is_signed = is_signed_division(m, i.bits);
     int rows = bits_of(first, is_signed), columns = bits_of(second, is_signed);
     if (o->is_shift) rows = 0, columns = second & 31;
-    vary(m, at, r->operands - 1u, rows, columns, r->cause,
+    vary_operands(m, place_of(m->last, at), r->operands - 1u, rows, columns, r->cause,
          o->is_used ? operand_cycles(o, rows, columns) : 0);
-}
-
-static bool crosses_word(const Machine *m, uc_engine *uc, uint32_t pc, Instruction i) {
-    Registers registers = {.known = ~0u};
-    Access access = {0, 0};
-    for (int n = 1; n < 32; n++) registers.value[n] = value_of(m, uc, n);
-    bool found = m->is_thumb ? follow_thumb(&registers, i.bits, i.bytes == 4, false, &access)
-                             : follow_riscv(&registers, pc, i.bits, i.bytes == 4, &access);
-    return found && (access.address & 3) + access.size > 4;
 }
 
 EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *user) {
@@ -90,12 +80,6 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
     Instruction i = fetch(m, p, p + size);
     const Rule *r = find_rule(m->timing, i);
     if (has_operands(m, r)) count_operands(m, uc, (uint32_t)address, i, r);
-    if (r->flags & (RULE_LOAD | RULE_STORE) && (m->timing->misaligned || m->segments) &&
-        crosses_word(m, uc, (uint32_t)address, i)) {
-        m->misaligned_count++;
-        vary(m, (uint32_t)address, MISALIGNED_KIND, 0, 0, CAUSE_DATA,
-             m->timing->misaligned ? misaligned_at(m, (uint32_t)address) : 0);
-    }
 }
 
 #endif

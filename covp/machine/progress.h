@@ -28,6 +28,7 @@ EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
     if (m->bucket_count && m->explains) settle(m);
     if (!buckets) switch_bucket(m, m->bucket);
     m->instructions = from->total.instructions;
+    m->met_run = 0; /* runs have other numbers */
     m->cycles = from->total.cycles;
     memcpy(m->branch_cycles, from->branch_cycles, sizeof m->branch_cycles);
     m->switched = buckets ? from->switched : from->total;

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class RunControl:
     """Shared by everything that may keep a core busy: running, polling, sleeping.
 
     Attributes:
-        deadline: `time.monotonic` at which a run ends.
+        now: the clock of the deadline, in seconds.
+        deadline: its time at which a run ends.
         halt_requested: set from any thread.
     """
 
     def __init__(self) -> None:
+        self.now: Callable[[], float] = time.monotonic
         self.deadline = 0.0
         self.halt_requested = False
 
@@ -27,4 +30,4 @@ class RunControl:
 
     def is_late(self) -> bool:
         """Whether the deadline has passed."""
-        return time.monotonic() > self.deadline
+        return self.now() > self.deadline

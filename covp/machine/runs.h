@@ -2,9 +2,7 @@
 #ifndef COVP_RUNS_H
 #define COVP_RUNS_H
 
-#include "blocks.h"
-#include "counter_state.h"
-#include "shadow.h"
+#include "accesses.h"
 
 /* Prepare for a run, with the limits of `ceiling` and `cycle_limit` in Machine. */
 EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, uint32_t allowed) {
@@ -31,7 +29,7 @@ EXPORT void machine_set_stop(Machine *m, uint32_t stop) {
 
 /* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
 static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
-    uint32_t attention = m->stopped | m->special | m->interrupt | m->pending | m->retranslate;
+    uint32_t attention = m->stopped | m->special | m->misaligned | m->interrupt | m->pending | m->retranslate;
     if (m->shadow) attention |= m->shadow->found;
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
 }
@@ -47,7 +45,7 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
-    if (m->shadow) undo_store(m);
+    undo_store(m);
     m->plain_end = ended_plainly(m, status, stop);
     return status;
 }

@@ -24,7 +24,6 @@ typedef struct {
     uint64_t instructions, cycles, waited, exceptions; /* totals */
     int64_t memory_cycles;                             /* total, see Machine */
     uint64_t runs, operands;                           /* how many there are up to here */
-    uint64_t accesses[MAX_REGIONS];                    /* total */
 } Cut;
 
 struct Segments {
@@ -32,7 +31,6 @@ struct Segments {
     SegmentRun *runs;
     SegmentOperands *operands;
     uint64_t cut_count, cut_room, run_count, run_room, operand_count, operand_room;
-    uint64_t accesses[MAX_REGIONS]; /* loads and stores */
     Cache *ghosts; /* see ghosts.h */
     uint64_t ghost_count, *misses;           /* of each ghost by memory */
     uint64_t *cut_misses, cut_misses_room;   /* the same at each cut */
@@ -44,10 +42,11 @@ static void *room_for(void *items, uint64_t count, uint64_t *room, size_t size) 
     return must(realloc(items, *room * size));
 }
 
-static void cut_operands(struct Segments *s, Varied *v) {
-    if (!v->version || v->count == v->cut) return;
+static void cut_operands(Machine *m, Varied *v) {
+    struct Segments *s = m->segments;
+    if (v->count == v->cut) return;
     s->operands = room_for(s->operands, s->operand_count, &s->operand_room, sizeof *s->operands);
-    s->operands[s->operand_count++] = (SegmentOperands){v->number, (int64_t)(v->count - v->cut)};
+    s->operands[s->operand_count++] = (SegmentOperands){(uint64_t)(v - m->varied), (int64_t)(v->count - v->cut)};
     v->cut = v->count;
 }
 
@@ -81,14 +80,12 @@ static void cut_segment(Machine *m, uint64_t kind, bool inside) {
             bool is_last = m->all[n] == last && entry == m->entry;
             cut_block(s, m->all[n], entry, is_last && inside, is_last && !inside);
         }
-    for (uint64_t n = 0; n < m->varied_room; n++) cut_operands(s, &m->varied[n]);
+    for (uint64_t n = 0; n < m->varied_count; n++) cut_operands(m, &m->varied[n]);
     bool counted = inside && last != &m->nowhere;
-    int64_t expected = counted && m->has_slow ? (int64_t)last->version->expected : 0;
     Cut cut = {.kind = kind, .phase = m->bucket, .waited = m->idle[0], .exceptions = m->idle[1],
                .instructions = m->instructions - (counted ? last->instructions : 0),
-               .cycles = m->cycles - (counted ? last->cycles[m->entry] : 0) + (uint64_t)expected,
-               .memory_cycles = m->memory_cycles + expected, .runs = s->run_count, .operands = s->operand_count};
-    memcpy(cut.accesses, s->accesses, sizeof cut.accesses);
+               .cycles = m->cycles - (counted ? last->cycles[m->entry] : 0),
+               .memory_cycles = m->memory_cycles, .runs = s->run_count, .operands = s->operand_count};
     s->cuts = room_for(s->cuts, s->cut_count, &s->cut_room, sizeof *s->cuts);
     s->cuts[s->cut_count++] = cut;
     cut_ghosts(s);
@@ -109,6 +106,7 @@ static void free_segments(Machine *m) {
 EXPORT int machine_keep_segments(Machine *m) {
     free_segments(m);
     m->segments = calloc(1, sizeof *m->segments);
+    if (m->segments) machine_decode_all(m);
     return m->segments != NULL;
 }
 
@@ -128,11 +126,11 @@ EXPORT void machine_segments(const Machine *m, Cut *cuts, SegmentRun *runs, Segm
     memcpy(operands, s->operands, s->operand_count * sizeof *operands);
 }
 
-/* Which memory each instruction of a block was expected to access, by its place among all: 0xff: none. */
-EXPORT void machine_expected_regions(const Machine *m, uint64_t index, uint8_t *out) {
+/* What each instruction of a block, by its place among all, was expected to meet. */
+EXPORT void machine_expected(const Machine *m, uint64_t index, Met *out) {
     const Block *b = m->all[index];
     for (uint32_t n = 0; n < b->instructions; n++)
-        out[n] = b->version->memories ? b->version->memories[n] : NO_MEMORY;
+        out[n] = b->version->expected ? b->version->expected[n] : (Met){0, 0};
 }
 
 #endif

@@ -100,9 +100,9 @@ class SegmentLog:
         return found
 
     def _memories(self, position: int, instructions: int) -> bytes:
-        found = (ctypes.c_uint8 * max(1, instructions))()
-        self._library.machine_expected_regions(self._machine, position, found)
-        return bytes(found)[:instructions]
+        found = (ctypes.c_uint8 * 2 * max(1, instructions))()
+        self._library.machine_expected(self._machine, position, found)
+        return bytes(found)[: 2 * instructions]
 
 
 def _table(items: ctypes.Array[Any], count: int) -> NDArray[Any]:

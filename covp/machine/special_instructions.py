@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.cores import Isa
+from covp.cores import Core, Isa
+from covp.machine.data_cache import FLUSH, RISCV_OPERATIONS
 from covp.machine.riscv_counters import CSRS
 
 
@@ -31,11 +32,17 @@ class Special:
     is_special: bool = True
 
 
-def special_instructions(isa: Isa) -> tuple[Special, ...]:
-    """Patterns of an instruction set; the first one that matches an instruction decides."""
-    if isa.architecture == "riscv":
-        return (*RISCV_UNMASKING, *_riscv_csrs(), *_not_in_riscv(isa))
-    return (*ARM_UNMASKING, *_not_in_arm(isa))
+def special_instructions(core: Core, has_data_cache: bool = False) -> tuple[Special, ...]:
+    """Patterns of a core's instructions; the first one that matches an instruction decides.
+
+    Args:
+        core: which.
+        has_data_cache: instructions for it are the host's; else they are not in the core.
+    """
+    if core.architecture == "riscv":
+        caches = _data_caches(core) if has_data_cache else ()
+        return (*RISCV_UNMASKING, *_riscv_csrs(), *caches, *_not_in_riscv(core.isa))
+    return (*ARM_UNMASKING, *_not_in_arm(core.isa))
 
 
 # Instructions that may let a pending interrupt in. CPSIE; MSR to PRIMASK, BASEPRI and FAULTMASK.
@@ -93,6 +100,11 @@ def _not_in_arm(isa: Isa) -> tuple[Special, ...]:
 def _extend_and_add() -> list[tuple[int, int]]:
     """SXTAH and its kin: extensions whose Rn is not 15, by each bit of Rn that may be zero."""
     return [(0xFFA0F080 | 1 << bit, 0xFA00F080) for bit in range(16, 20)]
+
+
+def _data_caches(core: Core) -> tuple[Special, ...]:
+    patterns = (0xFFFFFFFF, FLUSH), *((0xFFF07FFF, bits) for bits in RISCV_OPERATIONS)
+    return _all(4, *(patterns[:1] if core.flushes_data_cache else patterns[1:]))
 
 
 def _riscv_csrs() -> tuple[Special, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from covp.hardware.clock import Event
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
+from covp.machine.cache_registers import CACHE_REGISTERS, OPERATIONS, CacheRegisters
 from covp.machine.nvic import FIRST_LINE, LINES, PENDSV, SYSTICK, Nvic
 
 SCS_BASE = 0xE000E000
@@ -27,23 +28,21 @@ _AIRCR_KEY = 0x05FA0000
 _PLAIN = {
     "ICTR": 0x004, "ACTLR": 0x008, "SCR": 0xD10, "CCR": 0xD14, "SHCSR": 0xD24, "CFSR": 0xD28,
     "HFSR": 0xD2C, "MMFAR": 0xD34, "BFAR": 0xD38, "CPACR": 0xD88, "FPCCR": 0xF34, "FPCAR": 0xF38,
-    "FPDSCR": 0xF3C, "CSSELR": 0xD84,
-}  # fmt: skip
-# B3.2.2: caches are timed, not controlled; CLIDR and CCSIDR read as those of a core without any.
-_CACHE_SIZES = {"CLIDR": 0xD78, "CTR": 0xD7C, "CCSIDR": 0xD80}
-_CACHE_OPERATIONS = {
-    "ICIALLU": 0xF50, "ICIMVAU": 0xF58, "DCIMVAC": 0xF5C, "DCISW": 0xF60, "DCCMVAU": 0xF64,
-    "DCCMVAC": 0xF68, "DCCSW": 0xF6C, "DCCIMVAC": 0xF70, "DCCISW": 0xF74, "BPIALL": 0xF78,
+    "FPDSCR": 0xF3C,
 }  # fmt: skip
 _VTOR = 0xD08
-_QUIET = frozenset((_VTOR, *_MPU.values(), *_PLAIN.values()))
+_QUIET = frozenset((_VTOR, *_MPU.values(), *_PLAIN.values(), *(r.offset for r in CACHE_REGISTERS)))
 """Registers that know no time, and whose stores let no interrupt come."""
 
 
 class SystemControl(Peripheral):
-    """The system control space: SysTick and the NVIC work, the rest only keeps its value."""
+    """The system control space: SysTick, the NVIC and data caches work, the rest keeps its value.
 
-    not_saved = Peripheral.not_saved | {"_nvic"}
+    Args:
+        nvic, caches: of the core.
+    """
+
+    not_saved = Peripheral.not_saved | {"_nvic", "_caches"}
     registers = RegisterMap(
         Register(
             "SYST_CSR",
@@ -68,19 +67,20 @@ class SystemControl(Peripheral):
         Register("MPU_TYPE", 0xD90, access="ro"),
         *(Register(name, offset) for name, offset in _MPU.items()),
         *(Register(name, offset) for name, offset in _PLAIN.items()),
-        *(Register(name, offset, access="ro") for name, offset in _CACHE_SIZES.items()),
-        *(Register(name, offset, access="wo") for name, offset in _CACHE_OPERATIONS.items()),
+        *CACHE_REGISTERS,
     )
 
-    def __init__(self, nvic: Nvic) -> None:
-        self._nvic = nvic
+    def __init__(self, nvic: Nvic, caches: CacheRegisters) -> None:
+        self._nvic, self._caches = nvic, caches
         self._first_table = nvic.vector_table
         self._tick: Event | None = None
         super().__init__()
 
     def reset(self) -> None:
-        """SysTick off."""
+        """SysTick off, caches on."""
         super().reset()
+        caches = self._caches
+        self.values |= {"CCR": caches.ccr, "CLIDR": caches.clidr, "CTR": caches.ctr}
         self._nvic.vector_table = self.values["VTOR"] = self._first_table
         self._nvic.priority_group = 0
         self._cancel_tick()
@@ -133,7 +133,9 @@ class SystemControl(Peripheral):
 
     def write_register(self, offset: int, size: int, value: int) -> None:
         """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
-        if _ISER <= offset < _NVIC_END:
+        if offset in OPERATIONS:
+            self._caches.operate(offset, value)
+        elif _ISER <= offset < _NVIC_END:
             self._write_nvic(offset, size, value)
         elif _SHPR <= offset < _SHPR_END:
             self._set_priorities(offset - _SHPR + 4, size, value)
@@ -209,6 +211,10 @@ class SystemControl(Peripheral):
         """AIRCR was written; ignored without its key. Resets are left to the debugger."""
         if value & 0xFFFF0000 == _AIRCR_KEY:
             self._nvic.priority_group = value >> 8 & 7
+
+    def update_ccsidr(self) -> None:
+        """CCSIDR is read."""
+        self.values["CCSIDR"] = self._caches.ccsidr(self.values["CSSELR"])
 
     def update_aircr(self) -> None:
         """AIRCR is read."""

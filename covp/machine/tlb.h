@@ -27,6 +27,8 @@ static bool clear_it_bits(Machine *m, uc_engine *uc) {
 /* Only pages that were fetched from are executable: stores to all others take the fast path. Pages of memory
  * that are like in a saved state may not be stored to, until the first store comes.
  *
+ * Where memories have tables of their own (slow_path.h), fetches enter no page for loads.
+ *
  * A page of flash that has a controller is one of two: for loads and fetches the memory itself, for
  * stores a page of the controller's window, beyond the addresses that the core has.
  */
@@ -38,6 +40,7 @@ EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *e
     if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;
     entry->paddr = address & ~(uint64_t)((1 << PAGE_BITS) - 1);
     entry->perms = m->code_pages[page >> 3] & bit ? UC_PROT_RWX : UC_PROT_RW;
+    if (type == UC_MEM_FETCH && m->has_slow) entry->perms = UC_PROT_EXEC;
     uint8_t *mark = dirty_mark(m, (uint32_t)address);
     if (type == UC_MEM_STORE) mark_dirty(mark);
     else if (mark && *mark == CLEAN) entry->perms &= ~(uint32_t)UC_PROT_WRITE;

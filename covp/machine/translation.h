@@ -5,10 +5,9 @@
  * has to store them all. Unicorn 2.1 puts such a call after every load and store (does anything ask to
  * leave?), QEMU two into each SMLAD and one into SXTB16. The functions that produce operations are
  * redirected (relocations.h), for engines that this counter counts:
- * - whether to leave is checked where it can be requested: in the slow path of loads and stores, which all
- *   peripherals, hooks and faults take; directly after the access, as before;
- * - loads and stores of memory are done there, mostly: an entry of the emulator's table of pages holds
- *   flash or RAM at the same distance, and programs that use both in turn would always search;
+ * - whether to leave is checked where it can be requested: in the slow path of loads and stores
+ *   (slow_path.h), which all peripherals, hooks and faults take; directly after the access, as before;
+ * - loads and stores say which alignment they need: others take the slow path;
  * - the sum that may set Q, and SXTB16 and UXTB16, become operations.
  *
  * Where every load and store is looked at (accesses.h) a call is added before it. With Unicorn's own hook
@@ -21,61 +20,10 @@
 
 
 #include "accesses.h"
-#include "counter_state.h"
-#include "tlb.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include "relocations.h"
-
-typedef struct TcgContext TcgContext;
-typedef struct Temp Temp;        /* a variable of the operations */
-typedef uintptr_t Variable;      /* the same as its distance from the context */
-typedef uint64_t LoadSlowly(char *env, uint32_t address, uint32_t access, uintptr_t from);
-typedef void StoreSlowly(char *env, uint32_t address, uint64_t value, uint32_t access, uintptr_t from);
-
-typedef void PutAccess(TcgContext *, Variable value, Variable address, uintptr_t index, uint32_t kind);
-
-/* Functions of Unicorn, in the order of inlining.py; the second part is Arm's alone. */
-typedef struct {
-    void (*call)(TcgContext *, void *function, Temp *result, int count, Temp **arguments);
-    void (*check_exit)(TcgContext *);
-    void (*exit_if_requested)(uc_engine *, uint32_t);
-    void (*start)(TcgContext *);
-    void *call_hooks;
-    uint8_t *exit_atomic;
-    bool (*restore_state)(char *processor, uintptr_t from, bool leaves);
-    LoadSlowly *load[4];
-    StoreSlowly *store[4];
-    PutAccess *access[4]; /* of translation: loads and stores of 32 and 64 bits */
-    Variable (*number)(TcgContext *, int32_t);
-    Variable (*long_number)(TcgContext *, int64_t);
-    void (*extend)(TcgContext *, Variable, Variable);
-    Temp *(*new_temp)(TcgContext *, uint32_t type, bool is_local);
-    void (*free_temp)(TcgContext *, Temp *);
-    void *(*emit)(TcgContext *, uint32_t op);
-    uint32_t (*add_setq)(void *env, uint32_t, uint32_t);
-    void *sxtb16, *uxtb16;
-    void (*op2)(TcgContext *, uint32_t op, Temp *, Temp *);
-    void (*op3)(TcgContext *, uint32_t op, Temp *, Temp *, uintptr_t);
-    void (*and_number)(TcgContext *, Variable, Variable, int32_t);
-    void (*shift_left)(TcgContext *, Variable, Variable, int32_t);
-    void (*shift_right)(TcgContext *, Variable, Variable, int32_t);
-    void (*extend_byte)(TcgContext *, Variable, Variable);
-    void (*deposit)(TcgContext *, Variable, Variable, Variable, uint32_t low, uint32_t bits);
-} Functions;
-
-/* One of Unicorn's emulators. */
-typedef struct {
-    Functions f;
-    bool is_active;
-    uint32_t engine;    /* offset of the engine in a context, */
-    uint32_t processor; /* of the processor in an engine, */
-    uint32_t exit_flag; /* of the request to leave in a processor, */
-    uint32_t env;       /* of the registers there, */
-    uint32_t q;         /* of the Q flag among them */
-} Emulator;
-
-static Emulator arm_emulator, riscv_emulator;
+#include "slow_path.h"
 
 /* What this thread translates: a block. */
 enum { HOOK_ARGUMENTS = 4 };
@@ -86,6 +34,7 @@ static _Thread_local struct {
     bool is_put;        /* ... and has done so: not inside IT blocks */
     bool hooked;        /* the latest call may be that of a hook, which may ask to leave */
     uint32_t count;     /* instructions of the block so far */
+    const uint8_t *first, *instruction; /* the operations with which the first and latest begin */
     bool deferred;      /* an access inside an IT block may have asked to leave */
     Temp *overflow;     /* negative: a sum overflowed, and Q is to be set; or NULL */
     Temp *env;
@@ -222,40 +171,52 @@ static void put_check(const Emulator *e, TcgContext *s) {
 /* Before any operation. */
 static void *put_operation(const Emulator *e, TcgContext *s, uint32_t op) {
     if (translating.overflow && s == translating.ours && !is_inner(op)) set_q(e, s);
-    translating.count += op == OP_INSTRUCTION;
-    return e->f.emit(s, op);
+    void *operation = e->f.emit(s, op);
+    if (op == OP_INSTRUCTION) {
+        translating.count++;
+        translating.instruction = operation;
+        if (translating.count == 1) translating.first = operation;
+    }
+    return operation;
 }
 
-static atomic_flag machines_lock = ATOMIC_FLAG_INIT;
-static Machine *machines;
-static atomic_uint machine_changes; /* how often one came or went */
+/* -- accesses --------------------------------------------------------------------------------------- */
 
-static Machine *machine_of(const char *processor) {
-    while (atomic_flag_test_and_set(&machines_lock)) {}
-    Machine *m = machines;
-    while (m && m->processor != processor) m = m->other_machine;
-    atomic_flag_clear(&machines_lock);
-    return m;
+static uint32_t number_at(const uint8_t *bytes) {
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
 }
 
-/* -- looking at accesses ---------------------------------------------------------------------------- */
+/* The instruction that is being translated: its address is the first argument of its operation. */
+static Instruction translated_instruction(const Emulator *e, const Machine *m) {
+    uint32_t address = number_at(translating.instruction + e->arguments);
+    const uint8_t *start = host_bytes(m, address, 2);
+    if (!start) return (Instruction){.bytes = 2};
+    return fetch(m, start, host_bytes(m, address, 4) ? start + 4 : start + 2);
+}
 
-enum { KIND_SIZE = 3 }; /* bits of an access's kind: the logarithm of its bytes */
+/* The kind of an access, with what the slow path has to know of it; *table: where it looks for its page. */
+static uint32_t telling(const Emulator *e, const Machine *m, uint32_t kind, uint32_t place, uintptr_t *table) {
+    bool is_wide = (kind & KIND_SIZE) == KIND_SIZE;
+    bool faults = kind & KIND_ALIGNMENT || must_align(m, translated_instruction(e, m));
+    uint32_t core = (uint32_t)*table, block = number_at(translating.first + e->arguments);
+    if (faults || times_misaligned(m))
+        kind = (kind & ~(uint32_t)KIND_ALIGNMENT) | (is_wide ? KIND_WORDS : KIND_ALIGNMENT);
+    if (times_memories(m) && !m->counts_accesses) *table = table_of(m, core, expected_at(m, block, place).met);
+    return kind | KIND_OWN | (faults ? KIND_FAULTS : 0) | core << KIND_TABLE_SHIFT | place << KIND_PLACE_SHIFT;
+}
 
-/* An access is about to be put: before it the call that its block starts with, with other numbers. */
-static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_t kind, bool writes) {
-    if (!e->is_active || s != translating.ours) return;
-    uc_engine *uc = *(uc_engine **)((char *)s + e->engine);
-    Machine *m = machine_of(*(char **)((char *)uc + e->processor));
-    if (!m || !m->looks_at_accesses) return;
+/* Before an access the call that its block starts with, with other numbers. */
+static void put_look(const Emulator *e, TcgContext *s, Machine *m, Variable address, uint32_t kind,
+                     uint32_t place, bool writes) {
     const Functions *f = &e->f;
     enum { LONG = 1 };
-    uint32_t index = (translating.count - 1) & INDEX_MASK;
-    uint32_t what = IS_ACCESS | (writes ? IS_STORE : 0) | index << INDEX_SHIFT | 1u << (kind & KIND_SIZE);
+    uint32_t what = IS_ACCESS | (writes ? IS_STORE : 0) | place << INDEX_SHIFT | 1u << (kind & KIND_SIZE);
     Temp *at = f->new_temp(s, LONG, false);
     f->extend(s, variable(s, at), address);
     Temp *all[HOOK_ARGUMENTS] = {
-        temp_of(s, f->long_number(s, (intptr_t)uc)),
+        temp_of(s, f->long_number(s, (intptr_t)m->engine)),
         at,
         temp_of(s, f->number(s, (int32_t)what)),
         temp_of(s, f->long_number(s, (intptr_t)m)),
@@ -264,95 +225,26 @@ static void put_look(const Emulator *e, TcgContext *s, Variable address, uint32_
     for (int n = HOOK_ARGUMENTS - 1; n >= 0; n--) f->free_temp(s, all[n]);
 }
 
-/* -- leaving after an access ------------------------------------------------------------------------ */
-
-/* Something asks to leave, and the access at `from` in translated code is done. Inside an IT block the
- * emulator leaves at its end.
- */
-static void leave(const Emulator *e, char *env, uintptr_t from) {
-    char *processor = env - e->env;
-    Machine *m = machine_of(processor);
-    if (!m) return;
-    e->f.restore_state(processor, from, true);
-    if (m->xpsr && clear_it_bits(m, m->engine)) return;
-    e->f.exit_if_requested(m->engine, 0);
+/* An access is about to be put; the kind of it, and *table, that of its pages. */
+static uint32_t before_access(const Emulator *e, TcgContext *s, Variable address, uint32_t kind,
+                              uintptr_t *table, bool writes) {
+    if (!e->is_active || s != translating.ours || !translating.instruction) return kind;
+    uc_engine *uc = *(uc_engine **)((char *)s + e->engine);
+    Machine *m = machine_of(*(char **)((char *)uc + e->processor));
+    if (!m) return kind;
+    uint32_t place = (translating.count - 1) & INDEX_MASK;
+    if (m->looks_at_accesses) put_look(e, s, m, address, kind, place, writes);
+    return telling(e, m, kind, place & KIND_PLACE, table);
 }
 
-/* The same before an access, called from translated code. */
-static void leave_before_access(Machine *m, uintptr_t from) {
-    const Emulator *e = m->is_thumb ? &arm_emulator : &riscv_emulator;
-    m->emu_stop(m->engine);
-    e->f.restore_state((char *)m->processor, from, true);
-    e->f.exit_if_requested(m->engine, 0);
-}
-
-static inline void leave_if_requested(const Emulator *e, char *env, uintptr_t from) {
-    if (*(int32_t *)(env - e->env + e->exit_flag) < 0) leave(e, env, from);
-}
-
-/* The machine of a processor, without a search for accesses in a row. */
-static Machine *accessing_machine(const char *processor) {
-    static _Thread_local struct { const char *processor; Machine *m; unsigned at; } latest;
-    unsigned now = atomic_load_explicit(&machine_changes, memory_order_acquire);
-    if (latest.processor != processor || latest.at != now) {
-        latest.m = machine_of(processor);
-        latest.processor = processor;
-        latest.at = now;
-    }
-    return latest.m;
-}
-
-/* Whether no hook has to be told of accesses. */
-static bool is_unhooked(const Machine *m) {
-    return m->load_hooks && !*m->load_hooks && !*m->store_hooks;
-}
-
-/* The bytes of an access in memory, for most of those that come here; else NULL: the emulator does it,
- * and remembers the page. Stores to pages with code are the emulator's, which then forgets the code.
- */
-static uint8_t *direct(const Emulator *e, char *env, uint32_t address, uint32_t size, bool writes) {
-    enum { TURNS = 16 };
-    Machine *m = accessing_machine(env - e->env);
-    if (!m || !is_unhooked(m) || m->slow_accesses[address >> PAGE_BITS]++ % TURNS == 0) return NULL;
-    for (uint32_t i = 0; i < m->region_count; i++) {
-        const Region *r = &m->regions[i];
-        if (address < r->start || (uint64_t)address + size > r->end) continue;
-        if (writes && (!r->writable || machine_may_have_code(m, address, size))) return NULL;
-        if (writes) mark_dirty(dirty_mark(m, address)), mark_dirty(dirty_mark(m, address + size - 1));
-        return (uint8_t *)r->host + (address - r->start);
-    }
-    return NULL;
-}
-
-#define LOAD(E, N)                                                                                \
-    static uint64_t E##_load_##N(char *env, uint32_t address, uint32_t access, uintptr_t from) {  \
-        const uint8_t *memory = direct(&E##_emulator, env, address, 1u << N, false);              \
-        uint64_t value = 0;                                                                       \
-        if (memory) return memcpy(&value, memory, 1u << N), value;                                \
-        value = E##_emulator.f.load[N](env, address, access, from);                               \
-        leave_if_requested(&E##_emulator, env, from);                                             \
-        return value;                                                                             \
-    }
-#define STORE(E, N)                                                                               \
-    static void E##_store_##N(char *env, uint32_t address, uint64_t value, uint32_t access,       \
-                              uintptr_t from) {                                                   \
-        uint8_t *memory = direct(&E##_emulator, env, address, 1u << N, true);                     \
-        if (memory) {                                                                             \
-            memcpy(memory, &value, 1u << N);                                                      \
-            return;                                                                               \
-        }                                                                                         \
-        E##_emulator.f.store[N](env, address, value, access, from);                               \
-        leave_if_requested(&E##_emulator, env, from);                                             \
-    }
 #define ACCESS(E, N, WRITES)                                                                      \
     static void E##_access_##N(TcgContext *s, Variable value, Variable address, uintptr_t index,  \
                                uint32_t kind) {                                                   \
-        put_look(&E##_emulator, s, address, kind, WRITES);                                        \
+        kind = before_access(&E##_emulator, s, address, kind, &index, WRITES);                    \
         E##_emulator.f.access[N](s, value, address, index, kind);                                 \
     }
 #define REPLACEMENTS(E)                                                                           \
     ACCESS(E, 0, false) ACCESS(E, 1, true) ACCESS(E, 2, false) ACCESS(E, 3, true)                 \
-    LOAD(E, 0) LOAD(E, 1) LOAD(E, 2) LOAD(E, 3) STORE(E, 0) STORE(E, 1) STORE(E, 2) STORE(E, 3)   \
     static void E##_call(TcgContext *s, void *function, Temp *result, int count, Temp **all) {    \
         put_call(&E##_emulator, s, function, result, count, all);                                 \
     }                                                                                             \
@@ -386,12 +278,6 @@ static bool starts_with(const uint8_t *code, const uint16_t *bytes, size_t count
     return true;
 }
 
-static uint32_t number_at(const uint8_t *code) {
-    uint32_t value;
-    memcpy(&value, code, sizeof value);
-    return value;
-}
-
 /* Offsets that depend on how the library was built, out of its code. */
 static bool find_offsets(Emulator *e) {
     enum { ANY = 0x100 };
@@ -402,10 +288,14 @@ static bool find_offsets(Emulator *e) {
     static const uint16_t exit[] = {0x48, 0x83, 0xec, 0x08, 0x48, 0x81, 0xef};
     /* mov engine(%rdi), %rsi */
     static const uint16_t put[] = {0x48, 0x8b, 0xb7};
+    /* push %rbx; mov %rdx, %rbx; call emit; mov %rbx, arguments(%rax) */
+    static const uint16_t emit[] = {0x53, 0x48, 0x89, 0xd3, 0xe8, ANY, ANY, ANY, ANY, 0x48, 0x89, 0x58};
     const uint8_t *code = (const uint8_t *)e->f.exit_if_requested;
     const uint8_t *putting = (const uint8_t *)e->f.check_exit;
     if (!starts_with(putting, put, sizeof put / sizeof *put)) return false;
     e->engine = number_at(putting + 3);
+    if (!starts_with(e->f.emit_one, emit, sizeof emit / sizeof *emit)) return false;
+    e->arguments = e->f.emit_one[sizeof emit / sizeof *emit];
     if (!starts_with(code, check, sizeof check / sizeof *check)) return false;
     if (!starts_with(e->f.exit_atomic, exit, sizeof exit / sizeof *exit)) return false;
     e->processor = number_at(code + 3);
@@ -442,11 +332,7 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
     if (!m->slow_accesses) return 0;
     m->engine = uc;
     m->processor = *(char **)((char *)uc + e->processor);
-    while (atomic_flag_test_and_set(&machines_lock)) {}
-    m->other_machine = machines;
-    machines = m;
-    atomic_fetch_add(&machine_changes, 1);
-    atomic_flag_clear(&machines_lock);
+    remember_machine(m);
     return 1;
 }
 
@@ -454,17 +340,6 @@ EXPORT int machine_inline_calls(Machine *m, uc_engine *uc, void *const *function
 EXPORT void machine_count_hooks(Machine *m, const uint32_t *loads, const uint32_t *stores) {
     m->load_hooks = loads;
     m->store_hooks = stores;
-}
-
-static void forget_machine(Machine *m) {
-    while (atomic_flag_test_and_set(&machines_lock)) {}
-    for (Machine **p = &machines; *p; p = &(*p)->other_machine)
-        if (*p == m) {
-            *p = m->other_machine;
-            atomic_fetch_add(&machine_changes, 1);
-            break;
-        }
-    atomic_flag_clear(&machines_lock);
 }
 
 #else

@@ -7,14 +7,13 @@ import stat
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from covp.device.wave import Recorded, Wave
 from covp.errors import AcceleratorError, DeviceError, DeviceFault, UsageError
 from covp.rtl.fst import is_whole
 from covp.rtl.model import RtlModel
-from covp.temporary import temporary_folder
+from covp.temporary import TemporaryFolder, temporary_folder
 
 
 class RtlRecording:
@@ -65,7 +64,7 @@ class RtlRecording:
             os.replace(self._temporary, self._target)
             self.recorded = Recorded(self.wave, cycles, of)
 
-    def _folder(self) -> TemporaryDirectory[str]:
+    def _folder(self) -> TemporaryFolder:
         """A temporary folder beside the file."""
         try:
             if self._target.exists() and not stat.S_ISREG(self._target.stat().st_mode):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from covp.platform_file import load_platform
 
-PLATFORM = load_platform("stm32f746")
+PLATFORM = load_platform("cortex-m7")
 EDGES = sorted({edge for region in PLATFORM.memory for edge in (region.start, region.end)})
 
 

@@ -87,7 +87,7 @@ def test_a_pointer_that_goes_wrong_in_a_loop(program):
     ],
 )
 def test_arm_multiple_words(program, bad, address):
-    loaded = program("stm32l4r5", ARM.format(before="nop", bad=bad))
+    loaded = program("cortex-m4", ARM.format(before="nop", bad=bad))
     registers(loaded)
     with pytest.raises(DeviceFault) as caught:
         loaded.run()
@@ -116,6 +116,6 @@ def test_arm_multiple_words(program, bad, address):
     ],
 )
 def test_arm_that_is_fine(program, before, good):
-    loaded = program("stm32l4r5", ARM.format(before=before, bad=good))
+    loaded = program("cortex-m4", ARM.format(before=before, bad=good))
     registers(loaded)
     loaded.run()

@@ -95,7 +95,7 @@ consumer:
 end_consumer:
     j end_consumer
 """
-PROGRAMS = {"stm32l4r5": (ARM, "r6"), "cortex-m0plus": (ARM, "r6"), "riscv32": (RISCV, "s2")}
+PROGRAMS = {"cortex-m4": (ARM, "r6"), "cortex-m0plus": (ARM, "r6"), "riscv32": (RISCV, "s2")}
 Make = Callable[[str, str], Loaded]
 
 

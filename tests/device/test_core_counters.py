@@ -110,7 +110,7 @@ end:
 
 
 def test_cyccnt(program):
-    loaded = program("stm32l4r5", CYCCNT)
+    loaded = program("cortex-m4", CYCCNT)
     for _ in range(2):
         loaded.run()
         assert loaded.device.read_register("r3") == 2 + 4
@@ -156,7 +156,7 @@ end:
 """
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus"])
 def test_systick(program, platform):
     loaded = program(platform, SYSTICK)
     loaded.run()
@@ -172,7 +172,7 @@ def test_a_division_takes_time_by_the_operands_in_any_register(program, register
     cycles = []
     for divisor in (1, 1 << 12, 1 << 31):
         loaded = program(
-            "stm32l4r5",
+            "cortex-m4",
             f"start:\n ldr {register}, =0x7fffffff\n ldr r1, ={divisor}\n"
             f" udiv r0, {register}, r1\nend:\n b end\n .ltorg\n",
         )
@@ -198,7 +198,7 @@ end:
 """
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus"])
 def test_an_access_is_given_up_to_learn_its_time_once(program, platform):
     """Blocks end before it from then on: those that begin at start, and at loop."""
     loaded = program(platform, POLLING)

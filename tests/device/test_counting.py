@@ -73,7 +73,7 @@ end:
 
 @pytest.mark.parametrize(
     ("platform", "text", "count"),
-    [("stm32l4r5", ARM_LOOP, 301), ("cortex-m0plus", ARM_LOOP, 301), ("riscv32", RISCV_LOOP, 202)],
+    [("cortex-m4", ARM_LOOP, 301), ("cortex-m0plus", ARM_LOOP, 301), ("riscv32", RISCV_LOOP, 202)],
 )
 def test_loop(program, platform, text, count):
     loaded = program(platform, text)
@@ -85,7 +85,7 @@ def test_loop(program, platform, text, count):
 
 @pytest.mark.parametrize("slice_length", [1, 2, 7, 50])
 @pytest.mark.parametrize(
-    ("platform", "text", "count"), [("stm32l4r5", ARM_LOOP, 301), ("riscv32", RISCV_LOOP, 202)]
+    ("platform", "text", "count"), [("cortex-m4", ARM_LOOP, 301), ("riscv32", RISCV_LOOP, 202)]
 )
 def test_stops_between_blocks_do_not_count(
     program, monkeypatch, platform, text, count, slice_length
@@ -113,16 +113,16 @@ end:
 """
     # an IT block's skipped instructions issue and count, as on QEMU
     whole = 2 + 20 * 8
-    assert program("stm32l4r5", text).run().instructions == whole
+    assert program("cortex-m4", text).run().instructions == whole
     monkeypatch.setattr(execution, "SLICE", 3)
-    sliced = program("stm32l4r5", text)
+    sliced = program("cortex-m4", text)
     assert sliced.run().instructions == whole
     assert sliced.device.read_register("r1") == 10 * 2 + 10 * 3
 
 
 def test_fault_in_mid_block(program):
     loaded = program(
-        "stm32l4r5",
+        "cortex-m4",
         "start:\n movs r1, #0\n nop\n nop\nbad:\n ldr r0, [r1]\n nop\n nop\nend:\n b end",
     )
     with pytest.raises(DeviceFault) as caught:
@@ -142,7 +142,7 @@ def test_fault_in_mid_block_riscv(program):
 
 
 STORES = {
-    "stm32l4r5": """
+    "cortex-m4": """
 start:
     ldr r1, =0x50080000
     movs r0, #0
@@ -170,7 +170,7 @@ end:
     j end
 """,
 }
-STORES_COUNT = {"stm32l4r5": 2 + 10 * 5, "riscv32": 3 + 10 * 4}
+STORES_COUNT = {"cortex-m4": 2 + 10 * 5, "riscv32": 3 + 10 * 4}
 
 
 @pytest.mark.parametrize("platform", STORES)
@@ -253,14 +253,14 @@ def test_waiting_adds_cycles_and_no_instructions(program):
 
 
 def test_hints_on_arm(program):
-    loaded = program("stm32l4r5", "start:\n nop\n wfe\n nop\n nop\nend:\n b end")
+    loaded = program("cortex-m4", "start:\n nop\n wfe\n nop\n nop\nend:\n b end")
     assert loaded.run().instructions == 4
 
 
 NOPS = "start:\n nop\n nop\nmiddle:\n nop\n nop\nlater:\n nop\nend:\n{jump} end"
 
 
-@pytest.mark.parametrize(("platform", "jump"), [("stm32l4r5", "b"), ("riscv32", "j")])
+@pytest.mark.parametrize(("platform", "jump"), [("cortex-m4", "b"), ("riscv32", "j")])
 def test_two_stops_for_one_start(program, platform, jump):
     loaded = program(platform, NOPS.format(jump=jump))
     runs = ["end", "middle", "later", "end", "middle", "end"]
@@ -268,7 +268,7 @@ def test_two_stops_for_one_start(program, platform, jump):
     assert loaded.device.instructions == 23
 
 
-@pytest.mark.parametrize(("platform", "jump"), [("stm32l4r5", "b"), ("riscv32", "j")])
+@pytest.mark.parametrize(("platform", "jump"), [("cortex-m4", "b"), ("riscv32", "j")])
 def test_a_stop_inside_a_cached_block(program, platform, jump):
     loaded = program(platform, NOPS.format(jump=jump))
     assert loaded.run(stop="end").instructions == 5
@@ -277,7 +277,7 @@ def test_a_stop_inside_a_cached_block(program, platform, jump):
 
 
 def test_code_changed_by_the_host(program):
-    loaded = program("stm32l4r5", "start:\n nop\n nop\n nop\n nop\nend:\n b end")
+    loaded = program("cortex-m4", "start:\n nop\n nop\n nop\n nop\nend:\n b end")
     assert loaded.run().instructions == 4
     # movw r0, #1 is one instruction where two nops were
     loaded.device.write(loaded.labels["start"], struct.pack("<HH", 0xF240, 0x0001))
@@ -286,7 +286,7 @@ def test_code_changed_by_the_host(program):
 
 
 SELF_MODIFYING = {
-    "stm32l4r5": """
+    "cortex-m4": """
 start:
     ldr r0, =0x0501f240
     ldr r1, =patch
@@ -332,12 +332,12 @@ patch:
 }
 
 
-@pytest.mark.parametrize(("platform", "start_cost"), [("stm32l4r5", 3), ("riscv32", 5)])
+@pytest.mark.parametrize(("platform", "start_cost"), [("cortex-m4", 3), ("riscv32", 5)])
 def test_code_that_changes_itself(program, platform, start_cost):
     """Two nops become one instruction of four bytes: the same address and size, another count."""
-    base = 0x20001000 if platform == "stm32l4r5" else 0x80001000
+    base = 0x20001000 if platform == "cortex-m4" else 0x80001000
     loaded = program(platform, SELF_MODIFYING[platform], base)
-    arm = platform == "stm32l4r5"
+    arm = platform == "cortex-m4"
     body = 4 if arm else 5  # of the code before it is changed
     loop = 4 if arm else 5
     assert loaded.run().instructions == start_cost + loop + body + loop + body - 1
@@ -350,7 +350,7 @@ def test_code_that_changes_itself(program, platform, start_cost):
 
 def test_blocks_that_cross_pages_and_are_very_long(program):
     text = "start:\n" + " nop\n" * 3000 + "end:\n b end"
-    assert program("stm32l4r5", text).run().instructions == 3000
+    assert program("cortex-m4", text).run().instructions == 3000
     assert program("riscv32", text.replace("b end", "j end")).run().instructions == 3000
 
 
@@ -362,7 +362,7 @@ def test_instruction_limit_does_not_depend_on_the_host(program):
     assert loaded.device.instructions == 1000
 
 
-@pytest.mark.parametrize(("platform", "jump"), [("stm32l4r5", "b"), ("riscv32", "j")])
+@pytest.mark.parametrize(("platform", "jump"), [("cortex-m4", "b"), ("riscv32", "j")])
 def test_time_limit(program, platform, jump):
     loaded = program(platform, f"start:\n {jump} start\nend:\n nop")
     with pytest.raises(DeviceFault, match="seconds of host time"):
@@ -420,7 +420,7 @@ inner:
 
 
 def test_phases_count_callees_to_the_current_one(program):
-    loaded = program("stm32l4r5", MARKED)
+    loaded = program("cortex-m4", MARKED)
     loaded.device.set_phases([(loaded.labels["first"], 1), (loaded.labels["second"] | 1, 2)])
     stop = loaded.run()
     counts = stop.phases
@@ -433,7 +433,7 @@ def test_phases_count_callees_to_the_current_one(program):
 
 
 def test_blocks_add_up(program):
-    loaded = program("stm32l4r5", MARKED)
+    loaded = program("cortex-m4", MARKED)
     stop = loaded.run()
     blocks = loaded.device.core.counter.blocks()
     assert sum(block.instructions * block.count for block in blocks) == stop.instructions

@@ -14,7 +14,7 @@ from covp.device.virtual import VirtualDevice
 from covp.machine.engine import open_engine, reset_core
 from covp.platform_file import load_platform
 
-SCRATCH = {"cortex-m0plus": 0x20002000, "stm32l4r5": 0x20002000, "riscv32": 0x80002000}
+SCRATCH = {"cortex-m0plus": 0x20002000, "cortex-m4": 0x20002000, "riscv32": 0x80002000}
 
 # Encoded by hand, so that no example waits for an assembler. r0-r3 / a0-a3 are scratch registers,
 # r4 / a4 points to scratch memory, r5 / a5 counts loops.
@@ -160,7 +160,7 @@ def prepare(write, arm: bool, platform: str) -> None:
     write("r2" if arm else "a2", 0x12345)
 
 
-@pytest.mark.parametrize("platform_name", ["stm32l4r5", "cortex-m0plus", "riscv32"])
+@pytest.mark.parametrize("platform_name", ["cortex-m4", "cortex-m0plus", "riscv32"])
 @settings(
     max_examples=40,
     deadline=None,

@@ -200,7 +200,7 @@ def test_an_encoding_that_was_not_added_is_illegal(loaded):
 
 
 def test_only_on_riscv(program):
-    made = program("stm32l4r5", "start:\n nop\nend:\n b end")
+    made = program("cortex-m4", "start:\n nop\nend:\n b end")
     with pytest.raises(DeviceError, match="RISC-V"):
         made.device.add_instructions("dsp", [DOT])
 

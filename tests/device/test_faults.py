@@ -39,7 +39,7 @@ def fault_of(loaded, **options):
     ],
 )
 def test_arm(program, instruction, address, kind):
-    loaded = program("stm32l4r5", ARM.format(instruction))
+    loaded = program("cortex-m4", ARM.format(instruction))
     loaded.device.add_debug_info(str(loaded.elf))
     if address is None:
         loaded.device.write_register("sp", 0x20000000)
@@ -100,7 +100,7 @@ REFUSED = [
     ("cortex-m3", "pkhbt r0, r1, r2", ".hword 0xeac1, 0x0002"),
     ("cortex-m3", "smmulr", ".hword 0xfb51, 0xf012"),
     ("cortex-m3", "vadd.f32 s0, s1, s2", ".hword 0xee30, 0x0a81"),
-    ("stm32l4r5", "vadd.f64 d0, d1, d2", ".hword 0xee31, 0x0b02"),
+    ("cortex-m4", "vadd.f64 d0, d1, d2", ".hword 0xee31, 0x0b02"),
     ("riscv32", "fadd.s fa0, fa1, fa2", ".word 0x00c5f553"),
     ("riscv32", "flw fa0, 0(a0)", ".word 0x00052507"),
     ("riscv32", "amoadd.w a0, a1, (a2)", ".word 0x00b6252f"),
@@ -116,7 +116,7 @@ def platform_with_core(name):
         return load_platform(name)
     import msgspec
 
-    return msgspec.structs.replace(load_platform("stm32l4r5"), core_name="cortex-m3")
+    return msgspec.structs.replace(load_platform("cortex-m4"), core_name="cortex-m3")
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ PRESENT = [
     ("cortex-m3", [0xFBE1, 0x0302]),  # umlal
     ("cortex-m3", [0xF300, 0x0007]),  # ssat
     ("cortex-m3", [0xF3C1, 0x0000]),  # ubfx
-    ("stm32l4r5", [0xFB21, 0x3002]),  # smlad
-    ("stm32l4r5", [0xEE30, 0x0A81]),  # vadd.f32
-    ("stm32l4r5", [0xEC41, 0x0B10]),  # vmov d0, r0, r1
+    ("cortex-m4", [0xFB21, 0x3002]),  # smlad
+    ("cortex-m4", [0xEE30, 0x0A81]),  # vadd.f32
+    ("cortex-m4", [0xEC41, 0x0B10]),  # vmov d0, r0, r1
     ("riscv32", [0x8D2D]),  # c.xor
     ("riscv32", [0x8533, 0x02C5]),  # mul
     ("riscv32f", [0xF553, 0x00C5]),  # fadd.s
@@ -252,7 +252,7 @@ def test_a_device_goes_on_after_a_fault(program):
 
 
 def test_debugger_access():
-    with VirtualDevice(load_platform("stm32l4r5")) as device:
+    with VirtualDevice(load_platform("nucleo-l4r5zi")) as device:
         device.write(0x08000000, b"abc")
         assert device.read(0x08000000, 4) == b"abc\xff"  # erased
         with pytest.raises(DeviceError, match="outside the memory map"):
@@ -266,7 +266,7 @@ def test_debugger_access():
 
 
 def test_bus_masters_are_named():
-    with VirtualDevice(load_platform("stm32l4r5")) as device:
+    with VirtualDevice(load_platform("cortex-m4")) as device:
         bus = device.bus.for_master("dma")
         bus.write(0x20000000, b"\1\2\3")
         assert device.read(0x20000000, 3) == b"\1\2\3" == bus.read(0x20000000, 3)
@@ -283,7 +283,7 @@ def test_bus_masters_are_named():
 
 
 def test_addresses_cannot_be_taken_twice():
-    with VirtualDevice(load_platform("stm32l4r5")) as device:
+    with VirtualDevice(load_platform("cortex-m4")) as device:
         device.attach(Strict(), 0x50000000, "one")
         with pytest.raises(PlatformError, match="two at 0x50000800 overlaps one"):
             device.attach(Strict(), 0x50000800, "two")
@@ -311,7 +311,7 @@ def test_uart(program):
 
 @pytest.mark.parametrize(
     ("platform", "jump", "undefined"),
-    [("riscv32", "j", "unimp"), ("riscv32", "j", ".half 0"), ("stm32l4r5", "b", "udf #0")],
+    [("riscv32", "j", "unimp"), ("riscv32", "j", ".half 0"), ("cortex-m4", "b", "udf #0")],
 )
 def test_runs_go_on_after_a_fault_at_the_start_of_a_block(program, platform, jump, undefined):
     """The emulator reports a block of no bytes there: nothing to count, nothing to lead from."""

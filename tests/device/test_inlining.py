@@ -34,7 +34,7 @@ REGISTERS = [*(f"r{n}" for n in range(13)), "sp", "lr", "xpsr"]
 PAIR = Iterator[tuple[VirtualDevice, VirtualDevice]]
 
 
-@pytest.fixture(scope="module", params=["stm32l4r5", "cortex-m33"])
+@pytest.fixture(scope="module", params=["cortex-m4", "cortex-m33"])
 def pair(request: pytest.FixtureRequest) -> PAIR:
     yield from both(request.param)
 
@@ -300,6 +300,6 @@ def test_other_engines_of_the_process_are_left_alone(pair) -> None:
 
 def test_another_unicorn_is_left_as_it_is(monkeypatch) -> None:
     monkeypatch.setattr(inlining, "_VERSION", 0x020103)
-    with VirtualDevice(load_platform("stm32l4r5")) as device:
+    with VirtualDevice(load_platform("cortex-m4")) as device:
         assert not device.core.counter.inlines
         assert outcome(device, wide(0xFB20, 0xF000), [0x10002, 0x30004] * 4)[0] == ()

@@ -54,7 +54,7 @@ uint32_t touch(uint32_t first, uint32_t pages)
 """
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "stm32f746", "cortex-m33"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m7", "cortex-m33"])
 @pytest.mark.parametrize("inlining", [True, False])
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_first_access_to_a_page_in_an_it_block(
@@ -94,7 +94,7 @@ uint32_t echo(volatile uint32_t *uart, uint32_t polls)
 """
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m33"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m33"])
 @pytest.mark.parametrize("inlining", [True, False])
 def test_accesses_to_peripherals_in_an_it_block(
     platform: str, inlining: bool, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +155,7 @@ def test_an_access_of_a_peripheral_in_an_it_block(
     """It is neither lost nor done twice, and what follows is executed; again in a loop."""
     monkeypatch.setattr(counter, "INLINING", inlining)
     loaded = program(
-        "stm32l4r5",
+        "cortex-m4",
         f"start: ldr sp, =0x20001000\n ldr r7, =0x60000000\n movs r6, #2\nloop: movs r4, #9\n"
         f" movs r5, #0\n movs r1, #1\n cmp r1, #0\n {block}\n adds r3, r5, #1\n"
         " subs r6, #1\n bne loop\nend: b end\n.ltorg",

@@ -44,10 +44,10 @@ end:
     b end
     .ltorg
 """
-BODIES = {"riscv32": (RISCV, " wfi", "a0"), "stm32l4r5": (ARM, " wfi", "r0")}
+BODIES = {"riscv32": (RISCV, " wfi", "a0"), "cortex-m4": (ARM, " wfi", "r0")}
 POLLS = {
     "riscv32": "1: lw a1, 0(s0)\n beqz a1, 1b",
-    "stm32l4r5": "1: ldr r1, [r6]\n cmp r1, #0\n beq 1b",
+    "cortex-m4": "1: ldr r1, [r6]\n cmp r1, #0\n beq 1b",
 }
 
 

@@ -202,7 +202,7 @@ def test_nothing_a_program_does_gets_further(
 
 
 CALLS = {
-    "stm32l4r5": """
+    "cortex-m4": """
 start:
     movs r0, #0x31
     movs r1, #0
@@ -275,9 +275,9 @@ wrong:
     srai x0, x0, 7
 """,
 }
-CALLS["cortex-m0plus"] = CALLS["stm32l4r5"]
-FREQUENCY = {"stm32l4r5": "r4", "cortex-m0plus": "r4", "riscv32": "s0"}
-TYPED = {"stm32l4r5": "r6", "cortex-m0plus": "r6", "riscv32": "s1"}
+CALLS["cortex-m0plus"] = CALLS["cortex-m4"]
+FREQUENCY = {"cortex-m4": "r4", "cortex-m0plus": "r4", "riscv32": "s0"}
+TYPED = {"cortex-m4": "r6", "cortex-m0plus": "r6", "riscv32": "s1"}
 
 
 @pytest.fixture(params=sorted(CALLS))

@@ -148,7 +148,7 @@ handler:
 MIX = CustomInstruction(
     "mix", 0, 0, lambda a, b: 0, "return state->word[0] = state->word[0] * 31 + (a ^ b);", cycles=3
 )
-PROGRAMS = {"stm32l4r5": ARM, "cortex-m33": ARM, "riscv32": RISCV}
+PROGRAMS = {"cortex-m4": ARM, "cortex-m33": ARM, "riscv32": RISCV}
 FLOATS = {
     "arm": [f"UC_ARM_REG_S{n}" for n in (0, 1)] + ["UC_ARM_REG_FPSCR", "UC_ARM_REG_PRIMASK"],
     "riscv": ["UC_RISCV_REG_MSTATUS", "UC_RISCV_REG_MEPC", "UC_RISCV_REG_MIE"],

@@ -38,7 +38,7 @@ def rig(platform: str) -> tuple[Kernel, covp.DeviceTensor]:
 @pytest.fixture(scope="module", autouse=True)
 def close() -> Iterator[None]:
     yield
-    for platform in ("stm32l4r5", "riscv32"):
+    for platform in ("cortex-m4", "riscv32"):
         rig(platform)[0].session.close()
     rig.cache_clear()
 
@@ -54,7 +54,7 @@ steps = st.lists(
 )
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 @settings(max_examples=40, deadline=None)
 @given(steps=steps)
 def test_memory_is_as_it_was_saved(platform: str, steps: Steps) -> None:

@@ -34,7 +34,7 @@ int32_t mixed(volatile int32_t *p, int32_t n)
 """
 
 
-@pytest.fixture(params=["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.fixture(params=["riscv32", "cortex-m4", "cortex-m0plus"])
 def session(request):
     with covp.Session(request.param, strict=True) as session:
         yield session
@@ -90,7 +90,7 @@ def test_a_store_is_told_of_before_it_is_done(session):
 
 
 def test_conditional_stores_leave_the_condition():
-    with covp.Session("stm32l4r5", strict=True) as session:
+    with covp.Session("cortex-m4", strict=True) as session:
         mixed = session.load_c(CONDITIONAL)["mixed"]
         for n, result, memory in ((3, 85, [3, 0]), (-3, 83, [0, 5])):
             p = session.tensor(np.zeros(2, np.int32))

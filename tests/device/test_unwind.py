@@ -15,7 +15,7 @@ from covp.symbols import Symbols
 from covp.unwind import MAX_FRAMES, call_stack
 from tests.conftest import Loaded
 
-CORES = ("stm32l4r5", "cortex-m0plus", "riscv32")
+CORES = ("cortex-m4", "cortex-m0plus", "riscv32")
 TOOLCHAINS = ("zig", "gcc")
 
 # The array keeps a frame pointer in use; each call is followed by something, so none is a jump.
@@ -197,7 +197,7 @@ int32_t start(int32_t n) {
     return 2 * work(n);
 }
 """
-    with Session("stm32l4r5") as session, pytest.raises(DeviceFault) as caught:
+    with Session("cortex-m4") as session, pytest.raises(DeviceFault) as caught:
         session.load_c(source)["start"](1).result()
     names = [frame.partition(" ")[0] for frame in caught.value.call_stack]
     assert names == ["handler", "work", "start"]

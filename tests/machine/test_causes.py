@@ -23,7 +23,7 @@ from tests.conftest import Loaded, load
 from tests.device.test_counting_property import prepare, programs
 from tests.device.test_interrupts import BASE, LINE, Worker, arm
 
-PLATFORMS = ["stm32f746", "stm32l4r5", "cv32e40p", "riscv32"]
+PLATFORMS = ["cortex-m7", "cortex-m4", "cv32e40p", "riscv32"]
 SETTINGS = settings(
     max_examples=30,
     deadline=None,
@@ -58,7 +58,7 @@ def slow(platform: Platform, fetch: int, flash: int, ram: int) -> Platform:
 # -- generated programs ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["stm32l4r5", "cortex-m0plus", "riscv32"])
+@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m0plus", "riscv32"])
 @SETTINGS
 @given(data=st.data())
 def test_generated_programs(
@@ -134,7 +134,7 @@ spins:
 around:
     nop
 """
-    loaded = program("stm32l4r5", arm(body))
+    loaded = program("cortex-m4", arm(body))
     device = loaded.device
     device.attach(Worker(), BASE, "worker", LINE)
     device.add_debug_info(str(loaded.elf))
@@ -186,8 +186,8 @@ def profiled(platform: Platform, accelerators: list[str]) -> tuple[Profile, Stop
         ("cv32e40p", [], (1, 2, 0)),
         ("riscv32", ["cfu"], None),
         ("vexriscv-full", [], None),
-        ("stm32f746", [], (0, 3, 1)),
-        ("stm32f746", ["qconv2d"], (2, 2, 2)),
+        ("cortex-m7", [], (0, 3, 1)),
+        ("cortex-m7", ["qconv2d"], (2, 2, 2)),
     ],
 )
 def test_layers_and_functions_of_a_model(

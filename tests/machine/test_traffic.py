@@ -81,7 +81,7 @@ constants:
 """
 BY_HAND = {
     "riscv32": (RISCV, {"flash": (7 + 40, 0), "ram": (5, 7 + 20)}),
-    "stm32l4r5": (
+    "cortex-m4": (
         ARM,
         {"flash": (3 + 4 + 12 + 8, 0), "ram": (20 + 8 + 20 + 4 + 4, 12 + 8 + 20 + 4 + 4 + 2)},
     ),
@@ -188,9 +188,9 @@ def measured(
     ("name", "model", "accelerators"),
     [
         ("riscv32", "toycar", []),
-        ("stm32f746", "toycar", []),
+        ("cortex-m7", "toycar", []),
         ("cv32e40p", "kws", ["qconv2d"]),
-        ("stm32l4r5", "kws", ["gemm"]),
+        ("cortex-m4", "kws", ["gemm"]),
     ],
 )
 def test_models(name: str, model: str, accelerators: list[str]) -> None:

@@ -44,7 +44,7 @@ def _check(model: str, platform: str) -> None:
     assert layers + (ours.between.cycles or 0) == ours.cycles
     assert ours.cycles is not None and ours.instructions is not None
     assert ours.cycles > ours.instructions
-    assert str(ours.sources.cycles) == f"rtl by {platform}, zero wait states"
+    assert str(ours.sources.cycles).startswith(f"rtl by {platform}, zero wait states")
 
 
 def test_toycar_on_cv32e40p(cv32e40p):

@@ -31,7 +31,7 @@ module covp_core (
     output logic [31:0] sp_o,
     output logic [31:0] ra_o
 );
-  logic valid, instr, pcpi_valid, no_trap_vector;
+  logic valid, instr, pcpi_valid, no_trap_vector, is_misaligned, loads_misaligned, stores_misaligned;
   logic [31:0] address, pcpi_insn, target;
   logic [3:0] strobes;
 
@@ -87,10 +87,17 @@ module covp_core (
   assign retire_o = core.launch_next_insn;
   assign retire_pc_o = core.latched_branch && core.latched_store ? target & ~1 : core.reg_next_pc;
 
+  // the core traps after such an access, when it no longer says of which kind it was
+  assign is_misaligned = core.mem_wordsize == 0 && core.reg_op1[1:0] != 0 ||
+      core.mem_wordsize == 1 && core.reg_op1[0];
+  always_ff @(posedge clk_i) begin
+    loads_misaligned <= rst_ni && (loads_misaligned || core.mem_do_rdata && is_misaligned);
+    stores_misaligned <= rst_ni && (stores_misaligned || core.mem_do_wdata && is_misaligned);
+  end
+
   assign data_pc_o = core.reg_pc;
   assign trap_pc_o = core.reg_pc;
-  assign trap_cause_o = core.mem_do_rdata ? 4 : core.mem_do_wdata ? 6 :
-      core.instr_ecall_ebreak ? 3 : 2;
+  assign trap_cause_o = loads_misaligned ? 4 : stores_misaligned ? 6 : core.instr_ecall_ebreak ? 3 : 2;
   assign sp_o = core.cpuregs[2];
   assign ra_o = core.cpuregs[1];
 endmodule
