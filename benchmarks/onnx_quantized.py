@@ -37,7 +37,7 @@ from covp.passes.copy import copy_graph
 from covp.platform_file import load_platform
 from covp.toolchain import Source, get_toolchain
 
-PLATFORMS = ("stm32l4r5", "riscv32", "cortex-m0plus")
+PLATFORMS = ("cortex-m4", "riscv32", "cortex-m0plus")
 BORDERS = ("QUANTIZE", "DEQUANTIZE")
 MOST = 1.05
 """Times the cycles of TFLite Micro's arithmetic."""

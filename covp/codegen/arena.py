@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from covp.codegen.aliases import ALIASES
 from covp.codegen.layer import Argument, LayerCode, Scratch
-from covp.codegen.planner import Buffer, plan
+from covp.codegen.planner import ALIGNMENT, Buffer, plan
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.program import ProgramTensor
@@ -19,15 +20,23 @@ class ArenaPlan:
         graph: whose tensors they are.
         layers: in an order that can run.
         around: the first and last action of each layer, where the run function has another order.
+        cache_line: bytes of a line where the core has a data cache and accelerators do not see it:
+            no two buffers share one.
 
     Attributes:
         nbytes: of the arena.
+        alignment: of its address.
     """
 
     def __init__(
-        self, graph: Graph, layers: Sequence[LayerCode], around: Sequence[tuple[int, int]] = ()
+        self,
+        graph: Graph,
+        layers: Sequence[LayerCode],
+        around: Sequence[tuple[int, int]] = (),
+        cache_line: int = 0,
     ) -> None:
-        self._around = around
+        self._around, self._cache_line = around, cache_line
+        self.alignment = max(ALIGNMENT, cache_line)
         self._end = 1 + max((last for _, last in around), default=-1)
         self._buffers: dict[int, Buffer] = {}
         self._scratch: dict[int, Buffer] = {}
@@ -36,6 +45,9 @@ class ArenaPlan:
             self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, 0, 0, ends=self._end - 1)
         for op in graph.ops:
             self._allocate(op, layers, written)
+        self._keys: dict[int, list[int]] = defaultdict(list)
+        for key, buffer in self._buffers.items():
+            self._keys[id(buffer)].append(key)
         self._extend(graph, layers)
         self._change_states_in_place(graph, layers)
         self._share_in_place(graph, layers)
@@ -45,7 +57,7 @@ class ArenaPlan:
                     name = f"scratch of {layer.function}"
                     self._scratch[id(argument)] = self._buffer(name, argument.nbytes, step)
         unique = {id(b): b for b in (*self._buffers.values(), *self._scratch.values())}
-        self.nbytes = plan(list(unique.values())) if unique else 0
+        self.nbytes = plan(list(unique.values()), self.alignment) if unique else 0
 
     def offset(self, item: Tensor | Scratch) -> int:
         """Bytes from the start of the arena."""
@@ -134,7 +146,9 @@ class ArenaPlan:
     def _read_before(self, layers: Sequence[LayerCode], buffer: Buffer, step: int) -> bool:
         """Whether all other layers that read a buffer are over when a layer begins.
 
-        In the order of the layers; that of the run function is another one.
+        In the order of the layers; that of the run function is another one. Where an accelerator
+        does not see the core's cache, all that write it have to be over, too: the core's stores
+        to a line would take back what is stored to the rest of it.
         """
         if not self._around:
             return True
@@ -143,7 +157,8 @@ class ArenaPlan:
             inputs = [a for a in self._reads(layer, buffer) if id(a) not in written]
             outputs = {id(tensor) for tensor in layer.op.outputs}
             reads = any(id(argument) not in outputs for argument in inputs)
-            if other != step and reads and self._around[other][1] >= begins:
+            uses = len(inputs) > 0 if self._cache_line else reads
+            if other != step and uses and self._around[other][1] >= begins:
                 return False
         return True
 
@@ -164,9 +179,9 @@ class ArenaPlan:
 
     def _replace(self, old: Buffer, new: Buffer) -> None:
         """Let everything that is in one buffer be in another."""
-        for key, buffer in self._buffers.items():
-            if buffer is old:
-                self._buffers[key] = new
+        for key in self._keys[id(old)]:
+            self._buffers[key] = new
+        self._keys[id(new)] += self._keys.pop(id(old))
 
 
 def _constant(output: Tensor) -> ModelError:

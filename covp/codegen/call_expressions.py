@@ -90,7 +90,7 @@ class CallExpressions(ArgumentVisitor[str]):
 
     def call(self, step: CCall) -> str:
         """The statement."""
-        arguments = ", ".join(self.value(argument) for argument in step.arguments)
+        arguments = ", ".join(self.rendered(step))
         return f"    {step.function}({arguments});"
 
     def number(self, value: int | float) -> str:
@@ -101,7 +101,7 @@ class CallExpressions(ArgumentVisitor[str]):
         """A static array."""
         return self._array(constant.name, constant.data)
 
-    def image(self, image: RegisterImage) -> str:
+    def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> str:
         """A static array of words."""
         lines = []
         for label, word in image.words:
@@ -109,8 +109,11 @@ class CallExpressions(ArgumentVisitor[str]):
             cast = "" if isinstance(word, int) else "(uintptr_t)"
             lines.append(f"    {cast}{value}, /* {label} */")
         name = self.constants.name(image.name, self.arguments)
+        if sizes:
+            listed = ", ".join(map(str, sizes))
+            lines += ["#if COVP_DATA_CACHE_LINE", f"    {listed}, /* bytes */", "#endif"]
         self.definitions.append(
-            f"static const uintptr_t {name}[{len(lines)}] = {{\n" + "\n".join(lines) + "\n};\n"
+            f"static const uintptr_t {name}[] = {{\n" + "\n".join(lines) + "\n};\n"
         )
         return name
 

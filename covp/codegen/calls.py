@@ -12,6 +12,7 @@ from covp.accelerator.call import (
     CCall,
     Constant,
     CoreKernel,
+    RegisterImage,
     Requantize,
     Step,
 )
@@ -160,6 +161,8 @@ class CallFile:
         for step in steps:
             if isinstance(step, CCall):
                 self.includes.append(f'#include "{step.header}"')
+                if any(isinstance(argument, RegisterImage) for argument in step.arguments):
+                    self.includes.append(f'#include "{self.target}_place.h"')
                 body.append(expressions.call(step))
             elif isinstance(step, Requantize):
                 body += self._requantize(step, expressions)

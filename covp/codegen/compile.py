@@ -19,6 +19,7 @@ from covp.codegen.inference import InferenceCode
 from covp.codegen.layer import KernelRequest, LayerCode, PartCode, Scratch, emit_layer
 from covp.codegen.offload import (
     accelerator_places,
+    cache_line,
     checked_driver,
     demand_architecture,
     demand_use,
@@ -157,7 +158,8 @@ def _assemble(
 ) -> Program:
     name = c_name(graph.name)
     actions = overlap.actions if overlap is not None else ()
-    memory = ArenaPlan(lowered, layers, spans(actions, len(layers)) if actions else ())
+    around = spans(actions, len(layers)) if actions else ()
+    memory = ArenaPlan(lowered, layers, around, cache_line(platform, backends))
     states = StateCode.of(name, lowered.states, memory)
     startup = StartupCode.of(backends)
     inference = InferenceCode(name, layers, memory, startup, states, actions)
@@ -175,6 +177,7 @@ def _assemble(
         startup_function=inference.startup_function,
         arena_symbol=f"{name}_arena",
         arena_bytes=memory.nbytes,
+        arena_alignment=memory.alignment,
         inputs=tuple(memory.describe(t) for t in lowered.inputs),
         outputs=tuple(memory.describe(t) for t in lowered.outputs),
         layers=_layers(graph, lowered, split, layers, memory),
@@ -182,8 +185,9 @@ def _assemble(
         refusals=split.refusals,
         alternatives=split.alternatives,
         warnings=(*unmatched(lowered, split, backends), *split.warnings),
-        # not needed (kernels/words.py), but without it vww takes 0.3 % more with GCC for Arm
-        flags=("-fno-strict-aliasing",),
+        # The first decides results. The second is not needed (kernels/words.py), but without it vww
+        # takes 0.3 % more with GCC for Arm.
+        flags=("-ffp-contract=off", "-fno-strict-aliasing"),
         operators=_user_operators(graph),
         lowered=lowered,
         states=states.states,
@@ -205,7 +209,7 @@ def _add_drivers(
     instances = []
     places = accelerator_places(platform, len(backends))
     for backend, (base, irq) in zip(backends, places, strict=True):
-        driver = checked_driver(backend, base, irq)
+        driver = checked_driver(backend, base, irq, platform)
         for file in driver:
             if file in sources or file in reserved:
                 raise AcceleratorError(
@@ -249,10 +253,10 @@ def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
     for op in lowered:
         if isinstance(op.attributes, TiledAttention):
             found[op.name] = sum(stated.pop(part.name, 0) for part in op.attributes.ops)
+    made = {index: name for name, index in left.items() if name not in stated}
     for op in graph.ops:
-        made = [name for name, index in left.items() if index == op.index and name not in stated]
-        if op.name not in left and made and op.name in stated:
-            found[made[-1]] += stated[op.name]
+        if op.name not in left and op.name in stated and op.index in made:
+            found[made[op.index]] += stated[op.name]
     return found
 
 
@@ -301,10 +305,10 @@ def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
     for name, argument in layer.arguments.items():
         offset, size = memory.offset(argument), argument.nbytes
         if isinstance(argument, Scratch):
-            found.append(LayerMemory(name, offset, size, False, True))
+            found.append(LayerMemory(name, offset, size, False, True, False))
         else:
             written = any(argument is output for output in layer.op.outputs)
-            found.append(LayerMemory(argument.name, offset, size, not written, written))
+            found.append(LayerMemory(argument.name, offset, size, not written, written, written))
     return tuple(found)
 
 

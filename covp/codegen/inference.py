@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 from covp.codegen.arena import ArenaPlan
@@ -72,7 +73,7 @@ class InferenceCode:
             "/* The memory of all activations; leave the file out to bring your own. */\n"
             f'#include "{self.name}_infer.h"\n\n'
             f"uint8_t {self.name}_arena[{max(self.memory.nbytes, 1)}]"
-            " __attribute__((aligned(16)));\n"
+            f" __attribute__((aligned({self.memory.alignment})));\n"
         )
 
     def _source(self) -> str:
@@ -119,7 +120,7 @@ class InferenceCode:
             lines.append(f"{self.states.keep_function}(arena);")
         return "\n".join(f"    {line}" for line in lines)
 
-    @property
+    @cached_property
     def _parts(self) -> list[Sequence[PartCode]]:
         """Of each layer."""
         return [layer.parts or (whole_part(layer),) for layer in self.layers]

@@ -96,7 +96,7 @@ def emit_in_parts(
         code = emit_layer(KernelRequest(op, core, function, chosen))
         return replace(code, parts=(whole_part(code),))
     steps = lower_placement(placement)
-    if _driver(placement, steps) is None:
+    if overlapping_call(placement, steps) is None:
         code = emit_calls(placement, core, function)
         return replace(code, parts=(whole_part(code),))
     file = CallFile(op, core, placement.target)
@@ -105,8 +105,12 @@ def emit_in_parts(
     return _layer(file, op, function, parts, split_of(steps))
 
 
-def _driver(placement: Placement, steps: Sequence[Step]) -> tuple[int, str, str] | None:
-    """The call that the core need not wait for: its position, and what begins and ends it."""
+def overlapping_call(placement: Placement, steps: Sequence[Step]) -> tuple[int, str, str] | None:
+    """The call that the core need not wait for: its position, and what begins and ends it.
+
+    Raises:
+        AcceleratorError: the hook `overlaps` gave something else than two names.
+    """
     backend = placement.backend
     assert backend is not None
     for position, step in reversed(list(enumerate(steps))):
@@ -127,7 +131,7 @@ def _functions(
     file: CallFile, placement: Placement, name: str, steps: Sequence[Step]
 ) -> list[_Function]:
     """What begins and ends a layer, or does all of it where its driver has no such functions."""
-    match, driver = placement.match, _driver(placement, steps)
+    match, driver = placement.match, overlapping_call(placement, steps)
     assert match is not None
     op = match.op
     if driver is None:

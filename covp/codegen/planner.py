@@ -34,8 +34,8 @@ class Buffer:
         return together or (self.begins <= other.ends and other.begins <= self.ends)
 
 
-def plan(buffers: Sequence[Buffer]) -> int:
-    """Set every buffer's offset (a multiple of 16); returns the bytes of the arena."""
+def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
+    """Set every buffer's offset (a multiple of ``alignment``); returns the bytes of the arena."""
     orders: list[Callable[[Buffer], tuple[int, int]]] = [
         lambda b: (-b.nbytes, b.first),
         lambda b: (-(b.last - b.first), -b.nbytes),
@@ -44,7 +44,7 @@ def plan(buffers: Sequence[Buffer]) -> int:
     ]
     best: tuple[int, list[int]] | None = None
     for order in orders:
-        total, offsets = _place(buffers, order)
+        total, offsets = _place(buffers, order, alignment)
         if best is None or total < best[0]:
             best = total, offsets
     assert best is not None
@@ -54,15 +54,15 @@ def plan(buffers: Sequence[Buffer]) -> int:
 
 
 def _place(
-    buffers: Sequence[Buffer], order: Callable[[Buffer], tuple[int, int]]
+    buffers: Sequence[Buffer], order: Callable[[Buffer], tuple[int, int]], alignment: int
 ) -> tuple[int, list[int]]:
     offsets = [-1] * len(buffers)
     placed: list[int] = []
     total = 0
     for index in sorted(range(len(buffers)), key=lambda i: order(buffers[i])):
-        size = _aligned(buffers[index].nbytes)
+        size = _aligned(buffers[index].nbytes, alignment)
         taken = sorted(
-            (offsets[i], offsets[i] + _aligned(buffers[i].nbytes))
+            (offsets[i], offsets[i] + _aligned(buffers[i].nbytes, alignment))
             for i in placed
             if buffers[i].overlaps(buffers[index])
         )
@@ -77,5 +77,5 @@ def _place(
     return total, offsets
 
 
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment

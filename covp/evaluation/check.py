@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 from covp.errors import UsageError, near_misses
 from covp.evaluation.builder import Build
 from covp.evaluation.sample import Sample
+from covp.evaluation.source import SourceCheck
 from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
 from covp.graph.reference import run_changed
 from covp.program import Program, ProgramLayer, ProgramTensor
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
 
-Level = Literal["none", "output", "layers"]
+Level = Literal["none", "output", "layers", "source"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+BY_LAYERS: tuple[Level, ...] = ("layers", "source")
+"""Those that run the layers one by one."""
 _FILL = bytes(np.random.default_rng(0x5EED).integers(0, 256, 251, np.uint8))
 """What the arena is filled with; its length, a prime, keeps rows from being alike."""
 
@@ -109,6 +112,7 @@ class Check:
         mismatch: None where everything is as expected.
         sanitized: every load and store was checked, and was allowed.
         ubsan: the C had the compiler's checks for undefined behaviour, and none failed.
+        source: the same beside the model's file as it is; None where that was not wanted.
     """
 
     level: Level
@@ -119,12 +123,20 @@ class Check:
     mismatch: Mismatch | None = None
     sanitized: bool = False
     ubsan: bool = False
+    source: SourceCheck | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found that no documented rule allows."""
+        return self.mismatch is None and (self.source is None or self.source.holds)
 
     def record(self) -> dict[str, Any]:
         """The key ``check`` of the JSON document ``covp.run/1``."""
         tolerance = None if self.worst_error is None else FLOAT_TOLERANCE
         mismatch = None if self.mismatch is None else self.mismatch.record()
-        return {**asdict(self), "tolerance": tolerance, "mismatch": mismatch}
+        source = None if self.source is None else self.source.record()
+        own = asdict(replace(self, source=None, mismatch=None))
+        return {**own, "tolerance": tolerance, "mismatch": mismatch, "source": source}
 
     @property
     def amount(self) -> str:

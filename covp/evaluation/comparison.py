@@ -9,7 +9,7 @@ from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.evaluation.builder import build
-from covp.evaluation.check import checked_level
+from covp.evaluation.check import BY_LAYERS, checked_level
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import NOTHING_MORE, Wanted, run
 from covp.evaluation.sample import Sample
@@ -41,8 +41,8 @@ class Comparison:
         return None if before is None or not after else before / after
 
     @property
-    def mac_coverage(self) -> float:
-        """The share of the multiply-accumulates that accelerators report they did, 0 to 1."""
+    def mac_coverage(self) -> float | None:
+        """See `Evaluation.mac_coverage`."""
         return self.accelerated.mac_coverage
 
     @property
@@ -71,10 +71,15 @@ class Comparison:
             ", ".join(accelerated.build.accelerators),
             *(_count(run.profile.instructions) for run in (alone, accelerated)),
             "-" if self.speedup is None else f"{self.speedup:.1f}x",
-            f"{self.mac_coverage:.0%}",
+            share_text(self.mac_coverage),
             "yes" if self.matches_reference else "NO",
         )
         return html_table(head, [row], text_columns=3)
+
+
+def share_text(share: float | None) -> str:
+    """Of the multiply-accumulates that accelerators report, in a table."""
+    return "not reported" if share is None else f"{share:.0%}"
 
 
 def _count(value: int | None) -> str:
@@ -134,7 +139,7 @@ def compare(
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)
-    by_layer = checked_level(check, device) == "layers"
+    by_layer = checked_level(check, device) in BY_LAYERS
     probes = sample.and_probes(plain.graph) if by_layer else None
     starts("alone")
     alone = run(plain, sample, device=device, check=check, probes=probes, wanted=wanted)

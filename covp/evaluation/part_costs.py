@@ -52,7 +52,7 @@ def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
         UsageError: the virtual device has no cycles for this platform.
         CovpError: it does not fit or faults.
     """
-    inputs = random_inputs(program.graph.inputs, 0)
+    inputs = random_inputs(program.graph.inputs, 0, program.graph.ops)
     with Session(program.platform, toolchain=toolchain) as session:
         module = session.load(program)
         module.run(*inputs)

@@ -18,7 +18,7 @@ from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
 from covp.evaluation.data.quality import Quality
 from covp.evaluation.energy import Energy, estimate_energy
-from covp.evaluation.estimates import wrong_estimates
+from covp.evaluation.estimates import doubtful_units
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap
 from covp.evaluation.roofs import core_record, unit_records
@@ -102,7 +102,7 @@ class Evaluation:
     @property
     def matches_reference(self) -> bool:
         """Whether all that was compared is what the reference computes."""
-        return self.mismatches == 0 and self.check.mismatch is None
+        return self.mismatches == 0 and self.check.holds
 
     @property
     def oracle(self) -> str:
@@ -116,11 +116,14 @@ class Evaluation:
         return " and ".join(name for key, name in owners.items() if key in found)
 
     @property
-    def mac_coverage(self) -> float:
-        """The share of the model's multiply-accumulates that accelerators report they did, 0 to 1.
+    def mac_coverage(self) -> float | None:
+        """The share of the model's multiply-accumulates that accelerators report they did.
 
-        Nothing of a layer whose accelerator reports nothing.
+        More than 1 where they report too many. None where one of them has layers and reports
+        nothing, as a `Peripheral` without jobs.
         """
+        if any(entry.target != "cpu" and entry.work is None for entry in self.profile.layers):
+            return None
         total = sum(layer.macs for layer in self.program.layers)
         done = sum(entry.offloaded_macs for entry in self.profile.layers)
         return done / total if total else 0.0
@@ -151,7 +154,11 @@ class Evaluation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know, one line each: of compiler, schedules and wrong estimates."""
-        return (*self.program.warnings, *self.build.notes, *wrong_estimates(self.profile))
+        return (
+            *self.program.warnings,
+            *self.build.notes,
+            *doubtful_units(self.program, self.profile),
+        )
 
     def record(self) -> dict[str, Any]:
         """The JSON document ``covp.run/1`` of docs/json.md."""

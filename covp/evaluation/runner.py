@@ -15,12 +15,20 @@ from covp.device.base import Abilities
 from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.builder import Build, build
-from covp.evaluation.check import Check, check_layers, checked_level, output_check
+from covp.evaluation.check import (
+    BY_LAYERS,
+    Check,
+    Level,
+    check_layers,
+    checked_level,
+    output_check,
+)
 from covp.evaluation.memory_map import memory_map
 from covp.evaluation.renewed import renewed
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import recorded_schedules
+from covp.evaluation.source import check_source, extreme_samples
 from covp.graph.equality import differences
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
@@ -171,8 +179,11 @@ def run(
         sample: by default the random inputs of seed 0.
         device, by_layer, wanted: as for `Runner`.
         check: "layers" compares each layer's tensor over several inputs, in runs of their own
-            after the one that is measured; "output" the outputs of that one; "none" nothing. By
-            default `covp.evaluation.check.default_level` of the device.
+            after the one that is measured; "output" the outputs of that one; "none" nothing;
+            "source" is "layers", and what the device computes beside the model's file as it is,
+            see `covp.evaluation.source.check_source`. By default
+            `covp.evaluation.check.default_level` of the device; with "layers" the file is judged
+            as well where its library is installed and takes less than about a second.
         probes: all inputs of the check by layers; `Sample.and_probes` by default.
         sanitize: check every load and store of the layers as they run one by one.
         ubsan: compile the layers that run one by one with the compiler's checks for undefined
@@ -183,13 +194,19 @@ def run(
     """
     strictly = sanitize or ubsan
     level = checked_level("layers" if strictly and check is None else check, device)
-    if strictly and level != "layers":
+    if strictly and level not in BY_LAYERS:
         what = "memory is" if sanitize else "undefined behaviour is"
         raise UsageError(f"{what} checked layer by layer: without check={level}, or with layers")
     sample = sample or Sample.random(build.graph)
     measured_sample = sample.unchecked() if level == "none" else sample
     result, _ = measured(build, measured_sample, device, by_layer, wanted)
-    return by_layers(result, probes, sanitize, ubsan) if level == "layers" else result
+    if level not in BY_LAYERS:
+        return result
+    samples = list(probes or sample.and_probes(result.build.graph))
+    if level == "source":
+        samples += extreme_samples(result.build.graph, sample.seed)
+    result = by_layers(result, samples, sanitize, ubsan)
+    return beside_source(result, samples, level) if check in (None, "source") else result
 
 
 def measured(
@@ -223,7 +240,7 @@ def measured(
 
 def by_layers(
     result: Evaluation,
-    probes: Sequence[Sample] | None = None,
+    samples: Sequence[Sample] | None = None,
     sanitize: bool = False,
     ubsan: bool = False,
 ) -> Evaluation:
@@ -231,17 +248,30 @@ def by_layers(
 
     Args:
         result: what was measured; the device it ran on is free again.
-        probes: all inputs; by default `Sample.and_probes` of the measured one.
+        samples: all inputs; by default `Sample.and_probes` of the measured one.
         sanitize, ubsan: as for `check_layers`.
 
     Raises:
         CovpError: the device cannot be reached, or a layer faulted.
     """
-    start = time.perf_counter()
-    samples = probes or result.sample.and_probes(result.build.graph)
-    reference = time.perf_counter() - start
+    samples = samples or result.sample.and_probes(result.build.graph)
     found = check_layers(result.build, samples, result.device, sanitize, ubsan)
-    return replace(result, check=replace(found, seconds=found.seconds + reference))
+    return replace(result, check=found)
+
+
+def beside_source(result: Evaluation, samples: Sequence[Sample], level: Level) -> Evaluation:
+    """The same inference, beside the model's file as it is.
+
+    Args:
+        result: of the first sample, checked by layers.
+        samples: of that check.
+        level: "source" where that was requested, see `check_source`.
+    """
+    if result.check.mismatch is not None:
+        return result
+    graph, wanted = result.build.graph, level == "source"
+    found = check_source(graph, samples, result.outputs, wanted)
+    return replace(result, check=replace(result.check, level=level, source=found))
 
 
 def evaluate(

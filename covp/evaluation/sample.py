@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Graph, Streaming
 from covp.graph.random_inputs import probing_inputs, random_inputs
-from covp.graph.reference import ReferenceExecutor, run_all, run_reference, states_after
+from covp.graph.reference import run_all, states_after
 
 Array = NDArray[Any]
 
@@ -62,7 +61,7 @@ class Sample:
     @staticmethod
     def random(graph: Graph, seed: int = 0) -> Sample:
         """The inputs of a graph for a seed, see `random_inputs`."""
-        return Sample.of(graph, random_inputs(graph.inputs, seed), "uniform", seed)
+        return Sample.of(graph, random_inputs(graph.inputs, seed, graph.ops), "uniform", seed)
 
     def unchecked(self) -> Sample:
         """The same inputs, nothing expected."""
@@ -74,7 +73,7 @@ class Sample:
         With states a second inference, too; of a graph on a stream the one that completes a window,
         with the outputs of the plain network.
         """
-        probes = probing_inputs(graph.inputs, self.seed)
+        probes = probing_inputs(graph.inputs, self.seed, graph.ops)
         samples = [Sample.of(graph, arrays, n, self.seed) for n, arrays in probes.items()]
         stream = [] if graph.streaming is None else [_of_stream(graph, graph.streaming, self.seed)]
         return [self, *self._next(graph), *stream, *samples]
@@ -90,22 +89,8 @@ class Sample:
 
 def _of_stream(graph: Graph, streaming: Streaming, seed: int) -> Sample:
     """The inference with which a window of random rows is complete."""
-    source, axis, hop = streaming.plain.inputs[0], streaming.axis, streaming.hop
-    count = streaming.warm_up * hop
-    shape = (*source.shape[:axis], count, *source.shape[axis + 1 :])
-    (rows,) = random_inputs([replace(source, shape=shape)], seed)
-    executor = ReferenceExecutor(graph)
-    *earlier, latest = np.split(rows, streaming.warm_up, axis)
-    for part in earlier:
-        executor.run(part)
-    window = np.take(rows, range(count - streaming.window, count), axis)
-    sample = Sample.of(graph, [latest], "end of a window", seed, executor.states)
-    whole = run_reference(streaming.plain, [window])
-    pairs = zip(whole, sample.outputs, strict=True)
-    return replace(sample, outputs=tuple(_newest(array, new.shape) for array, new in pairs))
+    from covp.passes.streaming.windows import end_of_window  # its rules know many operators
 
-
-def _newest(array: Array, shape: tuple[int, ...]) -> Array:
-    """The last rows of an array, as many as the shape has."""
-    parts = zip(array.shape, shape, strict=True)
-    return np.ascontiguousarray(array[tuple(slice(n - new, None) for n, new in parts)])
+    end = end_of_window(graph, streaming, seed)
+    sample = Sample.of(graph, [end.rows], "end of a window", seed, end.states)
+    return replace(sample, outputs=tuple(end.values[tensor.name] for tensor in graph.outputs))

@@ -38,7 +38,7 @@ class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
     matches_reference: bool | None
     memory: _Memory
     layers: list[_Layer]
-    mac_coverage: float | None = None
+    mac_coverage: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Row(msgspec.Struct):
@@ -138,6 +138,8 @@ def _saved(run: _Run) -> SavedRun:
 def _offload(run: _Run) -> float | None:
     """The share of the MACs that accelerators did; of older files, that they were to do."""
     macs = sum(layer.macs for layer in run.layers)
-    if not macs or run.mac_coverage is not None:
-        return run.mac_coverage if macs else None
+    if not macs:
+        return None
+    if run.mac_coverage is not msgspec.UNSET:
+        return run.mac_coverage
     return sum(layer.macs for layer in run.layers if layer.target != "cpu") / macs

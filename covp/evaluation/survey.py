@@ -11,9 +11,9 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.compile import ScheduleChoice
 from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
-from covp.evaluation.check import checked_level
+from covp.evaluation.check import BY_LAYERS, Level, checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import by_layers, measured
+from covp.evaluation.runner import beside_source, by_layers, measured
 from covp.evaluation.sample import Sample
 from covp.frontend import Shapes
 from covp.graph.graph import Graph
@@ -98,7 +98,7 @@ def survey(
     graph = as_graph(model, shapes, states, streaming)
     level = checked_level(check, device)
     sample = Sample.random(graph, seed)
-    samples = sample.and_probes(graph) if level == "layers" else [sample]
+    samples = sample.and_probes(graph) if level in BY_LAYERS else [sample]
     if level == "none":
         samples = [sample.unchecked()]
     for board in boards:
@@ -113,14 +113,16 @@ def survey(
                 allow_slower=allow_slower,
                 overlap=overlap,
             )
-            trial = _run(made, samples, device)
+            trial = _run(made, samples, device, level if check in (None, "source") else None)
         except (CapacityError, PlatformError, AcceleratorError) as error:
             trial = Trial(graph.name, board, None, str(error), ())
         yield trial
 
 
-def _run(made: Build, samples: Sequence[Sample], device: str) -> Trial:
+def _run(made: Build, samples: Sequence[Sample], device: str, level: Level | None) -> Trial:
+    """``level``: of a check whose source is judged; else None."""
     result, regions = measured(made, samples[0], device)
     if len(samples) > 1:
         result = by_layers(result, samples)
+        result = result if level is None else beside_source(result, samples, level)
     return Trial(made.model, made.platform, result, None, regions)

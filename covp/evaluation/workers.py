@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
 
 from covp.codegen.intrinsics import DotProduct, dot_products
+from covp.device.child_process import safe_path
 from covp.errors import CovpError, DeviceError
 from covp.tune.worker_process import begin_worker
 
@@ -43,8 +45,10 @@ class Workers:
         self._heard, self._stop = multiprocessing.Pipe(duplex=False)
         given = self._heard, dot_products()
         self._pool = ProcessPoolExecutor(jobs, None, _start, given)
+        self._cleanup = ExitStack()
 
     def __enter__(self) -> Workers:
+        self._cleanup.enter_context(safe_path())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -54,6 +58,7 @@ class Workers:
             # for ever, as this process could read it, too (cpython's gh-94777)
             self._pool._call_queue._reader.close()  # type: ignore[attr-defined]
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._cleanup.close()
         self._stop.close()
         self._heard.close()
 

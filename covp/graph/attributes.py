@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Activation = Literal["none", "relu", "relu6", "relu_n1_to_1"]
@@ -80,11 +80,16 @@ class Elementwise:
 class Mean:
     """MEAN, SUM or another reduction over axes (sorted, not negative).
 
-    ``axes`` is None where they are computed at run time: the second input.
+    Attributes:
+        axes: None where they are computed at run time: the second input.
+        keep_dims: whether they stay, with extent 1.
+        nan_counts: a NaN among floats is their largest and least, as in ONNX; else it is neither,
+            as in TFLite.
     """
 
     axes: tuple[int, ...] | None
     keep_dims: bool
+    nan_counts: bool = field(default=False, repr=False)  # no schedule depends on it
 
 
 @dataclass(frozen=True)

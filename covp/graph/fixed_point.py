@@ -50,7 +50,7 @@ def constant(raw: int, width: int) -> int:
 
 
 def exp_on_negative_values(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
-    """exp(a) for a <= 0; the result has 0 integer bits. ``integer_bits`` up to 5."""
+    """exp(a) for a <= 0; the result has 0 integer bits. What is below -32 gives 0."""
     a = np.asarray(raw, np.int64)
     fraction_bits = width - 1 - integer_bits
     quarter = 1 << (fraction_bits - 2)
@@ -63,7 +63,13 @@ def exp_on_negative_values(raw: ArrayLike, integer_bits: int, width: int = 32) -
             chosen = (remainder & (1 << (fraction_bits + exponent))) != 0
             smaller = _product(result, constant(factor, width), width)
             result = np.where(chosen, smaller, result)
+    result = np.where(a < least_exponent(integer_bits, width), 0, result)
     return np.where(a == 0, (1 << (width - 1)) - 1, result)
+
+
+def least_exponent(integer_bits: int, width: int) -> int:
+    """-32, which the factors of exp end at; below what ``width`` bits hold up to 5 integer bits."""
+    return -32 << (width - 1 - integer_bits)
 
 
 def _exp_between_minus_quarter_and_0(a: Raw, width: int) -> Raw:

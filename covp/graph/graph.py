@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -162,6 +163,19 @@ class Streaming:
         return -(-self.window // self.hop)
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The file that a graph was read from.
+
+    Attributes:
+        path: of the file.
+        shapes: of inputs that it leaves open, as they were given.
+    """
+
+    path: Path
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Graph:
     """A network: operators in execution order.
@@ -176,6 +190,7 @@ class Graph:
             dynamic-range model) became float32.
         states: kept in memory between inferences.
         streaming: of a graph that `covp.passes.streaming.as_streaming` made.
+        origin: the file that it was read from; None for a graph that was built in this process.
     """
 
     name: str
@@ -186,6 +201,7 @@ class Graph:
     expanded_bytes: int = 0
     states: list[State] = field(default_factory=list)
     streaming: Streaming | None = None
+    origin: Origin | None = None
 
     @property
     def results(self) -> list[Tensor]:
@@ -194,7 +210,7 @@ class Graph:
 
     def is_result(self, tensor: Tensor) -> bool:
         """Whether the tensor is one of `results`."""
-        return any(tensor is result for result in self.results)
+        return tensor in self.results
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor once: inputs and states first, then in the order of the operators."""
@@ -215,8 +231,8 @@ class Graph:
 
     def producer(self, tensor: Tensor) -> Op | None:
         """The operator that writes the tensor; None for inputs and constants."""
-        return next((op for op in self.ops if any(t is tensor for t in op.outputs)), None)
+        return next((op for op in self.ops if tensor in op.outputs), None)
 
     def consumers(self, tensor: Tensor) -> list[Op]:
         """The operators that read the tensor, in order."""
-        return [op for op in self.ops if any(t is tensor for t in op.inputs)]
+        return [op for op in self.ops if tensor in op.inputs]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.graph.graph import Quantization
+from covp.graph.graph import Op, Quantization
+from covp.graph.ops.definition import Domain, definition
 
 
 class Shaped(Protocol):
@@ -34,18 +35,26 @@ class Probed(Shaped, Protocol):
         ...
 
 
-def random_inputs(tensors: Iterable[Shaped], seed: int) -> list[NDArray[Any]]:
+def random_inputs(
+    tensors: Iterable[Shaped], seed: int, readers: Sequence[Op] = ()
+) -> list[NDArray[Any]]:
     """One array per tensor: integers uniform over their whole range, floats standard normal.
+
+    Integers that have a meaning for an operator, such as indices, lengths and axes, are drawn among
+    those that it takes (`OpDefinition.domains`).
 
     Args:
         tensors: in the order in which values are drawn.
         seed: of numpy's default generator; the same seed gives the same values.
+        readers: the operators of their graph, in order.
     """
-    rng = np.random.default_rng(seed)
-    return [_draw(rng, tensor) for tensor in tensors]
+    rng, known = np.random.default_rng(seed), _domains(readers)
+    return [_draw(rng, tensor, known.get(id(tensor))) for tensor in tensors]
 
 
-def probing_inputs(tensors: Iterable[Probed], seed: int) -> dict[str, list[NDArray[Any]]]:
+def probing_inputs(
+    tensors: Iterable[Probed], seed: int, readers: Sequence[Op] = ()
+) -> dict[str, list[NDArray[Any]]]:
     """Inputs that random ones leave out, by what they are: one array per tensor for each.
 
     "near the zero point": at most 3 steps from it, so that little saturates; of floats a hundredth
@@ -56,27 +65,56 @@ def probing_inputs(tensors: Iterable[Probed], seed: int) -> dict[str, list[NDArr
     Args:
         tensors: the inputs.
         seed: of the random ones among them.
+        readers: the operators of their graph, in order.
     """
-    listed, rng = list(tensors), np.random.default_rng(seed)
+    listed, rng, known = list(tensors), np.random.default_rng(seed), _domains(readers)
+
+    def ends(is_high: Callable[[NDArray[np.intp]], NDArray[np.bool_]]) -> list[NDArray[Any]]:
+        return [_ends(tensor, is_high, known.get(id(tensor))) for tensor in listed]
+
     return {
-        "near the zero point": [_near_zero(rng, tensor) for tensor in listed],
-        "lowest, highest": [_ends(t, lambda index: 2 * index >= index.size) for t in listed],
-        "alternating": [_ends(t, lambda index: index % 2 == 1) for t in listed],
+        "near the zero point": [_near_zero(rng, t, known.get(id(t))) for t in listed],
+        "lowest, highest": ends(lambda index: 2 * index >= index.size),
+        "alternating": ends(lambda index: index % 2 == 1),
     }
 
 
-def _near_zero(rng: np.random.Generator, tensor: Probed) -> NDArray[Any]:
+_KEEPS_VALUES = ("CAST", "IDENTITY", "RESHAPE", "TRANSPOSE")
+
+
+def _domains(ops: Sequence[Op]) -> dict[int, Domain]:
+    """By tensor: the values that all operators that read it take."""
+    known: dict[int, Domain] = {}
+    for op in reversed(ops):
+        found = dict(definition(op.kind).domains(op))
+        after = known.get(id(op.outputs[0]))
+        if op.kind in _KEEPS_VALUES and after is not None:
+            # of coordinates, whose places may be others before, what all may be
+            found[0] = int(np.max(after[0])), int(np.min(after[1]))
+        for position, (low, high) in found.items():
+            if position < len(op.inputs) and (tensor := op.inputs[position]) is not None:
+                lowest, highest = known.get(id(tensor), (low, high))
+                low = np.maximum(low, lowest)
+                known[id(tensor)] = low, np.maximum(low, np.minimum(high, highest))
+    return known
+
+
+def _near_zero(rng: np.random.Generator, tensor: Probed, domain: Domain | None) -> NDArray[Any]:
     if tensor.dtype.kind == "f":
-        return (rng.standard_normal(tensor.shape) / 100).astype(tensor.dtype)
+        return np.asarray(rng.standard_normal(tensor.shape) / 100, tensor.dtype)
     zero_point = 0 if tensor.quantization is None else int(tensor.quantization.zero_point[0])
     drawn = zero_point + rng.integers(-3, 3, tensor.shape, np.int64, endpoint=True)
-    return np.clip(drawn, *_range(tensor.dtype)).astype(tensor.dtype)
+    return np.asarray(np.clip(drawn, *(domain or _range(tensor.dtype))), tensor.dtype)
 
 
-def _ends(tensor: Probed, is_high: Callable[[NDArray[np.intp]], NDArray[np.bool_]]) -> NDArray[Any]:
-    low, high = (-8, 8) if tensor.dtype.kind == "f" else _range(tensor.dtype)
-    index = np.arange(int(np.prod(tensor.shape)))
-    return np.where(is_high(index), high, low).astype(tensor.dtype).reshape(tensor.shape)
+def _ends(
+    tensor: Probed,
+    is_high: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
+    domain: Domain | None,
+) -> NDArray[Any]:
+    low, high = domain or ((-8, 8) if tensor.dtype.kind == "f" else _range(tensor.dtype))
+    index = np.arange(int(np.prod(tensor.shape))).reshape(tensor.shape)
+    return np.where(is_high(index), high, low).astype(tensor.dtype)
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -86,9 +124,8 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _draw(rng: np.random.Generator, tensor: Shaped) -> NDArray[Any]:
+def _draw(rng: np.random.Generator, tensor: Shaped, domain: Domain | None) -> NDArray[Any]:
     if tensor.dtype.kind == "f":
-        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
-    low, high = _range(tensor.dtype)
-    drawn: NDArray[Any] = rng.integers(low, high, tensor.shape, tensor.dtype, endpoint=True)
-    return drawn
+        return np.asarray(rng.standard_normal(tensor.shape), tensor.dtype)
+    low, high = domain or _range(tensor.dtype)
+    return np.asarray(rng.integers(low, high, tensor.shape, tensor.dtype, endpoint=True))

@@ -313,8 +313,8 @@ def _multipliers(
         # weights of uint8 have a zero point
         old = op.kind == "FULLY_CONNECTED" or bool(weights.zero_point.any())
         short = old and not weights.per_channel
-        exact = np.float32 if short else np.float64
-        products = exact(op.input(0).scale) * scales.astype(exact)
+        exact = np.dtype(np.float32 if short else np.float64)
+        products = np.asarray(op.input(0).scale, exact) * scales.astype(exact)
         factors = products.astype(np.float64) / op.output.scale
     pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)
     return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32), single

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from covp.errors import CovpError, ModelError
 from covp.graph.graph import Graph
+from covp.graph.rewrites import demand_same_results, wrong_rewrite
 from covp.passes.constant_folding import fold_constants
 from covp.passes.copy import copy_graph
 from covp.passes.dead_code import remove_dead_ops
@@ -54,11 +55,14 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
         more: passes of a user, which run last; each returns the graph to go on with.
 
     Raises:
-        ModelError: a user's pass raises, or returns no graph.
+        ModelError: a user's pass raises, or returns no graph; a pass of covp's changes results on
+            random tensors.
     """
     lowered = copy_graph(graph)
     for run in PASSES:
         run(lowered)
+    if wrong_rewrite(graph, lowered) is not None:
+        _blame(graph)
     for own in more:
         name = getattr(own, "__name__", type(own).__name__)
         changed: object = call_hook(f"model {graph.name}", name, own, lowered, error=ModelError)
@@ -67,6 +71,16 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
         demand_states(lowered, changed, f"model {graph.name}: pass {name}()", ModelError)
         lowered = changed
     return lowered
+
+
+def _blame(graph: Graph) -> None:
+    """Raises ModelError that names the first pass that changes results."""
+    lowered = copy_graph(graph)
+    for run in PASSES:
+        before = copy_graph(lowered)
+        run(lowered)
+        demand_same_results(before, lowered, f"model {graph.name}: pass {run.__name__}")
+    demand_same_results(graph, lowered, f"model {graph.name}: covp's passes together")
 
 
 def demand_states(graph: Graph, changed: Graph, who: str, error: type[CovpError]) -> None:

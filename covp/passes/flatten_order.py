@@ -39,5 +39,6 @@ def _reorder(op: Op, flat: Op, turned: Op) -> None:
     outputs, back = weights.shape[0], np.argsort(turned.attributes.permutation)
     images = weights.data.reshape(outputs, *turned.output.shape[1:])
     data = np.ascontiguousarray(images.transpose(back).reshape(outputs, -1))
-    op.inputs[1] = replace(weights, name=f"{weights.name}_reordered", data=data)
-    flat.inputs[0] = turned.inputs[0]
+    stored = replace(flat.output, name=f"{flat.output.name}_as_stored")
+    op.inputs[:2] = [stored, replace(weights, name=f"{weights.name}_reordered", data=data)]
+    flat.inputs, flat.outputs = [turned.inputs[0]], [stored]

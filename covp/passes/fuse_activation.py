@@ -26,13 +26,15 @@ _PRODUCERS = frozenset(
 
 def fuse_activations(graph: Graph) -> None:
     """Fuse where that is bit-exact: the same scale on both sides, and no other reader."""
+    producers = {id(tensor): op for op in graph.ops for tensor in op.outputs}
     for op in list(graph.ops):
         if op.kind not in _ACTIVATIONS:
             continue
-        producer = graph.producer(op.input(0))
+        producer = producers.get(id(op.input(0)))
         if producer is not None and _may_fuse(graph, producer, op):
             producer.attributes = replace(producer.attributes, activation=_ACTIVATIONS[op.kind])
             producer.outputs = list(op.outputs)
+            producers[id(op.output)] = producer
             graph.ops.remove(op)
 
 

@@ -13,6 +13,8 @@ def merge_reshapes(graph: Graph) -> None:
 
     So an activation stands behind the convolution that it becomes a part of.
     """
+    if not any(op.kind == "RESHAPE" for op in graph.ops):
+        return
     position = 0
     while position < len(graph.ops):
         op = graph.ops[position]

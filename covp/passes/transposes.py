@@ -24,8 +24,8 @@ from covp.passes.axis_orders import (
 )
 from covp.passes.copy import copy_graph
 
-Choice = Callable[[Graph, Op, list[Op]], bool]
-"""Whether the transposes before an operator shall become one after it."""
+Choice = Callable[[Graph, Op, list[Op], Order], bool]
+"""Whether the transposes before an operator shall become one of that order after it."""
 
 
 def remove_transposes(graph: Graph) -> None:
@@ -68,17 +68,16 @@ def _order(op: Op) -> Order:
     return order
 
 
-def _always(graph: Graph, op: Op, sources: list[Op]) -> bool:
+def _always(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
     return True
 
 
-def _fewer(graph: Graph, op: Op, sources: list[Op]) -> bool:
+def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
     """Whether fewer transposes are left."""
     removed = sum(graph.consumers(source.output) == [op] for source in sources)
     readers = graph.consumers(op.output)
     cancelled = sum(
-        reader.kind == "TRANSPOSE" and undoes(_order(reader), _order(sources[0]))
-        for reader in readers
+        reader.kind == "TRANSPOSE" and undoes(_order(reader), order) for reader in readers
     )
     return removed + cancelled > int(cancelled < len(readers))
 
@@ -152,7 +151,7 @@ class _Sinking:
         change = turned(op, order)
         if change is None or any(t is None for t in inner):
             return False
-        if not self._choice(self.graph, op, sources):
+        if not self._choice(self.graph, op, sources, change.order):
             return False
         for position, tensor in zip(positions, inner, strict=True):
             op.inputs[position] = tensor

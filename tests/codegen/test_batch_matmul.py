@@ -18,7 +18,7 @@ from covp.zoo.tflite_writer import write_tflite
 
 from .tflm import quantized_multiplier, scaled
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 BATCHES = [((), ()), ((3,), (3,)), ((2, 3), (3,)), ((1, 3), (2, 1)), ((), (2,))]
 SHAPES = st.tuples(
     st.sampled_from(BATCHES), st.integers(1, 6), st.integers(1, 9), st.integers(1, 9)

@@ -14,7 +14,7 @@ from covp.graph.ops.circular_buffer import CircularBuffer
 from covp.testing.tensors import plain
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @settings(deadline=None, max_examples=10)
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=4),

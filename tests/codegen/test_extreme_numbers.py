@@ -25,7 +25,7 @@ from covp.testing import tensors
 
 from .tflm import quantized_multiplier, scaled
 
-CORES = [("riscv32", "zig"), ("cortex-m0plus", "zig"), ("stm32l4r5", "zig")]
+CORES = [("riscv32", "zig"), ("cortex-m0plus", "zig"), ("cortex-m4", "zig")]
 CORES += [(platform, "gcc") for platform, _ in CORES]
 on_cores = pytest.mark.parametrize(("platform", "toolchain"), CORES)
 INPUT_SCALE, WEIGHT_SCALE = 0.001, 0.0001

@@ -10,7 +10,7 @@ from covp.graph.attributes import LeakyRelu
 from covp.graph.graph import Op, Tensor
 from covp.testing import layers
 
-PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m7", "cortex-m0plus"]
 FLOAT = np.dtype(np.float32)
 LIMITS = {"none": (-np.inf, np.inf), "relu": (0, np.inf), "relu6": (0, 6), "relu_n1_to_1": (-1, 1)}
 

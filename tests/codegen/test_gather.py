@@ -24,7 +24,7 @@ from covp.graph.reference import run_reference
 from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5"]
+PLATFORMS = ["riscv32", "cortex-m4"]
 RNG = np.random.default_rng(5)
 
 

@@ -93,7 +93,7 @@ def test_a_convolution_with_three_axes(litert, monkeypatch):
     assert [op.kind for op in read.ops] == ["CONV_ND"]
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_kernels(run_layer, platform):
     for dtype in ("float32", "int32", "int64"):
         ends = [np.array(v, dtype) for v in (3, 0, -2)]

@@ -11,14 +11,21 @@ from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from covp.testing.convolution_case import ConvCase
 
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 FLAGS = ("-Wall", "-Wextra", "-Werror")
 
 
 def requantizer(core, factors, zero_point, low, high, bound):
     pairs = np.array([quantize_multiplier(float(f)) for f in factors], np.int64).astype(np.int32)
     return Requantizer(
-        core, pairs[:, 0], pairs[:, 1], zero_point, low, high, bound, np.float32(factors)
+        core,
+        pairs[:, 0],
+        pairs[:, 1],
+        zero_point,
+        low,
+        high,
+        bound,
+        np.asarray(factors, np.float32),
     )
 
 
@@ -53,7 +60,7 @@ def factors_of(kind, bits, rng):
     if kind.startswith("far apart"):
         exponents += rng.uniform(0, 11, 24)
         exponents[::3] = np.round(exponents[::3])
-    factors = np.float32(2.0**exponents)
+    factors = np.asarray(2.0**exponents, np.float32)
     if kind == "large":
         factors[:4] = [1.0, 3.7, 40.0, 1e9]
     if kind.endswith("idle"):

@@ -9,7 +9,7 @@ from covp.graph.attributes import Elementwise, LeakyRelu, Softmax
 from covp.graph.graph import Op
 from covp.testing.tensors import int8, plain
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 ATTRIBUTES = {
     "ADD": Elementwise(),
     "SUB": Elementwise("relu"),

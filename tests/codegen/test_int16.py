@@ -27,7 +27,7 @@ from covp.zoo.builder import single_op_graph
 from .test_convolution import _sums
 from .tflm import quantized_multiplier, scaled
 
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 bounded = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -19,7 +19,7 @@ from covp.zoo.tflite_writer import write_tflite
 
 from .test_convolution import expected
 
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 bounded = settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -62,7 +62,7 @@ def test_error_of_the_integers(case):
     assert (np.abs(found - wanted_stored) <= bound).all()
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 @settings(max_examples=8, deadline=None)
 @given(LAYERS)
 def test_kernel_is_bit_exact(run_layer, platform, case):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from covp.graph.attributes import ResizeNearest
 from covp.testing import OperatorCase, layers
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 EXTENTS = st.sampled_from([1, 2, 3, 4, 8])
 MOVES = layers.moves(
     max_extent=8, dtype=st.sampled_from(["int8", "int8", "float32", "int32", "int16"])

@@ -37,7 +37,7 @@ def tiles(op, platform, tile):
     return [schedule for schedule in found if schedule.tile == tile]
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "cortex-m33"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m33"])
 @settings(deadline=None, max_examples=12)
 @given(
     depth=st.sampled_from([4, 8, 20, 64, 128]),
@@ -76,18 +76,18 @@ def test_folded_bytes_are_for_sums_that_fit() -> None:
     """640 weights of 127 leave 32 bits; so does another core's lack of DSP."""
     ones = np.ones((4, 640), np.int8)
     for weights, platform, fits in (
-        (127 * ones, "stm32l4r5", False), (ones, "stm32l4r5", True), (ones, "riscv32", False)
+        (127 * ones, "cortex-m4", False), (ones, "cortex-m4", True), (ones, "riscv32", False)
     ):  # fmt: skip
         op = weighted("FULLY_CONNECTED", (1, 640), weights, FullyConnected(), (1, 4), 9.0)
         assert bool(tiles(op, platform, "folded_bytes")) == fits
     assert not tiles(
         weighted("FULLY_CONNECTED", (1, 6), ones[:, :6].copy(), FullyConnected(), (1, 4), 0.1),
-        "stm32l4r5",
+        "cortex-m4",
         "folded_bytes",
     )
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32", "cortex-m0plus"])
 @settings(deadline=None, max_examples=8)
 @given(
     kernel=st.tuples(st.integers(1, 5), st.integers(1, 3)),

@@ -19,7 +19,7 @@ from covp.graph.ops.binary import BitShift, Mod
 from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.unary import FLOAT_FUNCTIONS, Gelu, IsInfinite, Parameters
 
-PLATFORMS = ["stm32f746", "riscv32"]
+PLATFORMS = ["cortex-m7", "riscv32"]
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 ATTRIBUTES: dict[str, list[Any]] = {
     "BIT_SHIFT": [BitShift(True), BitShift(False)],
@@ -141,7 +141,7 @@ def test_casts(run_layer: Any, source: str) -> None:
     values = [drawn(rng, source, (70,)) * np.array(77, source)]
     for target in ("float32", "bool", "int8", "uint8", "int32", "uint32", "int64", "uint64"):
         if target != source:
-            agrees(run_layer, "stm32f746", layer("CAST", None, values, target), values)
+            agrees(run_layer, "cortex-m7", layer("CAST", None, values, target), values)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])

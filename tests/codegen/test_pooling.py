@@ -13,7 +13,7 @@ from covp.graph.graph import Op
 from covp.testing import layers
 from covp.testing.tensors import int8
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 
 
 POOLS = layers.pools(

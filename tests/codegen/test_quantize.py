@@ -17,7 +17,7 @@ from covp.testing.quantizations import affine
 from covp.testing.tensors import int8, plain
 from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)
 
 
@@ -43,7 +43,7 @@ def test_quantize(run_layer, platform, dtype, scale):
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
-@pytest.mark.parametrize("platform", [*PLATFORMS, "stm32f746"])
+@pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_dequantize(run_layer, platform, dtype):
     x = EVERY_BYTE.view(dtype)
@@ -63,7 +63,7 @@ def test_requantize(run_layer, platform, dtype):
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "host"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m7", "cortex-m0plus", "host"])
 def test_what_is_no_number_has_a_result(run_layer, platform):
     """C leaves the conversion of a NaN to an integer undefined; cores differ in it."""
     if platform == "host" and (sys.platform, machine()) != ("linux", "x86_64"):

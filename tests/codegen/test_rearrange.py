@@ -25,7 +25,7 @@ from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_options_writer import _WRITERS
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 CASES = [
     ("SLICE", [(3, 4, 5)], StridedSlice(((1, 3, 1), (0, 4, 1), (2, 3, 1))), 1),
     ("SPLIT_V", [(3, 7, 4)], SplitV(1, (4, 1, 2)), 3),

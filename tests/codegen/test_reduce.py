@@ -14,7 +14,7 @@ from covp.graph.ops import definition
 from covp.graph.ops.arg_max import ArgMax
 from covp.graph.ops.cumulative import Cumulative
 
-PLATFORMS = ["stm32f746", "riscv32"]
+PLATFORMS = ["cortex-m7", "riscv32"]
 ORACLES: dict[str, Any] = {
     "MEAN": lambda x, a: np.mean(x, axis=a),
     "REDUCE_L1": lambda x, a: np.abs(x).sum(axis=a, dtype=x.dtype),

@@ -17,7 +17,7 @@ from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
 RNG = np.random.default_rng(2)
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
@@ -76,6 +76,6 @@ def test_tables_of_constant_scales_are_folded(attributes, scales):
         "GATHER" if attributes["mode"] == "nearest" else "INTERPOLATE"
     }
     np.testing.assert_allclose(run_reference(read, [value])[0], wanted, rtol=1e-4, atol=1e-5)
-    with covp.Session("stm32l4r5") as core:
-        got = core.load(covp.compile(read, "stm32l4r5")).run(value)
+    with covp.Session("cortex-m4") as core:
+        got = core.load(covp.compile(read, "cortex-m4")).run(value)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)

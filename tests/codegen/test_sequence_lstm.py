@@ -24,18 +24,30 @@ from covp.runtime.session import Session
 from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
+CELL_POWERS = range(-15, -8)
+"""Of the scales that LiteRT takes."""
 BATCH, STEPS, FEATURES, CELLS = 2, 5, 7, 6
 
 
-def network(form: str, seed: int, time_major: bool = False, clip: float = 0.0) -> Graph:
-    """An LSTM of random weights and scales; ``form`` is the type of its activations."""
+def network(
+    form: str,
+    seed: int,
+    time_major: bool = False,
+    clip: float = 0.0,
+    power: int | None = None,
+    steps: int = STEPS,
+) -> Graph:
+    """An LSTM of random weights and scales; ``form`` is the type of its activations.
+
+    The cell's scale is two to ``power``, or to a random one that the reader accepts.
+    """
     rng = np.random.default_rng(seed)
     builder = GraphBuilder("lstm")
     quantized = form != "float32"
     zero = int(rng.integers(-20, 20)) if form == "int8" else 0
     step = {"int8": 1.0, "int16": 1 / 256, "float32": None}[form]
-    power = int(rng.integers(-13, -9))
+    power = int(rng.choice(CELL_POWERS)) if power is None else power
 
     def scale(real: float) -> float | None:
         return None if step is None else real * step
@@ -46,7 +58,7 @@ def network(form: str, seed: int, time_major: bool = False, clip: float = 0.0) -
         stored = rng.integers(-127, 128, shape).astype(np.int8)
         return builder.constant(stored, float(rng.uniform(0.002, 0.02)))
 
-    shape = (STEPS, BATCH, FEATURES) if time_major else (BATCH, STEPS, FEATURES)
+    shape = (steps, BATCH, FEATURES) if time_major else (BATCH, steps, FEATURES)
     x = builder.input(shape, form, scale(0.05), zero)
     inputs = [weights(CELLS, FEATURES) for _ in range(4)]
     recurrent = [weights(CELLS, CELLS) for _ in range(4)]
@@ -139,7 +151,7 @@ def test_kernel_equals_reference(run_layer: Any, platform: str, form: str, toolc
             np.testing.assert_allclose(ours, theirs, atol=1e-5 if form == "float32" else 0)
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_states_change_where_they_are(platform: str) -> None:
     """A program over several inferences, without copies of its states."""
     rng = np.random.default_rng(4)
@@ -177,30 +189,48 @@ def test_sums_beyond_32_bits(run_layer: Any, platform: str, form: str) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("power", CELL_POWERS)
+def test_every_scale_of_the_cell_equals_litert(litert: Any, power: int) -> None:
+    """Cells that grow by one in each step, beyond 16 where the scale allows it."""
+    rng = np.random.default_rng(power + 40)
+    graph = network("int8", 3, power=power, steps=40)
+    for position in range(12, 16):
+        bias = graph.ops[0].input(position)
+        assert bias.data is not None
+        bias.data[...] = rng.choice([-1, 1], CELLS) * 30_000 if position == 14 else 30_000
+    data = write_tflite(graph)
+    x = graph.inputs[0].zero_point + rng.integers(-3, 4, graph.inputs[0].shape)
+    ours = ReferenceExecutor(read_tflite(data)).run(x.astype(np.int8))
+    assert np.abs(ours[0].astype(int) - graph.outputs[0].zero_point).max() > 90
+    np.testing.assert_array_equal(ours[0], litert(data, [x.astype(np.int8)])[0])
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
+@pytest.mark.parametrize("power", CELL_POWERS)
 @pytest.mark.parametrize("form", ["int8", "int16"])
-def test_gate_functions_on_every_input(platform: str, form: str) -> None:
+def test_gate_functions_on_every_input(platform: str, power: int, form: str) -> None:
     """sigmoid and tanh against gemmlowp's functions and against float."""
     raw = np.arange(-32768, 32768)
-    for seed in (0, 1, 2):
-        numbers = QuantizedLstm.of(network(form, seed).ops[0])
-        names = ("sigmoid", "tanh_gate", "tanh_cell")
-        calls = "\n".join(f"        out[i + {65536 * n}] = (int16_t){name}(i - 32768);"
-                          for n, name in enumerate(names))  # fmt: skip
-        source = (
-            f"#include <stdint.h>\n{gate_functions(numbers)}\nvoid every(int16_t *out)\n{{\n"
-            f"    for (int32_t i = 0; i < 65536; i++) {{\n{calls}\n    }}\n}}\n"
-        )
-        with Session(platform) as session:
-            out = session.tensor(np.zeros((3, 65536), np.int16))
-            session.load_c(source)["every"](out)
-            found = out.numpy()
-        power = numbers.cell_power
-        exact = [1 / (1 + np.exp(-raw / 4096)), np.tanh(raw / 4096), np.tanh(raw * 2.0**power)]
-        if form == "int8":
-            gemmlowp = [logistic(raw, 3, 16), tanh(raw, 3, 16), tanh(raw, 15 + power, 16)]
-            np.testing.assert_array_equal(found, gemmlowp)
-        assert np.abs(found - np.array(exact) * 32768).max() < 24
+    numbers = QuantizedLstm.of(network(form, 0, power=power).ops[0])
+    names = ("sigmoid", "tanh_gate", "tanh_cell")
+    calls = "\n".join(
+        f"        out[i + {65536 * n}] = (int16_t){name}(i - 32768);"
+        for n, name in enumerate(names)
+    )
+    source = (
+        f"#include <stdint.h>\n{gate_functions(numbers)}\nvoid every(int16_t *out)\n{{\n"
+        f"    for (int32_t i = 0; i < 65536; i++) {{\n{calls}\n    }}\n}}\n"
+    )
+    with Session(platform) as session:
+        out = session.tensor(np.zeros((3, 65536), np.int16))
+        session.load_c(source)["every"](out)
+        found = out.numpy()
+    assert numbers.cell_power == power
+    exact = [1 / (1 + np.exp(-raw / 4096)), np.tanh(raw / 4096), np.tanh(raw * 2.0**power)]
+    if form == "int8":
+        gemmlowp = [logistic(raw, 3, 16), tanh(raw, 3, 16), tanh(raw, 15 + power, 16)]
+        np.testing.assert_array_equal(found, gemmlowp)
+    assert np.abs(found - np.array(exact) * 32768).max() < 24
 
 
 def test_what_is_not_supported_is_named() -> None:

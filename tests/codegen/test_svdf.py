@@ -16,7 +16,7 @@ from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.zoo.builder import GraphBuilder, quantization
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 FORMS = [("float32", "float32"), ("int8", "int16"), ("int8", "int8")]
 BATCH, FEATURES, UNITS, STEPS = 2, 7, 3, 5
 
@@ -108,7 +108,7 @@ def test_kernel_equals_reference(
             np.testing.assert_allclose(ours, theirs, atol=1e-5 if data == "float32" else 0)
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_softmax_in_units_of_2_to_minus_16(run_layer: Any, litert: Any, platform: str) -> None:
     """int8 to int16, as at the end of TFLM's keyword spotter of SVDF layers."""
     x = Tensor("x", (3, 11), np.dtype(np.int8), quantization(0.07, 5))

@@ -15,7 +15,7 @@ from covp.passes import run_passes
 from covp.passes.fuse_attention import expand_attention
 from covp.zoo.builder import GraphBuilder
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 
 
 def attention(
@@ -106,10 +106,10 @@ def test_tiles_are_bit_exact(run_layer, platform, layer):
 
 def test_a_model_runs_with_less_memory():
     graph, values = attention(heads=4, queries=64, keys=64)
-    program = covp.compile(graph, "stm32l4r5")
+    program = covp.compile(graph, "cortex-m4")
     assert [layer.macs for layer in program.layers] == [2 * 4 * 64 * 64 * 8]
     assert program.arena_bytes < graph.ops[3].output.size  # the scores of all heads
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         found = session.load(program).run(*values)
     assert np.array_equal(found, run_reference(graph, values)[0])
 

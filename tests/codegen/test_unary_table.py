@@ -17,7 +17,7 @@ from covp.testing.tensors import int8
 from covp.zoo.builder import single_op_graph
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 CASES: dict[str, Any] = {
     # kind: (output scale, output zero point, attributes, function)
     "LOGISTIC": (1 / 256, -128, None, lambda x: 1 / (1 + np.exp(-x))),

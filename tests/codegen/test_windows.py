@@ -16,7 +16,7 @@ from covp.graph.reference import run_reference
 from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
-PLATFORMS = ["riscv32", "stm32l4r5", "cortex-m0plus"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 RNG = np.random.default_rng(11)
 
 
@@ -140,7 +140,7 @@ def test_onnxruntime_and_cores_compute_the_same(kind, shapes, attributes, consta
     found = run_reference(read_onnx(model), values[:given])
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-    with covp.Session("stm32l4r5") as core:
-        ran = core.load(covp.compile(read_onnx(model), "stm32l4r5")).run(*values[:given])
+    with covp.Session("cortex-m4") as core:
+        ran = core.load(covp.compile(read_onnx(model), "cortex-m4")).run(*values[:given])
     for ours, theirs in zip(ran if isinstance(ran, list) else [ran], found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -14,7 +14,7 @@ from covp.graph.reference import run_reference
 from covp.platform_file import load_platform
 from covp.testing import ConvCase, layers
 
-PLATFORMS = ["riscv32", "cortex-m0plus", "stm32l4r5"]
+PLATFORMS = ["riscv32", "cortex-m0plus", "cortex-m4"]
 
 
 PROBLEMS = layers.convolutions(

@@ -113,7 +113,7 @@ def test_the_first_wrong_layer_and_element_are_named() -> None:
 @pytest.mark.parametrize(
     ("model", "platform", "accelerators"),
     [
-        ("resnet", "stm32f746", []),
+        ("resnet", "cortex-m7", []),
         ("resnet", "riscv32", ["gemm", "vector"]),
         ("kws", "riscv32", ["cfu"]),
         ("cifar10", "cortex-m0plus", []),

@@ -72,7 +72,7 @@ def test_the_saving_of_a_rejected_pattern_counts_all_of_its_operators(resnet: Gr
         assert entry.potential_saving == inside - FUSED_CYCLES > spent[entry.refusal.layer] - 5000
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 def test_what_the_core_requantizes_is_estimated_for_that_core(resnet: Graph, platform: str) -> None:
     result = run(build(resnet, platform, ["qconv2d:requantize=false"]))
     assert result.warnings == ()

@@ -29,11 +29,11 @@ def test_bytes_that_nothing_holds_may_be_lost(
     model: str, accelerators: list[str], streaming: bool
 ) -> None:
     graph = as_graph(model, streaming=streaming)
-    program = covp.compile(graph, "stm32l4r5", accelerators=accelerators)
+    program = covp.compile(graph, "cortex-m4", accelerators=accelerators)
     rng = np.random.default_rng(3)
     inputs = [rng.integers(-128, 128, t.shape).astype(t.dtype) for t in program.inputs]
     garbage = rng.integers(0, 256, program.arena_bytes, dtype=np.uint8)
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         module = session.load(program, hosted=True)
         assert isinstance(module, HostedGraph)
         arena = module.address(program.arena_symbol)
@@ -49,7 +49,7 @@ def test_bytes_that_nothing_holds_may_be_lost(
 
 
 def test_most_bytes_are_live_where_the_arena_is_full() -> None:
-    program = covp.compile("kws", "stm32l4r5")
+    program = covp.compile("kws", "cortex-m4")
     live = live_bytes(arena_tensors(program), len(program.layers))
     sizes = [sum(p.nbytes for p in layer.memory) for layer in program.layers]
     assert all(one <= most for one, most in zip(live, sizes, strict=True))  # a chain of layers

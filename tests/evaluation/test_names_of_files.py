@@ -37,7 +37,7 @@ def test_tflite(name: str) -> None:
     if file.source != "official":
         pytest.skip("the official model files are not here")
     listed = operators(file.path)
-    program = build(name, "stm32l4r5").program
+    program = build(name, "cortex-m4").program
     assert len(program.layers) >= len(listed) - 1, "reshapes alone are no layers"
     for layer in program.layers:
         kind, outputs = listed[layer.index]
@@ -78,7 +78,7 @@ def test_onnx(tmp_path: Path) -> None:
     """A layer has the name and index of a node, which computes it or begins what it computes."""
     model = cnn()
     onnx.save(model, tmp_path / "cnn.onnx")
-    layers = build(str(tmp_path / "cnn.onnx"), "stm32l4r5").program.layers
+    layers = build(str(tmp_path / "cnn.onnx"), "cortex-m4").program.layers
     nodes = [node.name for node in model.graph.node]
     assert [layer.name for layer in layers] == [nodes[layer.index] for layer in layers]
     without = {"rectify", "flatten"}  # a part of the convolution, and a view

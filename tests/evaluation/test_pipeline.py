@@ -148,7 +148,7 @@ def test_comparing_does_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before.instructions and after.instructions and before.cycles and after.cycles
     assert found.instructions_saved == pytest.approx(1 - after.instructions / before.instructions)
     assert found.speedup == pytest.approx(before.cycles / after.cycles)
-    assert 0.5 < found.mac_coverage <= 1
+    assert found.mac_coverage is not None and 0.5 < found.mac_coverage <= 1
 
 
 def test_offload_that_is_required() -> None:

@@ -45,14 +45,14 @@ DEFECTS = {  # text, the line that is wrong, and the fault
 }
 
 
-@pytest.fixture(params=["stm32l4r5", "riscv32"])
+@pytest.fixture(params=["cortex-m4", "riscv32"])
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     texts = {"Right": RIGHT, **{kind: defect[0] for kind, defect in DEFECTS.items()}}
     for kind, text in texts.items():
         register_operator(
             UserOperator(
                 kind,
-                reference=lambda op, values: [values[0] + np.int32(1)],
+                reference=lambda op, values: [np.asarray(values[0]) + np.int32(1)],
                 body=lambda op, text=text: text,  # type: ignore[misc]
             )
         )
@@ -91,14 +91,16 @@ def test_defects_of_a_layer_and_their_twin(platform: str, tmp_path: Path) -> Non
     [
         ("riscv32", ""),
         ("cortex-m0plus", ""),
-        ("stm32l4r5", "gemm"),
+        ("cortex-m4", "gemm"),
         ("riscv32", "qconv2d"),
         ("riscv32", "cfu"),
-        ("stm32l4r5", "vector"),
+        ("cortex-m4", "vector"),
     ],
 )
 def test_kernels_and_drivers_of_a_whole_model(platform_name: str, accelerator: str) -> None:
     made = build("kws", platform_name, (accelerator,) if accelerator else ())
     result = run(made, sanitize=True)
     assert result.matches_reference and result.check.sanitized
-    assert accelerator in ("", "vector") or result.mac_coverage > 0  # vector's work is no MACs
+    assert (
+        accelerator in ("", "vector") or (result.mac_coverage or 0) > 0
+    )  # vector's work is no MACs

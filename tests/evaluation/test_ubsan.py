@@ -25,12 +25,12 @@ X = np.array([[1, -2, 3, 0x2AAAAAAA, 0x2AAAAAAB, 7, 8, 9]], np.int32)
 def thrice(kind: str) -> UserOperator:
     return UserOperator(
         kind,
-        reference=lambda op, values: [values[0] * np.int32(3)],
+        reference=lambda op, values: [np.asarray(values[0]) * np.int32(3)],
         body=lambda op: f"for (int32_t i = 0; i < 8; ++i) {{\n    {BODIES[kind]}\n}}",
     )
 
 
-@pytest.fixture(params=["stm32l4r5", "riscv32"])
+@pytest.fixture(params=["cortex-m4", "riscv32"])
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     for kind in BODIES:
         register_operator(thrice(kind))

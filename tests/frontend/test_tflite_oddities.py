@@ -11,10 +11,11 @@ import pytest
 import covp
 from covp.errors import ModelError
 from covp.frontend.tflite import read_tflite
-from covp.graph.attributes import Elementwise, FullyConnected, Mean
+from covp.graph.attributes import Elementwise, FullyConnected, Mean, StridedSlice
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.top_k import TopK
 from covp.graph.reference import run_reference
+from covp.zoo import tflite_options_writer
 from covp.zoo.builder import GraphBuilder, quantization
 from covp.zoo.tflite_writer import write_tflite
 
@@ -138,3 +139,28 @@ def test_a_network_that_computes_nothing_is_refused() -> None:
     x = Tensor("x", (1, 3), FLOAT)
     with pytest.raises(ModelError, match="has no operator"):
         read_tflite(write_tflite(Graph("nothing", [x], [x], [])))
+
+
+@pytest.mark.parametrize(
+    "part", [slice(1, 6, 2), slice(-3, None, 1), slice(6, 1, -2), slice(2, 20)]
+)
+def test_a_slice_whose_ends_count_from_its_begin(
+    monkeypatch: pytest.MonkeyPatch, litert: Any, part: slice
+) -> None:
+    """STRIDED_SLICE with ``offset``: the end is so many elements after the begin."""
+    begin, end, step = part.indices(8)
+    builder = GraphBuilder("offset")
+    x = builder.input((8, 3), np.float32)
+    attributes = StridedSlice(((begin, end, step), (0, 3, 1)))
+    graph = builder.graph(builder.add("STRIDED_SLICE", x, attributes=attributes))
+    first, last = graph.ops[0].input(1), graph.ops[0].input(2)
+    assert first.data is not None and last.data is not None
+    first.data[0] = part.start
+    last.data[0] = end - begin
+    options = ("StridedSliceOptions", lambda op: {"Offset": True})
+    monkeypatch.setitem(tflite_options_writer._WRITERS, "STRIDED_SLICE", options)
+    data = write_tflite(graph)
+    value = np.arange(24, dtype=np.float32).reshape(8, 3)
+    (found,) = run_reference(read_tflite(data), [value])
+    np.testing.assert_array_equal(found, value[part])
+    np.testing.assert_array_equal(found, litert(data, [value])[0])

@@ -101,7 +101,7 @@ def test_others(litert: Any, layer: Any) -> None:
     check(litert, unsigned(layer.graph()), layer.seed)
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32", "cortex-m0plus"])
 @pytest.mark.parametrize("zero_point", [3, -100])
 def test_a_network_on_cores(platform: str, zero_point: int) -> None:
     """Weights that need 16 bits and such that do not; convolutions, an average with ties."""

@@ -102,7 +102,7 @@ def _run(module: Module, case: Unusual, code: LayerCode, name: str) -> list[Arra
     outputs = code.op.outputs
     for argument in code.arguments.values():
         if isinstance(argument, Scratch):
-            buffers.append(Buffer(np.full(argument.nbytes, 0x5A, np.uint8), written=False))
+            buffers.append(Buffer(np.full(argument.nbytes, 0x5A, np.uint8), scratch=True))
         elif any(argument is output for output in outputs):
             content = np.full(argument.shape or (1,), 99, argument.dtype)
             buffers.append(Buffer(content, written=False))

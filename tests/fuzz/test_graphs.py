@@ -190,7 +190,7 @@ def test_two_thousand_graphs_without_undefined_behaviour() -> None:
 
 @pytest.mark.parametrize(
     ("name", "toolchain"),
-    [*((name, "zig") for name in PLATFORMS), ("stm32l4r5", "gcc"), ("riscv32", "gcc")],
+    [*((name, "zig") for name in PLATFORMS), ("cortex-m4", "gcc"), ("riscv32", "gcc")],
 )
 def test_random_graphs_on_every_core(name: str, toolchain: str) -> None:
     with Session(name, toolchain=toolchain, timeout=60) as session:
@@ -209,14 +209,14 @@ def test_hundreds_of_graphs_on_every_core(name: str, toolchain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "platform"), [("gemm+vector", "stm32l4r5"), ("qconv2d", "cortex-m0plus")]
+    ("accelerator", "platform"), [("gemm+vector", "cortex-m4"), ("qconv2d", "cortex-m0plus")]
 )
 def test_random_graphs_on_accelerators(accelerator: str, platform: str) -> None:
     accelerated(accelerator, platform, range(2))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 @pytest.mark.parametrize("accelerator", [*ACCELERATORS, "gemm+vector+dma"])
 def test_dozens_of_graphs_on_every_accelerator(accelerator: str, platform: str) -> None:
     if accelerator == "cfu" and platform != "riscv32":

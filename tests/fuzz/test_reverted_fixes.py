@@ -24,7 +24,7 @@ from covp.runtime.session import Session
 
 from .test_shared_cases import CASES, WANTED
 
-CORES = [("stm32l4r5", "zig"), ("riscv32", "zig"), ("riscv32", "gcc"), ("cortex-m0plus", "zig")]
+CORES = [("cortex-m4", "zig"), ("riscv32", "zig"), ("riscv32", "gcc"), ("cortex-m0plus", "zig")]
 
 
 def run(name: str, platform: str, toolchain: str) -> tuple[list[int] | DeviceFault, dict[str, str]]:

@@ -27,7 +27,7 @@ WANTED = {
 }
 
 
-USUAL = ("cortex-m0plus", "stm32l4r5", "stm32f746", "riscv32")
+USUAL = ("cortex-m0plus", "cortex-m4", "cortex-m7", "riscv32")
 EVERYWHERE = [
     pytest.param(
         platform,
@@ -62,12 +62,12 @@ def test_tflms_person_detection() -> None:
         pytest.skip(f"{path} is missing")
     graph = load_tflite(path)
     inputs = random_inputs(graph.inputs, 1)
-    with Session("stm32l4r5") as session:
-        got = session.load(compile_model(graph, "stm32l4r5")).run(*inputs)
+    with Session("cortex-m4") as session:
+        got = session.load(compile_model(graph, "cortex-m4")).run(*inputs)
     assert np.array_equal(got, run_reference(graph, inputs)[0])
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("name", ["lstm2", "micro_kws_m_quantized"])
 def test_networks_of_others(name: str, platform: str, litert: Any) -> None:
     """An LSTM written out as operators, in float as LiteRT, and an int8 keyword spotter.

@@ -24,7 +24,7 @@ from covp.zoo.tflite_writer import write_tflite
 SINGLE = np.dtype(np.float32)
 ROOTS = ("RSQRT", "SQRT")
 BINARY = ("DIV", "MAXIMUM", "MINIMUM", "PRELU", "SQUARED_DIFFERENCE", *COMPARISONS)
-PLATFORMS = ("cortex-m0plus", "riscv32", "stm32l4r5")
+PLATFORMS = ("cortex-m0plus", "riscv32", "cortex-m4")
 
 
 def unary(kind: str, rng: np.random.Generator) -> tuple[Graph, list[Any]]:

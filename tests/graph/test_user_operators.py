@@ -137,8 +137,8 @@ def test_own_c(float_square: Graph) -> None:
     register_operator(own(body=body, definitions=lambda op: (
         "static float square(float x) { return x * x; }")))  # fmt: skip
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    with covp.Session("stm32f746") as session:
-        module = session.load(covp.compile(float_square, "stm32f746"))
+    with covp.Session("cortex-m7") as session:
+        module = session.load(covp.compile(float_square, "cortex-m7"))
         np.testing.assert_array_equal(module.run(x), x * x)
 
 

@@ -19,7 +19,7 @@ from covp.zoo.tflite_writer import write_tflite
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import codai22
 
-PLATFORMS = ["stm32l4r5", "riscv32f"]
+PLATFORMS = ["cortex-m4", "riscv32f"]
 
 
 def wanted(model, x):

@@ -15,7 +15,7 @@ from covp.errors import CapacityError
 from covp.evaluation import recorded_schedules
 
 MODELS = ["resnet", "kws", "vww", "toycar", "sww"]
-PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus", "cortex-m33", "riscv32f"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m7", "cortex-m0plus", "cortex-m33", "riscv32f"]
 ACCELERATORS: list[tuple[str, ...]] = [(), ("qconv2d",), ("qconv2d:requantize=false",)]
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 
@@ -55,7 +55,7 @@ def test_bits(model: str, platform: str, accelerators: tuple[str, ...]) -> None:
     assert wrong_outputs(model, platform, "zig", accelerators, 2) == 0
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("model", ["kws", "vww", "sww"])
 def test_bits_with_gcc(model: str, platform: str) -> None:
     assert wrong_outputs(model, platform, "gcc", (), 2) == 0

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import transformer_kws
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_network(platform):
     graph = transformer_kws.build(tokens=50, heads=4)
     x = np.random.default_rng(2).integers(-128, 128, graph.inputs[0].shape, dtype=np.int8)

@@ -60,7 +60,9 @@ class Network:
         limits: tuple[str, ...] = ()
         if kind == "Clip":
             limits = (self.constant(), self.constant())
-            self.constants |= {limits[0]: np.float32(0), limits[1]: np.float32(6)}
+            self.constants |= {
+                n: np.asarray(v, np.float32) for n, v in zip(limits, (0, 6), strict=True)
+            }
         return self.node(kind, x, *limits)
 
     def dense(self, x: str, inputs: int, outputs: int) -> str:

@@ -96,8 +96,8 @@ def test_integers_from_the_first_layer_to_the_last(tmp_path, kind):
     assert len(inner) > 10
     assert all(t.dtype != np.float32 for op in inner for t in (op.input(0), *op.outputs))
     session = every_layer(path, onnx.TensorProto.INT8 if kind == QuantType.QInt8 else 2)
-    program = covp.compile(graph, "stm32l4r5")
-    with covp.Session("stm32l4r5") as core:
+    program = covp.compile(graph, "cortex-m4")
+    with covp.Session("cortex-m4") as core:
         module = core.load(program)
         for x in X[:4]:
             (wanted,) = session.run(["y"], {"x": x})

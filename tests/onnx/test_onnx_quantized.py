@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from quantized_networks import NETWORKS, inputs, quantized  # noqa: E402
 
 CASES = Path("/work/shared/cases")
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 FORMS = ["QDQ", "QOperator"]
 
 
@@ -118,5 +118,5 @@ def test_keyword_spotter(form):
 
 def test_memory():
     """A quarter of the 62,692 bytes that float code of another tool takes for such a network."""
-    program = covp.compile(read_onnx(quantized("depthwise_cnn")), "stm32l4r5")
+    program = covp.compile(read_onnx(quantized("depthwise_cnn")), "cortex-m4")
     assert program.arena_bytes <= 62_692 // 4

@@ -100,6 +100,52 @@ def test_random_graphs_compute_the_same_with_less_to_move(data):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)  # means sum in other orders
 
 
+def mixed_step(draw, b, known):
+    """Add a TRANSPOSE, RESHAPE, MEAN, ADD or TANH of a tensor of any rank, mostly the last one."""
+    x = draw(st.sampled_from([*known, *[known[-1]] * 9]))
+    shape = list(x.shape)
+    kind = draw(st.sampled_from(["TRANSPOSE"] * 4 + ["RESHAPE"] * 4 + ["MEAN", "ADD", "TANH"]))
+    axis = draw(st.integers(0, len(shape) - 1))
+    if kind == "TRANSPOSE":
+        return b.add(kind, x, attributes=Transpose(tuple(draw(st.permutations(range(len(shape)))))))
+    if kind == "MEAN" and len(shape) > 1:
+        return b.add(kind, x, attributes=Mean((axis,), draw(st.booleans())))
+    if kind == "ADD":
+        same = [t for t in known if t.shape == x.shape]
+        return b.add(kind, x, draw(st.sampled_from(same)), attributes=Elementwise())
+    if kind == "RESHAPE":
+        form = draw(st.sampled_from(["unit", "unit", "split", "merge", "drop"]))
+        if form == "unit" and len(shape) < 6:
+            shape.insert(axis, 1)
+        elif form == "split" and shape[axis] % 2 == 0 and len(shape) < 6:
+            shape[axis : axis + 1] = [2, shape[axis] // 2]
+        elif form == "merge" and axis + 1 < len(shape):
+            shape[axis : axis + 2] = [shape[axis] * shape[axis + 1]]
+        elif len(shape) > 1:
+            shape = [n for n in shape if n > 1] or [1]
+        return b.add(kind, x, shape=tuple(shape))
+    return b.add("TANH", x)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_transposes_and_reshapes_of_mixed_rank(data):
+    """Each order is one of as many axes as the tensor has that it is of."""
+    b = GraphBuilder("mixed")
+    known = [b.input((2, 1, 3, 4), np.float32)]
+    for _ in range(data.draw(st.integers(3, 12))):
+        known.append(mixed_step(data.draw, b, known))
+    graph = b.graph(*known[-2:])
+    changed = copy_graph(graph)
+    remove_transposes(changed)
+    assert moved(changed) <= moved(graph)
+    x = np.random.default_rng(0).standard_normal((2, 1, 3, 4)).astype(np.float32)
+    wanted = run_reference(graph, [x])
+    for other in (changed, run_passes(graph)):
+        for got, theirs in zip(run_reference(other, [x]), wanted, strict=True):
+            np.testing.assert_allclose(got, theirs, rtol=1e-5, atol=1e-5)
+
+
 def network(channels, line=False):
     """Conv, Relu, MaxPool, a residual block, factors of channels, Concat, Split, Pad, Gemm."""
     rng = np.random.default_rng(3)
@@ -164,6 +210,73 @@ def test_a_network_of_onnx_keeps_the_transpose_of_its_input_alone(channels, line
     session = onnxruntime.InferenceSession(model.SerializeToString())
     (wanted,) = session.run(None, {"x": x})
     np.testing.assert_allclose(run_reference(lowered, [x])[0], wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_self_attention_as_the_torchscript_exporter_writes_it(batch_first):
+    """nn.TransformerEncoder's: queries, keys and values are taken apart by way of five axes."""
+    import onnxruntime
+
+    rng, length, width, heads = np.random.default_rng(7), 5, 8, 2
+    constants = {
+        "w": rng.standard_normal((width, 3 * width)).astype(np.float32),
+        "b": rng.standard_normal(3 * width).astype(np.float32),
+        "o": rng.standard_normal((width, width)).astype(np.float32),
+        "scale": np.float32(0.5),
+        "apart": np.array([length, 1, 3, width]),
+        "heads": np.array([length, heads, width // heads]),
+        "images": np.array([1, heads, length, width // heads]),
+        "rows": np.array([length, width]),
+        "whole": np.array([length, 1, width]),
+        "first": np.array([0]),
+        "fourth": np.array([3]),
+        **{name: np.int64(i) for i, name in enumerate("qkv")},
+    }
+    node = helper.make_node
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0, 2])
+        if batch_first
+        else node("Identity", ["x"], ["t"]),
+        node("MatMul", ["t", "w"], ["p"]),
+        node("Add", ["p", "b"], ["p1"]),
+        node("Reshape", ["p1", "apart"], ["p2"]),
+        node("Unsqueeze", ["p2", "first"], ["p3"]),
+        node("Transpose", ["p3"], ["p4"], perm=[3, 1, 2, 0, 4]),
+        node("Squeeze", ["p4", "fourth"], ["p5"]),
+    ]
+    for name in "qkv":
+        nodes += [
+            node("Gather", ["p5", name], [f"{name}1"], axis=0),
+            node("Reshape", [f"{name}1", "heads"], [f"{name}2"]),
+            node("Transpose", [f"{name}2"], [f"{name}3"], perm=[1, 0, 2]),
+            node("Reshape", [f"{name}3", "images"], [f"{name}4"]),
+        ]
+    nodes += [
+        node("Transpose", ["k4"], ["k5"], perm=[0, 1, 3, 2]),
+        node("MatMul", ["q4", "k5"], ["s"]),
+        node("Mul", ["s", "scale"], ["s1"]),
+        node("Softmax", ["s1"], ["s2"]),
+        node("MatMul", ["s2", "v4"], ["a"]),
+        node("Transpose", ["a"], ["a1"], perm=[2, 0, 1, 3]),
+        node("Reshape", ["a1", "rows"], ["a2"]),
+        node("Gemm", ["a2", "o"], ["a3"]),
+        node("Reshape", ["a3", "whole"], ["a4"]),
+        node("Add", ["t", "a4"], ["y1"]),
+        node("Transpose", ["y1"], ["y"], perm=[1, 0, 2]),
+    ]
+    shape = [1, length, width] if batch_first else [length, 1, width]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = rng.standard_normal(shape).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    (found,) = run_reference(run_passes(read_onnx(model)), [x])
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

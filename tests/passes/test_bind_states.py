@@ -7,6 +7,7 @@ import pytest
 
 import covp
 from covp.errors import UsageError
+from covp.frontend.onnx import read_onnx
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph
 from covp.graph.reference import run_reference
@@ -50,3 +51,26 @@ def test_what_does_not_fit_is_an_error(pairs: dict[str, str], said: str) -> None
     with pytest.raises(UsageError, match=said) as caught:
         bind_states(cell(), pairs)
     assert "\n" not in str(caught.value)
+
+
+def test_an_output_that_is_the_input_itself_keeps_its_value() -> None:
+    """By way of an Identity: it has the name that the file gives it."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Add", ["x", "d"], ["y"]),
+        helper.make_node("Identity", ["d"], ["dn"]),
+    ]
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 4)) for name in names]
+        for names in (("x", "d"), ("y", "dn"))
+    )
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    opsets = [helper.make_opsetid("", 18)]
+    read = read_onnx(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    program = covp.compile(read, "riscv32", states={"d": "dn"})
+    x = np.array([[1, 2, 3, 4]], np.float32)
+    with covp.Session("riscv32") as session:
+        module = session.load(program)
+        assert all(np.array_equal(module.run(x), x) for _ in range(3))
+        assert not module.states()["d"].any()

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -221,3 +222,36 @@ def test_all_files_that_could_not_be_had_are_named(
     files = [item.file for item in CATALOG.values() if not item.is_synthetic_only]
     assert len(files) > 1 and all(file in text for file in files)
     assert f"{len(files)} files are missing" in text and "\n" not in text
+
+
+class Endless(SimpleHTTPRequestHandler):
+    """Sends a few bytes again and again."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):  # the other end has hung up
+            while True:
+                self.wfile.write(b"half a model ")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("MOST_BYTES", 1000, "it sends more than 1000 bytes"),
+        ("MOST_SECONDS", 0, "it was not complete after 0 seconds"),
+    ],
+)
+def test_a_download_ends(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, said: str
+) -> None:
+    monkeypatch.setattr(f"covp.zoo.download.{limit}", value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as http:
+        Thread(target=http.serve_forever, daemon=True).start()
+        with pytest.raises(CovpError, match=f"cannot download http.*: {said}; without network"):
+            zoo.fetch(["kws"], base_url=f"http://127.0.0.1:{http.server_port}")
+        http.shutdown()
+    assert not list(alone.glob("*.tflite"))

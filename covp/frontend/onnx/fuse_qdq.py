@@ -140,32 +140,57 @@ def _copied(node: onnx.NodeProto, made: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    source, weights = graph.dequantized(node.input[0]), graph.dequantized(node.input[1])
-    bias = graph.integer_bias(node.input[2]) if len(node.input) > 2 and node.input[2] else ""
-    if source is None or weights is None or bias is None or not source.per_tensor:
+    operands = _product(graph, node, result, axis=0)
+    if operands is None:
         return None
+    source, weights, bias = operands
     names = [*source.names, *weights.names, *result.parameters, *([bias] if bias else [])]
     return _copied(node, helper.make_node("QLinearConv", names, [result.name]))
 
 
-def _matmul(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    sources = [graph.dequantized(name) for name in node.input]
-    if not all(s is not None for s in sources):
-        return None
-    names = [name for s in sources if s is not None for name in s.names]
-    made = helper.make_node("QLinearMatMul", [*names, *result.parameters], [result.name])
-    return _copied(node, made)
+def _product(
+    graph: ProtoGraph, node: onnx.NodeProto, result: Edge, axis: int, alpha: float = 1.0
+) -> tuple[Edge, Edge, str] | None:
+    """Input, weights and bias (empty: none) of a sum of products with integers; else None.
 
-
-def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge | None) -> onnx.NodeProto | None:
+    Args:
+        axis: of the weights, that outputs run along.
+        alpha: factor of the products.
+    """
     source, weights = graph.dequantized(node.input[0]), graph.dequantized(node.input[1])
-    bias = graph.integer_bias(node.input[2]) if len(node.input) > 2 and node.input[2] else ""
-    if source is None or weights is None or bias is None or graph.number(node, "beta", 1.0) != 1.0:
+    if source is None or weights is None or not source.per_tensor or alpha <= 0:
         return None
-    names = [*source.names, *weights.names, bias]
-    names += result.parameters if result is not None else []
-    output = result.name if result is not None else node.output[0]
-    made = helper.make_node("QGemm", names, [output], domain=MICROSOFT)
+    shape = graph.stored_shape(weights.name)
+    if shape is None or not (weights.per_tensor or graph.symmetric_along(weights, axis)):
+        return None
+    if len(node.input) < 3 or not node.input[2]:
+        return source, weights, ""
+    scales = [graph.scales(each) for each in (source, weights, result)]
+    unit, step = scales[0] * scales[1] * alpha, float(scales[2][0])
+    bias = graph.bias_in(node.input[2], shape[axis], unit, step)
+    return None if bias is None else (source, weights, bias)
+
+
+def _matmul(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    first, second = (graph.dequantized(name) for name in node.input)
+    if first is None or second is None:
+        return None
+    shape = graph.stored_shape(second.name)
+    if shape is not None and len(shape) == 2 and _product(graph, node, result, axis=1) is None:
+        return None
+    names = [*first.names, *second.names, *result.parameters]
+    return _copied(node, helper.make_node("QLinearMatMul", names, [result.name]))
+
+
+def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    axis = 0 if graph.number(node, "transB", 0) else 1
+    alpha = float(np.float32(graph.number(node, "alpha", 1.0)))
+    operands = _product(graph, node, result, axis, alpha)
+    if operands is None or graph.number(node, "beta", 1.0) != 1.0:
+        return None
+    source, weights, bias = operands
+    names = [*source.names, *weights.names, bias, *result.parameters]
+    made = helper.make_node("QGemm", names, [result.name], domain=MICROSOFT)
     made.attribute.extend(a for a in node.attribute if a.name != "beta")
     made.name = node.name
     return made
@@ -190,7 +215,7 @@ def _unary(kind: str) -> Pattern:
             return None
         names = [*source.names, *result.parameters]
         made = _copied(node, helper.make_node(kind, names, [result.name], domain=MICROSOFT))
-        if kind == "QLinearSoftmax":
+        if kind in ("QLinearAveragePool", "QLinearSoftmax"):
             made.attribute.append(helper.make_attribute("opset", graph.opset))
         return made
 

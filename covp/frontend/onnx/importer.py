@@ -178,9 +178,8 @@ class Importer:
             if tensor.data is not None or id(tensor) in taken:
                 called = _unused(f"{label}_identity", self._op_names)
                 op = Op("IDENTITY", called, [tensor], [], None, self.index)
-                result = Tensor(
-                    self.unique(f"{label}_output"), tensor.shape, tensor.dtype, tensor.quantization
-                )
+                own = self.unique(label if label not in self._names else f"{label}_output")
+                result = Tensor(own, tensor.shape, tensor.dtype, tensor.quantization)
                 op.outputs = [result]
                 self.ops.append(op)
             taken.add(id(result))

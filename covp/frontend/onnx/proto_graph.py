@@ -17,6 +17,8 @@ OWN_DOMAIN = "covp"
 _BYTES = ("int8", "uint8")
 _NIBBLES = {"int4": "int8", "uint4": "uint8"}
 """Constants of four bits, and the type that they are read as."""
+FINEST = 2.0**-10
+"""Steps of the result by which a bias may move when it is rounded to the unit of the products."""
 
 
 @dataclass(frozen=True)
@@ -149,13 +151,68 @@ class ProtoGraph:
         except Exception:
             return None
 
-    def integer_bias(self, name: str) -> str | None:
-        """The int32 constant that a bias is dequantized from; else None."""
+    def scales(self, edge: Edge) -> NDArray[np.float64]:
+        """Of a quantized value: one, or one for each index along its axis."""
+        scale = self.constant(edge.scale)
+        assert scale is not None
+        return scale.astype(np.float64).reshape(-1)
+
+    def stored_shape(self, name: str) -> tuple[int, ...] | None:
+        """Of a constant, or of what is quantized from one; else None."""
         node = self._producers.get(name)
-        if node is None or node.op_type != "DequantizeLinear":
+        quantized = node is not None and node.op_type == "QuantizeLinear"
+        value = self.constant(node.input[0] if node is not None and quantized else name)
+        return None if value is None else value.shape
+
+    def symmetric_along(self, edge: Edge, axis: int) -> bool:
+        """Whether several scales run along an axis, and int8 holds the values less zero points."""
+        shape, value = self.stored_shape(edge.name), self.constant(edge.name)
+        if shape is None or edge.axis % len(shape) != axis:
+            return False
+        zero = self.constant(edge.zero_point)
+        if value is None or zero is None:
+            return zero is not None and not zero.any()
+        along = [-1 if i == axis else 1 for i in range(len(shape))]
+        centred = value.astype(np.int16) - zero.astype(np.int16).reshape(along)
+        return bool(centred.min(initial=0) >= -128 and centred.max(initial=0) <= 127)
+
+    def bias_in(
+        self, name: str, outputs: int, unit: NDArray[np.float64], step: float
+    ) -> str | None:
+        """An int32 constant: a dequantized bias in units of the products that it is added to.
+
+        Its integers as they are where its scale is the unit. Those of another scale are rounded to
+        units where that moves no result by more than `FINEST` steps.
+
+        Args:
+            name: of the bias.
+            outputs: for which it has an element each, or one for all.
+            unit: scale of the input times scale of the weights, of each output or of all.
+            step: of the result.
+
+        Returns:
+            The constant's name; None where there is none.
+        """
+        node = self._producers.get(name)
+        if node is None or node.op_type != "DequantizeLinear" or node.domain:
             return None
-        value = self.constant(node.input[0])
-        return node.input[0] if value is not None and value.dtype == np.int32 else None
+        value, scale = self.constant(node.input[0]), self.constant(node.input[1])
+        given = len(node.input) > 2 and bool(node.input[2])
+        zero = self.constant(node.input[2]) if given else np.zeros((), np.int32)
+        if value is None or scale is None or zero is None or value.dtype.kind != "i":
+            return None
+        if value.shape not in ((), (1,), (1, 1), (outputs,), (1, outputs)):
+            return None
+        if not {scale.size, zero.size} <= {1, value.size} or not (scale > 0).all():
+            return None
+        ratio = scale.astype(np.float64).reshape(-1) / unit
+        if value.dtype == np.int32 and not zero.any() and np.all(abs(ratio - 1) <= 2.0**-22):
+            return str(node.input[0])
+        levels = (value.reshape(-1).astype(np.int64) - zero.reshape(-1)) * ratio
+        moved = np.abs(levels - np.rint(levels)) * unit / step
+        if not (np.all(np.abs(levels) < 2.0**31 - 1) and np.all(moved <= FINEST)):
+            return None
+        return self.add_constant(f"{name}_in_units", np.rint(levels).astype(np.int32))
 
     def same_parameters(self, one: Edge, other: Edge) -> bool:
         """Whether equal bytes are equal values."""

@@ -158,6 +158,21 @@ def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
     return limits[0], limits[1]
 
 
+def is_fused(node: Node, parameters: Parameters) -> bool:
+    """Whether onnxruntime fuses an operator although a Relu or Clip stands before QuantizeLinear.
+
+    It drops what the quantization's range implies: core/optimizer/qdq_transformer/
+    clip_quantizelinear.cc and relu_quantizelinear.cc. Other operators stay in float32 there.
+    """
+    scale, zero_point = parameters.one
+    least, most = (np.float32(scale) * np.float32(end - zero_point) for end in _ALL)
+    epsilon = np.finfo(np.float32).eps
+    low, high = node.get("clip_low"), node.get("clip_high")
+    if low is not None and np.float32(low) - least > epsilon:
+        return False
+    return high is None or bool(most - np.float32(high) <= epsilon)
+
+
 def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
     """A fused activation for a Relu or Clip after the operator; else limits for `finished`."""
     limits = limits_of(node, parameters)

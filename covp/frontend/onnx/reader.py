@@ -35,6 +35,8 @@ from covp.frontend.onnx.values import (
     stated_shapes,
 )
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.rewrites import demand_same_results
+from covp.graph.rounding_rules import FUSED
 from covp.graph.user_operators import find_user_operator
 
 _LONGEST = 500  # characters of an error
@@ -44,27 +46,37 @@ _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, 
 Shapes = Mapping[str, Sequence[int]]
 
 
-def load_onnx(path: str | Path, shapes: Shapes | None = None) -> Graph:
+def load_onnx(path: str | Path, shapes: Shapes | None = None, fused: bool = True) -> Graph:
     """Read a .onnx file, with its external data from the same folder.
 
     Args:
         path: of the file.
         shapes: of inputs by name, for those that the file leaves open.
+        fused: make integer operators of QDQ patterns; else each node is what the standard says.
 
     Raises:
         ModelError: the file is missing, damaged, or uses what is not supported. The text names the
             file, the node or the tensor, and what would fix it.
     """
     path = Path(path)
-    return read_onnx(read_proto(path), identifier(path.stem), str(path), shapes)
+    return read_onnx(read_proto(path), identifier(path.stem), str(path), shapes, fused)
 
 
 def read_onnx(
-    model: onnx.ModelProto, name: str = "model", where: str = "model", shapes: Shapes | None = None
+    model: onnx.ModelProto,
+    name: str = "model",
+    where: str = "model",
+    shapes: Shapes | None = None,
+    fused: bool = True,
 ) -> Graph:
     """As `load_onnx` for a model in memory; errors begin with ``where``."""
     try:
-        return _Reader(with_integers(prepared(model)), shapes or {}).graph(name)
+        stated = prepared(model)
+        integers = with_integers(stated) if fused else stated
+        graph = _Reader(integers, shapes or {}).graph(name)
+        if integers is not stated:
+            _validate(stated, graph, shapes or {})
+        return graph
     except ModelError as error:
         text = " ".join(str(error).split())
         text = "".join(letter if letter.isprintable() else "?" for letter in text)
@@ -72,6 +84,17 @@ def read_onnx(
         raise ModelError(f"{where}: {cut}") from error.__cause__
     except RecursionError:
         raise ModelError(f"{where}: its graphs are nested too deeply") from None
+
+
+def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
+    """Raises ModelError: integer operators are not what the nodes compute that they stand for."""
+    try:
+        source = _Reader(stated, shapes).graph(graph.name)
+    except ModelError:  # of a node that is supported as a part of a pattern only
+        return
+    names = {name for node in stated.graph.node for name in node.output}
+    names.update(tensor.name for tensor in graph.inputs)
+    demand_same_results(source, graph, "the fusion of a QDQ pattern", FUSED, names)
 
 
 @dataclass(frozen=True)

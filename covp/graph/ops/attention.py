@@ -195,4 +195,6 @@ def default_scale(size: int) -> float:
     return 1 / math.sqrt(size)
 
 
-OPS["ATTENTION"] = OpDefinition(_shapes, _reference, _macs, _types)
+OPS["ATTENTION"] = OpDefinition(
+    _shapes, _reference, _macs, _types, lambda op: {LENGTHS: (1, Extents.of(op).keys)}
+)

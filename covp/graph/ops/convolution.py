@@ -55,8 +55,8 @@ def conv2d_accumulate(
     # single precision is exact while no partial sum can reach 2**24
     most = 255 if x.dtype == np.int8 else (1 << 16) - 1
     largest = most * int(np.abs(flat.astype(np.int64)).sum(axis=1).max(initial=0))
-    dtype = np.float32 if largest < 1 << 24 else np.float64
-    image = _padded(x.astype(dtype) - dtype(zero_point), padding)
+    dtype = np.dtype(np.float32 if largest < 1 << 24 else np.float64)
+    image = _padded(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
     patches = _patches(image, (kh, kw), stride, dilation)
     rows = patches.reshape(-1, kh * kw * channels)
     sums = rows @ flat.T.astype(dtype)
@@ -81,7 +81,7 @@ def depthwise_accumulate(
 ) -> NDArray[Any]:
     """As `conv2d_accumulate` for weights (kernel height, kernel width, O), O a multiple of C."""
     dtype = _sum_type(wide)
-    image = _padded(x.astype(dtype) - dtype(zero_point), padding)
+    image = _padded(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
     return _depthwise_sums(image, weights.astype(dtype), stride, dilation)
 
 

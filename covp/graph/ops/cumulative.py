@@ -61,4 +61,9 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 for _kind in ("CUMSUM", "CUMPROD"):
-    OPS[_kind] = OpDefinition(_shape, _reference, types=of_one_type("float32", *PLAIN_INTEGERS))
+    OPS[_kind] = OpDefinition(
+        _shape,
+        _reference,
+        types=of_one_type("float32", *PLAIN_INTEGERS),
+        domains=lambda op: {1: (0, len(op.input(0).shape) - 1)},
+    )

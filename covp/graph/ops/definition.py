@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,12 @@ ACTIVATIONS = of_one_type()
 """The rule of most operators: the first input and the outputs."""
 
 
+Domain = tuple[int | Array, int | Array]
+"""The least and the largest value; arrays are broadcast with the input."""
+Domains = Mapping[int, Domain]
+"""Position of an input to what it may hold."""
+
+
 @dataclass(frozen=True)
 class OpDefinition:
     """Shape rule, reference implementation and cost of one operator kind.
@@ -77,16 +83,24 @@ class OpDefinition:
             arithmetic for int8.
         macs: multiply-accumulates as the model states them.
         types: the rule of its tensors' types, which readers apply.
+        domains: the integers that have a meaning for its inputs, such as indices and lengths;
+            inputs that take any value are left out.
     """
 
     infer_shapes: Callable[[Op], list[Shape]]
     reference: Callable[[Op, Sequence[Array | None]], list[Array]]
     macs: Callable[[Op], int] = no_macs
     types: TypeRule = ACTIVATIONS
+    domains: Callable[[Op], Domains] = lambda op: {}
 
 
 OPS: Registry[str, OpDefinition] = Registry("covp.graph.ops")
 """Operator kind to definition; a new operator registers itself here."""
+
+
+LIMITS: Registry[str, Callable[[Op], object]] = Registry("covp.graph.ops")
+"""Kind of a quantized operator to what raises ModelError where its numbers, such as a scale, are
+beyond its integer arithmetic; its rule of types calls it."""
 
 
 def definition(kind: str) -> OpDefinition:

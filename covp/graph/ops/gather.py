@@ -19,6 +19,7 @@ from covp.graph.graph import Op
 from covp.graph.ops.definition import (
     OPS,
     Array,
+    Domains,
     OpDefinition,
     Shape,
     check_type,
@@ -275,12 +276,35 @@ def _one_hot(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.where(at == np.arange(a.depth).reshape(shape), on, off)]
 
 
-OPS["GATHER"] = OpDefinition(_gather_shape, _gather, types=_types)
-OPS["GATHER_ND"] = OpDefinition(_gather_nd_shape, _gather_nd, types=_types)
-OPS["GATHER_ELEMENTS"] = OpDefinition(_elements_shape, _elements, types=_types)
+def _of_axis(op: Op) -> Domains:
+    return {1: (0, op.input(0).shape[op.attributes.axis] - 1)}
+
+
+def _of_coordinates(op: Op) -> Domains:
+    first = getattr(op.attributes, "batches", 0)
+    extents = op.input(0).shape[first : first + op.input(1).shape[-1]]
+    return {1: (0, np.array(extents) - 1)}
+
+
+def _of_lengths(op: Op) -> Domains:
+    return {1: (1, op.input(0).shape[op.attributes.time_axis])}
+
+
+OPS["GATHER"] = OpDefinition(_gather_shape, _gather, types=_types, domains=_of_axis)
+OPS["GATHER_ND"] = OpDefinition(_gather_nd_shape, _gather_nd, types=_types, domains=_of_coordinates)
+OPS["GATHER_ELEMENTS"] = OpDefinition(_elements_shape, _elements, types=_types, domains=_of_axis)
 OPS["SCATTER_ELEMENTS"] = OpDefinition(
-    _scatter_elements_shape, _scatter_elements, types=_scatter_types
+    _scatter_elements_shape, _scatter_elements, types=_scatter_types, domains=_of_axis
 )
-OPS["SCATTER_ND"] = OpDefinition(_scatter_nd_shape, _scatter_nd, types=_scatter_types)
-OPS["REVERSE_SEQUENCE"] = OpDefinition(_sequence_shape, _sequence, types=_types)
-OPS["ONE_HOT"] = OpDefinition(_one_hot_shape, _one_hot, types=_one_hot_types)
+OPS["SCATTER_ND"] = OpDefinition(
+    _scatter_nd_shape, _scatter_nd, types=_scatter_types, domains=_of_coordinates
+)
+OPS["REVERSE_SEQUENCE"] = OpDefinition(
+    _sequence_shape, _sequence, types=_types, domains=_of_lengths
+)
+OPS["ONE_HOT"] = OpDefinition(
+    _one_hot_shape,
+    _one_hot,
+    types=_one_hot_types,
+    domains=lambda op: {0: (0, op.attributes.depth - 1)},
+)

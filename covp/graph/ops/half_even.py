@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.graph.attributes import Elementwise, Pool2D
-from covp.graph.float_scaling import fused, saturated
+from covp.graph.float_scaling import dequantized, fused, quantized, saturated
 from covp.graph.graph import Op
 from covp.graph.ops.definition import Array
 from covp.graph.quantization import activation_range
@@ -31,15 +31,42 @@ class UnsignedPool2D(Pool2D):
     """As its base, of a model whose tensors were uint8."""
 
 
+@dataclass(frozen=True)
+class UnfusedElementwise(Elementwise):
+    """As its base, where onnxruntime computes in float32 what DequantizeLinear gives.
+
+    It does so where a clamp stands before QuantizeLinear that its range does not imply.
+    """
+
+
+@dataclass(frozen=True)
+class UnfusedPool2D(Pool2D):
+    """As its base, where onnxruntime's AveragePool adds up what DequantizeLinear gives.
+
+    Attributes:
+        by_columns: each column of a window is summed up first, as MlasPool does; else row by row.
+    """
+
+    by_columns: bool = False
+
+
 def offset_of(op: Op) -> int:
-    """By how much the model's zero points are larger: 128 for one of uint8."""
+    """By how much the zero points are larger that are added before a level is rounded.
+
+    128 for a model of uint8. An unfused operator adds none before.
+    """
+    if isinstance(op.attributes, UnfusedElementwise | UnfusedPool2D):
+        return -op.output.zero_point
     return UNSIGNED if isinstance(op.attributes, UnsignedElementwise | UnsignedPool2D) else 0
 
 
 def _clamped(op: Op, levels: Array) -> Array:
     """Rounded and saturated, then the clamp of a fused activation."""
+    return _activated(op, saturated(levels, op.output.dtype))
+
+
+def _activated(op: Op, stored: Array) -> Array:
     out = op.output
-    stored = saturated(levels, out.dtype)
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
     return np.asarray(np.clip(stored, *limits).astype(out.dtype))
 
@@ -50,6 +77,8 @@ def elementwise(op: Op, a: Array, b: Array) -> Array:
     Sources: core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp (fused multiplications and additions),
     core/mlas/lib/qlmul.cpp.
     """
+    if isinstance(op.attributes, UnfusedElementwise):
+        return _in_float(op, a, b)
     if op.kind == "MUL":
         return _product(op, a, b)
     offset = offset_of(op)
@@ -64,6 +93,17 @@ def elementwise(op: Op, a: Array, b: Array) -> Array:
     total = fused(b.astype(np.int64) + offset, second, fixed)
     total = fused(a.astype(np.int64) + offset, first, total)
     return _clamped(op, _shifted(total, offset))
+
+
+def _in_float(op: Op, a: Array, b: Array) -> Array:
+    """DequantizeLinear twice, the operator, QuantizeLinear."""
+    x, y = (
+        dequantized(stored, op.input(i).scale, op.input(i).zero_point)
+        for i, stored in enumerate((a, b))
+    )
+    value = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}[op.kind](x, y)
+    out = op.output
+    return _activated(op, quantized(value, out.scale, out.zero_point, out.dtype))
 
 
 def _product(op: Op, a: Array, b: Array) -> Array:
@@ -84,7 +124,8 @@ def _shifted(levels: Array, offset: int) -> Array:
 def average_pool(op: Op, windows: Array, count: Array) -> Array:
     """AVERAGE_POOL_2D of int8: QLinearAveragePool, which adds up in float32, row by row.
 
-    Source: contrib_ops/cpu/quantization/qlinear_pool.cc.
+    Sources: contrib_ops/cpu/quantization/qlinear_pool.cc; of an unfused one core/providers/cpu/nn/
+    pool_functors.h from opset 19 on, before core/mlas/lib/pooling.cpp.
 
     Args:
         op: the operator.
@@ -93,17 +134,26 @@ def average_pool(op: Op, windows: Array, count: Array) -> Array:
     """
     offset, source, out = offset_of(op), op.input(0), op.output
     values = (windows - source.zero_point).astype(np.float32) * np.float32(source.scale)
-    total = np.zeros((*windows.shape[:3], windows.shape[5]), np.float32)
-    for row, column in np.ndindex(*windows.shape[3:5]):
-        total = total + values[:, :, :, row, column]
+    total: Array = np.asarray(0, np.float32)
+    if isinstance(op.attributes, UnfusedPool2D) and op.attributes.by_columns:
+        for column in range(windows.shape[4]):
+            total = total + _one_by_one(values[:, :, :, :, column])
+    else:
+        total = _one_by_one(values.reshape(*windows.shape[:3], -1, windows.shape[5]))
     levels = total / count.astype(np.float32) / np.float32(out.scale)
     return _clamped(op, _shifted(levels + np.float32(out.zero_point + offset), offset))
 
 
-def softmax(op: Op, x: Array) -> Array:
-    """SOFTMAX of int8: QLinearSoftmax, with a float32 table of exponentials.
+def _one_by_one(values: Array) -> Array:
+    """The sum along the last axis but one, from its start."""
+    return np.asarray(np.add.accumulate(values, axis=-2)[..., -1, :])
 
-    Source: contrib_ops/cpu/quantization/qlinear_softmax.cc.
+
+def softmax(op: Op, x: Array) -> Array:
+    """SOFTMAX of int8: QLinearSoftmax, with a float32 table of exponentials and a float32 sum.
+
+    The share is a quotient in double precision. Source: contrib_ops/cpu/quantization/
+    qlinear_softmax.cc of onnxruntime 1.32.
     """
     powers = exponentials(op)
     wide = x.astype(np.int64)
@@ -111,7 +161,7 @@ def softmax(op: Op, x: Array) -> Array:
     total = np.zeros((*x.shape[:-1], 1), np.float32)
     for position in range(x.shape[-1]):
         total = total + chosen[..., position : position + 1]
-    levels = np.rint(chosen * softmax_steps(op) / total)
+    levels = np.rint(chosen * np.float64(softmax_steps(op)) / total)
     info = np.iinfo(op.output.dtype)
     stored = levels.astype(np.int64) + op.output.zero_point
     return np.asarray(np.clip(stored, info.min, info.max).astype(op.output.dtype))
@@ -128,6 +178,7 @@ def exponentials(op: Op) -> Array:
     """float32: exp of 0 ... 255 steps below the row's maximum, times a common factor."""
     scale, depth = np.float32(op.input(0).scale), op.input(0).shape[-1]
     largest = np.float32(np.finfo(np.float32).max / np.float32(depth))
-    shift = max(0.0, float(np.log(np.float64(largest))) - 5) / float(scale)
+    logarithm = np.float32(np.log(np.float64(largest)))
+    shift = max(0.0, float(logarithm) - 5) / float(scale)
     steps = np.arange(0, -256, -1, dtype=np.float64)
     return np.asarray(np.exp((steps + shift) * float(scale)).astype(np.float32))

@@ -127,14 +127,14 @@ def _rounded(x: Array) -> Array:
 def exponential_table() -> Array:
     """exp(x) for x from -10 to 0."""
     scale = np.float32(10.0) / np.float32(65535)
-    return _lookup_table(np.exp, scale * np.float32(MIN - MAX), 0.0)
+    return _lookup_table(np.exp, float(scale * np.float32(MIN - MAX)), 0.0)
 
 
 @cache
 def reciprocal_table() -> Array:
     """1 / (1 + x) for x from 0 to 1."""
     one, steps = np.float32(1), np.float32(65535)
-    return _lookup_table(lambda x: one / (one + x), 0.0, one / steps * steps)
+    return _lookup_table(lambda x: one / (one + x), 0.0, float(one / steps * steps))
 
 
 def lookup(index: Array, table: Array) -> Array:
@@ -144,8 +144,20 @@ def lookup(index: Array, table: Array) -> Array:
 
 
 def softmax_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and shift that bring differences to 10 / 65535."""
-    return quantize_multiplier(op.input(0).scale * op.attributes.beta / (10.0 / 65535.0))
+    """Multiplier and shift that bring differences to 10 / 65535.
+
+    Raises:
+        ModelError: a difference of 65535 steps, shifted to the left, would leave 32 bits.
+    """
+    multiplier, shift = quantize_multiplier(
+        op.input(0).scale * op.attributes.beta / (10.0 / 65535.0)
+    )
+    if shift > 15:
+        raise ModelError(
+            f"its input has scale {op.input(0).scale:g}; {5 / op.attributes.beta:g} and "
+            "more overflow TFLM's SOFTMAX of int16; quantize the model again"
+        )
+    return multiplier, shift
 
 
 def softmax(op: Op, x: Array) -> Array:

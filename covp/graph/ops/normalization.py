@@ -13,7 +13,16 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
+from covp.graph.ops.definition import (
+    LIMITS,
+    OPS,
+    Array,
+    OpDefinition,
+    Shape,
+    given,
+    ieee,
+    of_one_type,
+)
 from covp.registry import Registry
 
 L2_LEAST = 1e-6
@@ -79,12 +88,14 @@ def _rms(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _l2(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    x = given(values, 0).astype(np.float64)
-    return [x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), L2_LEAST)]
+    """Squares are float32, which overflow and underflow."""
+    x = given(values, 0)
+    return [x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), np.float32(L2_LEAST))]
 
 
 def _lp(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    x = given(values, 0).astype(np.float64)
+    """Powers are float32, which overflow and underflow."""
+    x = given(values, 0)
     sums = (np.abs(x) ** op.attributes.p).sum(axis=-1, keepdims=True)
     norm = sums if op.attributes.p == 1 else np.sqrt(sums)
     return [np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm))]
@@ -134,11 +145,10 @@ def _in_single(
         if op.input(0).dtype == np.int8:
             return [INT8[op.kind](op, given(values, 0)).astype(np.int8)]
         with ieee():
-            results = compute(op, values)
-        return [
-            result.astype(tensor.dtype).reshape(tensor.shape)
-            for result, tensor in zip(results, op.outputs, strict=True)
-        ]
+            return [
+                result.astype(tensor.dtype).reshape(tensor.shape)
+                for result, tensor in zip(compute(op, values), op.outputs, strict=True)
+            ]
 
     return reference
 
@@ -146,6 +156,15 @@ def _in_single(
 INT8: Registry[str, Callable[[Op, Array], Array]] = Registry("covp.graph.ops")
 """Kind to its rule for int8."""
 _FLOAT = of_one_type("float32", data=None)
+_FLOAT_OR_INT8 = of_one_type("float32", "int8")
+
+
+def _row_types(op: Op) -> None:
+    _FLOAT_OR_INT8(op)
+    if op.input(0).dtype == np.int8:
+        LIMITS[op.kind](op)
+
+
 for _kind, _compute, _infer in (
     ("HARDMAX", _hardmax, _shape),
     ("L2_NORMALIZATION", _l2, _shape),
@@ -157,4 +176,4 @@ for _kind, _compute, _infer in (
 ):
     OPS[_kind] = OpDefinition(_infer, _in_single(_compute), types=_FLOAT)
 for _kind in ("L2_NORMALIZATION", "LOG_SOFTMAX"):
-    OPS[_kind] = replace(OPS[_kind], types=of_one_type("float32", "int8"))
+    OPS[_kind] = replace(OPS[_kind], types=_row_types)

@@ -14,7 +14,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, ieee
+from covp.graph.ops.definition import LIMITS, OPS, Array, OpDefinition, Shape, ieee
 from covp.graph.ops.int16 import check_int16
 from covp.registry import Registry
 
@@ -140,3 +140,5 @@ def _check_quantized(op: Op) -> None:
             f"{op.kind} of quantized {dtype}, which is not supported; "
             "keep it in float32 when converting"
         )
+    if (limit := LIMITS.known(op.kind)) is not None:
+        limit(op)

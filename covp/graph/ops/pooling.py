@@ -63,7 +63,7 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
     image = given(values, 0)
     if image.dtype != np.float32:
         return _clamp(op, _windows(op, image, np.iinfo(image.dtype).min).max(axis=(3, 4)))
-    lowest = np.finfo(np.float32).min
+    lowest = float(np.finfo(np.float32).min)
     image = np.fmax(image, lowest)
     return _clamp(op, _windows(op, image, lowest).max(axis=(3, 4)))
 

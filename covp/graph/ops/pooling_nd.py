@@ -186,4 +186,9 @@ _FLOAT = of_one_type("float32")
 OPS["MAX_POOL"] = OpDefinition(_shapes, _max, types=_max_types)
 OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT)
 OPS["LP_POOL"] = OpDefinition(_shapes, _norm, types=_FLOAT)
-OPS["MAX_UNPOOL"] = OpDefinition(_unpool_shape, _unpool, types=of_one_type("float32", "int8"))
+OPS["MAX_UNPOOL"] = OpDefinition(
+    _unpool_shape,
+    _unpool,
+    types=of_one_type("float32", "int8"),
+    domains=lambda op: {1: (0, math.prod(op.attributes.shape) - 1)},
+)

@@ -25,6 +25,11 @@ def _real(op: Op) -> list[Shape]:
     return [op.input(0).shape]
 
 
+HALF = np.nextafter(np.float32(0.5), np.float32(0))
+"""What rounds half away from zero when it is added before the cut: with 0.5 itself the sum of the
+number next below would be rounded up to 1."""
+
+
 def _converted(op: Op) -> None:
     for tensor in (op.input(0), op.output):
         check_type(tensor, "int8", "uint8", "int16", "float32", "int32")
@@ -43,7 +48,7 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if x.dtype == np.float32:
         with ieee():
             ratio = x / np.float32(out.scale)
-        stored = np.trunc(ratio + np.copysign(np.float32(0.5), ratio)) + out.zero_point
+        stored = np.trunc(ratio + np.copysign(HALF, ratio)) + out.zero_point
     else:
         source = op.input(0)
         factor = quantize_multiplier(source.scale / out.scale)

@@ -13,7 +13,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import reciprocal
 from covp.graph.graph import Op
-from covp.graph.ops.definition import Array
+from covp.graph.ops.definition import LIMITS, Array
 from covp.graph.ops.pointwise import QUANTIZED
 from covp.graph.quantization import (
     activation_range,
@@ -127,6 +127,7 @@ def _divide(op: Op, x: Array, y: Array) -> Array:
     return _clipped(op, np.where(b == 0, ends, scaled), op.attributes.activation)
 
 
+LIMITS.update(dict.fromkeys(COMPARISONS, compared_factors))
 QUANTIZED.update(
     {
         **dict.fromkeys(COMPARISONS, _compare),

@@ -20,7 +20,7 @@ from covp.graph.fixed_point import (
     saturating_shift_left,
 )
 from covp.graph.graph import Op
-from covp.graph.ops.definition import Array
+from covp.graph.ops.definition import LIMITS, Array
 from covp.graph.ops.normalization import INT8
 from covp.graph.quantization import (
     multiply_by_quantized_multiplier,
@@ -41,10 +41,15 @@ ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
 """Constants of the logarithm's rational function, with 0 integer bits."""
 
 
+def check_squares(op: Op) -> None:
+    """Raises ModelError for a row whose sum of squares may leave 31 bits."""
+    depth = op.input(0).shape[-1]
+    if depth > MOST_SQUARES:
+        raise ModelError(f"a row of {depth} values; {MOST_SQUARES} are the most")
+
+
 def l2_normalization(op: Op, x: Array) -> Array:
     """Each value times the inverse root of the row's squares."""
-    if x.shape[-1] > MOST_SQUARES:
-        raise ModelError(f"a row of {x.shape[-1]} values; {MOST_SQUARES} are the most")
     value = x.astype(np.int64) - op.input(0).zero_point
     multiplier, shift = inverse_root((value * value).sum(axis=-1, keepdims=True))
     scaled = multiply_by_quantized_multiplier(value, multiplier, shift + L2_BITS)
@@ -67,9 +72,24 @@ class LogSoftmaxFactors:
 
 
 def log_softmax_factors(op: Op) -> LogSoftmaxFactors:
-    """The factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare."""
+    """The factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare.
+
+    Raises:
+        ModelError: a row is too long for the sum of its exponentials, or the input's scale is not
+            above 2**-26, so that it would need a shift to the right: LiteRT ends there as well.
+    """
+    if op.input(0).shape[-1] >= 1 << SUM_BITS:
+        raise ModelError(
+            f"LOG_SOFTMAX of int8 over {op.input(0).shape[-1]} values, {(1 << SUM_BITS) - 1} are "
+            "the most"
+        )
     real = op.input(0).scale * (1 << (31 - DIFFERENCE_BITS))
     multiplier, shift = quantize_multiplier(min(real, (1 << 31) - 1.0))
+    if real <= 1:
+        raise ModelError(
+            f"its input has scale {op.input(0).scale:g}; LOG_SOFTMAX of int8 takes scales "
+            "above 2**-26; quantize the model again"
+        )
     reverse = quantize_multiplier((1 << (31 - shift)) / multiplier)
     return LogSoftmaxFactors((multiplier, shift), reverse, -input_radius(DIFFERENCE_BITS, shift))
 
@@ -111,10 +131,6 @@ def logarithm(raw: Array) -> Array:
 
 def log_softmax(op: Op, x: Array) -> Array:
     """The distance from the maximum less the logarithm of the sum, in steps of 1/16."""
-    if x.shape[-1] >= 1 << SUM_BITS:
-        raise ModelError(
-            f"LOG_SOFTMAX of int8 over {x.shape[-1]} values, {(1 << SUM_BITS) - 1} are the most"
-        )
     k, wide = log_softmax_factors(op), x.astype(np.int64)
     distance = wide - wide.max(axis=-1, keepdims=True)
     total = logarithm(exponentials(op)[-distance].sum(axis=-1, keepdims=True))
@@ -125,4 +141,5 @@ def log_softmax(op: Op, x: Array) -> Array:
     return np.where(kept, np.clip(result, -128, 127), -128)
 
 
+LIMITS.update({"L2_NORMALIZATION": check_squares, "LOG_SOFTMAX": log_softmax_factors})
 INT8.update({"L2_NORMALIZATION": l2_normalization, "LOG_SOFTMAX": log_softmax})

@@ -16,7 +16,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import inverse_root
 from covp.graph.graph import Op
-from covp.graph.ops.definition import Array
+from covp.graph.ops.definition import LIMITS, Array
 from covp.graph.ops.pointwise import INT16, QUANTIZED
 from covp.graph.ops.quantized_int16 import INTERPOLATED, interpolate
 from covp.graph.ops.unary import FLOAT_FUNCTIONS
@@ -113,11 +113,24 @@ def _high_multiply(a: Array, b: Any) -> Array:
     return _saturate(np.trunc((product + nudge) / (1 << 15)).astype(np.int64))
 
 
-def _hard_swish(op: Op, x: Array) -> Array:
+def _hard_swish_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Of the output, and of the factor from 0 to 1. Raises ModelError: LiteRT takes no such scales.
+
+    The output's factor has to be below 1 for inputs with 7 more fraction bits.
+    """
     source, out = _SINGLE(op.input(0).scale), _SINGLE(op.output.scale)
     fine_scale = _SINGLE(1 / 128) * source
-    out_multiplier, out_shift = _int16_multiplier(float(fine_scale / out))
-    relu_multiplier, relu_shift = _int16_multiplier(float(fine_scale / _SINGLE(3 / 32768)))
+    multiplier, shift = _int16_multiplier(float(fine_scale / out))
+    if shift > 0:
+        raise ModelError(
+            f"its output has scale {out:g}; HARD_SWISH of int8 needs more than 1/128 of its "
+            f"input's, {source:g}, as LiteRT does; quantize the model again"
+        )
+    return (multiplier, shift), _int16_multiplier(float(fine_scale / _SINGLE(3 / 32768)))
+
+
+def _hard_swish(op: Op, x: Array) -> Array:
+    (out_multiplier, out_shift), (relu_multiplier, relu_shift) = _hard_swish_factors(op)
     fine = (x.astype(np.int64) - op.input(0).zero_point) << 7
     scaled = _high_multiply(fine, out_multiplier)
     relu = _saturate(fine << (relu_shift - 1)) if relu_shift > 0 else fine
@@ -161,4 +174,5 @@ TABLES = {
 }
 """Kind to its rule; on cores a table of the 256 results."""
 QUANTIZED.update(TABLES)
+LIMITS["HARD_SWISH"] = _hard_swish_factors
 INT16.update({"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)})

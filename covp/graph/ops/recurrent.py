@@ -227,12 +227,14 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
                 after = cell.step(now, states[0, d, running], states[1, d, running])
                 states[0, d, running], states[1, d, running] = after
                 y[at, d, running] = after[0]
-    states[:, :, lengths == 0] = 0
-    if a.layout:
-        y, states = y.transpose(2, 0, 1, 3), np.swapaxes(states, 1, 2)
-    results = {"Y": y, "Y_h": states[0], "Y_c": states[1]}
-    return [results[name].astype(np.float32) for name in a.outputs]
+        states[:, :, lengths == 0] = 0
+        if a.layout:
+            y, states = y.transpose(2, 0, 1, 3), np.swapaxes(states, 1, 2)
+        results = {"Y": y, "Y_h": states[0], "Y_c": states[1]}
+        return [results[name].astype(np.float32) for name in a.outputs]
 
 
 for _kind in GATES:
-    OPS[_kind] = OpDefinition(_shapes, _reference, _macs, _types())
+    OPS[_kind] = OpDefinition(
+        _shapes, _reference, _macs, _types(), lambda op: {LENGTHS: (1, extents(op)[0])}
+    )

@@ -1,13 +1,13 @@
 """Reductions over axes: SUM, MEAN, the largest and the least, products, norms, logic.
 
-float32 is summed in double precision and rounded once. Integers wrap modulo their size. A NaN is
-never the largest nor the least, as in TFLM.
+float32 is summed in double precision and rounded once. Integers wrap modulo their size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,16 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
+from covp.graph.ops.definition import (
+    OPS,
+    Array,
+    Domains,
+    OpDefinition,
+    Shape,
+    check_type,
+    given,
+    ieee,
+)
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 Axes = tuple[int, ...]
@@ -42,13 +51,13 @@ class Reduction:
 
 def _largest(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
-        return np.fmax.reduce(x, axis=axes, initial=-np.inf)
+        return x.max(axis=axes, initial=-np.inf)
     return x.max(axis=axes, initial=_end(x.dtype, "min"))
 
 
 def _least(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
-        return np.fmin.reduce(x, axis=axes, initial=np.inf)
+        return x.min(axis=axes, initial=np.inf)
     return x.min(axis=axes, initial=_end(x.dtype, "max"))
 
 
@@ -56,9 +65,14 @@ def _end(dtype: np.dtype[Any], name: str) -> Any:
     return name == "max" if dtype == np.bool_ else getattr(np.iinfo(dtype), name)
 
 
+def _single(total: Any) -> Any:
+    """A sum as the float32 that it is, which overflows and underflows."""
+    return np.asarray(total, np.float32)
+
+
 def _mean(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
-        return x.sum(axis=axes) / np.float64(count(x.shape, axes))
+        return _single(x.sum(axis=axes)) / np.float64(count(x.shape, axes))
     total = x.sum(axis=axes, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
     # cut, where numpy rounds down
     quotient, rest = np.divmod(total, total.dtype.type(max(count(x.shape, axes), 1)))
@@ -78,8 +92,8 @@ REDUCTIONS: dict[str, Reduction] = {
     "REDUCE_ALL": Reduction(lambda x, axes: x.all(axis=axes), ("bool",)),
     "REDUCE_ANY": Reduction(lambda x, axes: x.any(axis=axes), ("bool",)),
     "REDUCE_L1": Reduction(lambda x, axes: np.abs(x).sum(axis=axes, dtype=x.dtype), _NUMBERS),
-    "REDUCE_L2": Reduction(lambda x, axes: np.sqrt((x * x).sum(axis=axes)), ("float32",)),
-    "REDUCE_LOG_SUM": Reduction(lambda x, axes: np.log(x.sum(axis=axes)), ("float32",)),
+    "REDUCE_L2": Reduction(lambda x, axes: np.sqrt(_single((x * x).sum(axis=axes))), ("float32",)),
+    "REDUCE_LOG_SUM": Reduction(lambda x, axes: np.log(_single(x.sum(axis=axes))), ("float32",)),
     "REDUCE_LOG_SUM_EXP": Reduction(_log_of_exponentials, ("float32",)),
     "REDUCE_MAX": Reduction(_largest, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
     "REDUCE_MIN": Reduction(_least, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
@@ -120,6 +134,9 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         result = _quantized(op, x, axes)
     else:
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
+        if x.dtype.kind == "f" and op.kind in SAME_SCALE and not op.attributes.nan_counts:
+            end = -np.inf if op.kind == "REDUCE_MAX" else np.inf
+            wide = np.where(np.isnan(wide), end, wide)
         with ieee():
             result = np.asarray(REDUCTIONS[op.kind].compute(wide, axes)).astype(x.dtype)
     return [result.reshape(op.output.shape)]
@@ -167,5 +184,17 @@ def _types(op: Op) -> None:
     check_type(source, *(rule.quantized if quantized else rule.types))
 
 
+def _axes_that_fit(op: Op) -> Domains:
+    """Of axes that come at run time: the first ones that give the output's shape."""
+    if op.attributes.axes is None:
+        source = op.input(0).shape
+        for axes in combinations(range(len(source)), op.input(1).size):
+            kept = [n for axis, n in enumerate(source) if axis not in axes]
+            units = [1 if axis in axes else n for axis, n in enumerate(source)]
+            if list(op.output.shape) in (kept, units):
+                return {1: (np.array(axes), np.array(axes))}
+    return {}
+
+
 for _kind in REDUCTIONS:
-    OPS[_kind] = OpDefinition(_shape, _reference, types=_types)
+    OPS[_kind] = OpDefinition(_shape, _reference, types=_types, domains=_axes_that_fit)

@@ -103,4 +103,6 @@ def _macs(op: Op) -> int:
     return 2 * batch * heads * sequence * turned
 
 
-OPS["ROTARY_EMBEDDING"] = OpDefinition(_shape, _reference, _macs, _types)
+OPS["ROTARY_EMBEDDING"] = OpDefinition(
+    _shape, _reference, _macs, _types, lambda op: {POSITIONS: (0, op.input(1).shape[0] - 1)}
+)

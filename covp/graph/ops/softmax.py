@@ -69,7 +69,7 @@ def _shape(op: Op) -> list[Shape]:
 
 
 def check_depth(op: Op) -> None:
-    """Raise ModelError for a scalar, and where TFLM's sum of exponentials would leave int32.
+    """Raise ModelError for a scalar, and where a product or TFLM's sum would leave int32.
 
     Each is at most 1, which is 2**(31 - SUM_BITS): a flat row of 2**SUM_BITS values overflows;
     of int16 it is 2**15.
@@ -77,6 +77,7 @@ def check_depth(op: Op) -> None:
     source = op.input(0)
     if source.dtype == np.int16:
         int16.check_int16(source, op.output)
+        int16.softmax_factor(op)
     if not source.shape:
         raise ModelError("SOFTMAX of a scalar: it needs an axis")
     most = {"int8": (1 << SUM_BITS) - 1, "int16": 1 << 16}.get(source.dtype.name, source.size)

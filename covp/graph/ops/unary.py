@@ -112,9 +112,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[[Op, Array], Array]] = {
     "SQRT": lambda op, x: np.sqrt(x),
     "SWISH": lambda op, x: x / (1 + np.exp(-op.attributes.alpha * x)),
     "TAN": lambda op, x: np.tan(x),
-    "THRESHOLDED_RELU": lambda op, x: np.where(
-        (x > np.float32(op.attributes.alpha)) | np.isnan(x), x, 0
-    ),
+    "THRESHOLDED_RELU": lambda op, x: np.where(x > np.float32(op.attributes.alpha), x, 0),
 }
 """Kind to function; the argument is float64."""
 

@@ -8,6 +8,7 @@ from covp.graph.ops import macs
 from covp.passes import run_passes
 from covp.passes.streaming.rewrite import Rewriter
 from covp.passes.streaming.rows import Refused
+from covp.passes.streaming.windows import demand_same_windows
 
 
 def as_streaming(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
@@ -23,7 +24,8 @@ def as_streaming(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
         axis: of time in the input. None: the one along which most is saved.
 
     Raises:
-        ModelError: it does not hold, in one line: the layer and the reason.
+        ModelError: it does not hold, in one line: the layer and the reason; or its outputs on a
+            random window are not those of the plain network.
     """
     lowered = run_passes(graph)
     if len(lowered.inputs) != 1:
@@ -46,4 +48,4 @@ def as_streaming(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
     if not found:
         _, one, reason = min(refusals, default=(0, 0, "its input has no axis beside the batch"))
         raise ModelError(f"{graph.name} cannot run on a stream along axis {one}: {reason}")
-    return min(found, key=macs)
+    return demand_same_windows(min(found, key=macs))

@@ -38,7 +38,7 @@ def stored(graph: Graph, values: Array) -> Array:
     return quantized(values, graph.inputs[0])
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_accuracy_is_that_of_litert(platform: str, tmp_path: Path, litert: Litert) -> None:
     graph = classifier()
     x = floats((40, 6, 6, 2))
@@ -140,7 +140,7 @@ def test_several_inputs_come_from_one_archive(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", input_1=y, input_0=x)
     sums = np.clip(np.round(x * 2) / 2 + np.round(y * 4) / 4, -32, 31.75)
     targets = saved(tmp_path / "y.npy", sums)
-    made = build(graph, "stm32l4r5")
+    made = build(graph, "cortex-m4")
     error = accuracy_of(made, Data(tmp_path / "x.npz", targets)).scores.mean_error
     assert error is not None and error.absolute == 0
     with pytest.raises(UsageError, match="is one array, sum has the inputs input_0, input_1"):

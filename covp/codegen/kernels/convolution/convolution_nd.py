@@ -58,7 +58,7 @@ def emit_quantized(request: KernelRequest) -> LayerCode:
         )
     columns = requantizer.columns()
     together = _together(op)
-    constants = [c_array("bias", problem.bias)]
+    constants = [c_array("bias", problem.bias.astype(number.removesuffix("_t"), copy=False))]
     constants += [c_array(f"column{n}", column) for n, column in enumerate(columns)]
     element = c_type(op.output.dtype)
     writes = []

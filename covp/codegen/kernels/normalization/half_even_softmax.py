@@ -1,8 +1,10 @@
 """int8 SOFTMAX in onnxruntime's arithmetic: a table of float32 exponentials, on integers.
 
 Exponentials are kept as float32 bits and read as integers whose unit is 2**-32 of the largest one.
-Sums, products and quotients are rounded to 24 bits as float32 is; what is below the unit counts
-for rounding only, so that results differ from float32's in one of some 10**7 at most.
+Sums are rounded to 24 bits as float32 is; what is below the unit counts for rounding only, so that
+results differ from float32's in one of some 10**7 at most. onnxruntime multiplies and divides in
+double precision: a product of 24 and 30 bits over a sum of 24 comes that near to half-way between
+two levels only where it is there, so a division of integers with its remainder gives the same.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.float24 import QUOTIENT, ROUNDING
+from covp.codegen.kernels.requantize.float24 import ROUNDING
 from covp.codegen.layer import KernelRequest, LayerCode
 from covp.errors import ModelError
 from covp.graph.ops.half_even import exponentials, softmax_steps
@@ -27,12 +29,10 @@ def emit_half_even_softmax(request: KernelRequest) -> LayerCode:
     op = request.op
     depth, out = op.input(0).shape[-1], op.output
     table, steps = exponentials(op), int(softmax_steps(op))
-    # bits of the largest product, and of the sum
-    room = 63 - (24 + _UNIT) - steps.bit_length()
-    if room < 4 or depth > 1 << 20:
+    if steps.bit_length() + 24 + _UNIT > 63 or depth > 1 << 20:
         raise ModelError(f"{op.name}: SOFTMAX with an output scale of {out.scale}; use 1/256")
     text = Template(_FUNCTIONS).substitute(
-        unit=_UNIT - int(table[:1].view(np.uint32)[0] >> 23), steps=steps, room=room
+        unit=_UNIT - int(table[:1].view(np.uint32)[0] >> 23), steps=steps
     )
     zero = out.zero_point
     body = [
@@ -53,7 +53,7 @@ def emit_half_even_softmax(request: KernelRequest) -> LayerCode:
     ]
     constants = c_array("powers", table.view(np.uint32), "exp of 0 ... 255 steps down, as bits")
     return Operands.of(op).layer(
-        request, body, [constants, ROUNDING, QUOTIENT, text], [], [op.input(0)], "float24"
+        request, body, [constants, ROUNDING, text], [], [op.input(0)], "float24"
     )
 
 
@@ -71,7 +71,8 @@ static inline uint64_t power(int32_t distance)
 
 static inline int32_t share(uint64_t power, uint64_t sum)
 {
-    uint64_t product = to_24_bits(power * ${steps}u);
-    return (int32_t)rounded(quotient_24(product << $room, sum), $room + 1);
+    uint64_t product = power * ${steps}u, level = product / sum;
+    uint64_t rest = product - level * sum, other = sum - rest;
+    return (int32_t)(level + (rest > other || (rest == other && level & 1)));
 }
 """

@@ -8,25 +8,34 @@ the code is generated::
     output = clamp((t + ((t >> s) & 1) + half) >> s)
 
 float32 rounds some results that lie next to half-way the other way: few pairs, a handful of 65536.
-They are kept in a table, which is searched only where ``t`` is as near to a step as they are.
+They are kept in a table, which is searched only where ``t`` is as near to a step as they are. Where
+they are too many, as sums of unfused operators with scales in simple ratios can have, the result is
+computed in float32 there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.c_text import c_array, indent
+from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.cores import Core
 from covp.errors import ModelError
+from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op
 from covp.graph.ops import definition
+from covp.graph.ops.half_even import UnfusedElementwise
 
 Array = NDArray[np.int64]
+_MOST_WRONG = 1024
+"""Pairs in a table of six bytes each."""
+_CORRECTED = (
+    "static __attribute__((noinline)) int32_t corrected(int32_t x, int32_t y, int32_t result)\n"
+)
 _BYTES = np.arange(-128, 128, dtype=np.int64)
 _SHIFTS = range(22, 1, -1)
 
@@ -42,6 +51,7 @@ class PairStep:
         even: the form for exact ties.
         wrong: pairs (x, y) with another output, and that output, in order of x * 256 + y.
         low, high: clamp.
+        op: the operator.
     """
 
     factors: tuple[int, ...]
@@ -52,6 +62,7 @@ class PairStep:
     wrong: NDArray[np.int16]
     low: int
     high: int
+    op: Op
 
 
 def pair_step(op: Op) -> PairStep:
@@ -69,16 +80,14 @@ def pair_step(op: Op) -> PairStep:
             continue
         half = 1 << (s - 1)
         offset = _offset(t, wanted, s, low, high)
-        plain = PairStep(factors, zeros, c + offset, s, False, _NONE, low, high)
-        even = PairStep(factors, zeros, c, s, True, _NONE, low, high)
+        plain = PairStep(factors, zeros, c + offset, s, False, _NONE, low, high, op)
+        even = PairStep(factors, zeros, c, s, True, _NONE, low, high, op)
         for found, values in ((plain, t + offset), (even, t + ((t >> s) & 1) + half - 1)):
             result = np.clip(values >> s, low, high)
             differ = np.argwhere(result != wanted)
             if best is None or len(differ) < len(best.wrong):
                 pairs = np.column_stack([differ - 128, wanted[result != wanted]])
-                best = PairStep(
-                    found.factors, zeros, found.c, s, found.even, pairs.astype(np.int16), low, high
-                )
+                best = replace(found, wrong=pairs.astype(np.int16))
         if best is not None and not len(best.wrong):
             break
     if best is None:
@@ -146,7 +155,8 @@ def pair_function(core: Core, k: PairStep) -> str:
             f"{(2 * window) << (32 - k.s)}u, 0))",
             "    result = corrected(x, y, result);",
         ]
-        tables = c_array("wrong", k.wrong.ravel(), "pairs and their outputs") + _corrected(k)
+        unfused = isinstance(k.op.attributes, UnfusedElementwise)
+        tables = _in_float(k) if unfused and len(k.wrong) > _MOST_WRONG else _corrected(k)
     return (
         f"{tables}static inline int8_t combine(int32_t x, int32_t y)\n{{\n"
         f"{indent(lines)}\n    return (int8_t)result;\n}}\n"
@@ -165,8 +175,7 @@ def _window(k: PairStep) -> int:
 
 def _corrected(k: PairStep) -> str:
     return (
-        "static __attribute__((noinline)) int32_t corrected(int32_t x, int32_t y, int32_t result)\n"
-        "{\n"
+        c_array("wrong", k.wrong.ravel(), "pairs and their outputs") + f"{_CORRECTED}{{\n"
         f"    int32_t low = 0, high = {len(k.wrong)}, key = x * 256 + y;\n"
         "    while (low < high) {\n"
         "        int32_t middle = (low + high) >> 1;\n"
@@ -180,6 +189,29 @@ def _corrected(k: PairStep) -> str:
         "            high = middle;\n"
         "    }\n"
         "    return result;\n}\n"
+    )
+
+
+def _in_float(k: PairStep) -> str:
+    """DequantizeLinear twice, the operator, QuantizeLinear; levels beyond int8 are cut before.
+
+    Dequantized bytes come from tables: a product that is added could be fused with the sum.
+    """
+    every, out = np.arange(256, dtype=np.uint8).view(np.int8), k.op.output
+    tables = [
+        c_array(name, dequantized(every, source.scale, source.zero_point), "the value of each byte")
+        for name, source in (("first", k.op.input(0)), ("second", k.op.input(1)))
+    ]
+    sign = {"ADD": "+", "SUB": "-", "MUL": "*"}[k.op.kind]
+    return "".join(tables) + (
+        f"{_CORRECTED}{{\n"
+        "    (void)result;\n"
+        f"    float level = first[(uint8_t)x] {sign} second[(uint8_t)y];\n"
+        f"    level /= {c_float(out.scale)};\n"
+        "    level = level < -512.0f ? -512.0f : level > 512.0f ? 512.0f : level;\n"
+        "    union { float value; int32_t bits; } sum = {level + 12582912.0f};\n"
+        f"    result = sum.bits - 0x4b400000 + ({out.zero_point});\n"
+        f"    return result < {k.low} ? {k.low} : result > {k.high} ? {k.high} : result;\n}}\n"
     )
 
 

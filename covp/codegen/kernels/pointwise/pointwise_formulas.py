@@ -42,7 +42,7 @@ FLOAT = {
     "FLOOR_DIV": "floorf(x / y)",
     "GREATER": "x > y",
     "GREATER_EQUAL": "x >= y",
-    "HARD_SWISH": "x * fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)",
+    "HARD_SWISH": "x * (fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f))",
     "IS_NAN": "x != x",
     "LESS": "x < y",
     "LESS_EQUAL": "x <= y",
@@ -70,7 +70,7 @@ FLOAT = {
     "SQUARED_DIFFERENCE": "(x - y) * (x - y)",
     "SWISH": "x / (1.0f + expf(-{alpha} * x))",
     "TAN": "tanf(x)",
-    "THRESHOLDED_RELU": "x > {alpha} || x != x ? x : 0.0f",
+    "THRESHOLDED_RELU": "x > {alpha} ? x : 0.0f",
 }
 """Kind to the expression in float."""
 

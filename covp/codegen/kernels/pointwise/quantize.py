@@ -14,6 +14,7 @@ from covp.codegen.kernels.pointwise.unary_table import table_of
 from covp.codegen.kernels.requantize.scaling import finish, scale_function
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
+from covp.graph.ops.quantize import HALF
 from covp.graph.quantization import quantize_multiplier
 
 
@@ -24,7 +25,7 @@ def emit_quantize(request: KernelRequest) -> LayerCode:
     info = np.iinfo(out.dtype)
     # beyond these the result is clamped anyway, and the conversion to int32 is defined
     far = float(4 * (int(info.max) - int(info.min)))
-    rounded = "(int32_t)(steps + (steps < 0.0f ? -0.5f : 0.5f))"
+    rounded = f"(int32_t)(steps + (steps < 0.0f ? {c_float(-HALF)} : {c_float(HALF)}))"
     if request.op.arithmetic == "onnxruntime":
         rounded = "half_to_even(steps)"
     function = (

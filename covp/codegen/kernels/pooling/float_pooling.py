@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from covp.codegen.c_text import indent
+import numpy as np
+
+from covp.codegen.c_text import c_float, indent
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
 from covp.codegen.kernels.window import Window
@@ -22,7 +24,7 @@ def emit_float_pool(request: KernelRequest) -> LayerCode:
         start, results = "0.0f", [f"{s} / count" for s in names]
         taps = [f"{s} += from[{n}];" for n, s in enumerate(names)]
     else:
-        start, results = "-__builtin_inff()", names
+        start, results = c_float(float(np.finfo(np.float32).min)), names
         taps = [f"{s} = from[{n}] > {s} ? from[{n}] : {s};" for n, s in enumerate(names)]
     pixel = [
         *(_count(window) if op.kind == "AVERAGE_POOL_2D" else []),

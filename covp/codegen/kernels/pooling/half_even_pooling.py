@@ -27,7 +27,7 @@ from covp.codegen.schedule import Schedule
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op
-from covp.graph.ops.half_even import offset_of
+from covp.graph.ops.half_even import UnfusedPool2D, offset_of
 from covp.graph.quantization import activation_range
 
 _FINEST, _COARSEST = 22, 12
@@ -150,7 +150,9 @@ def _exact_functions(request: KernelRequest, window: Window) -> list[str]:
         return [_exact_in_float(op, window)]
     area = window.size[0] * window.size[1]
     loops, parameters = _taps(window, "{tap}"), _parameters(window)
-    ties = ties_text(op, area, _count(window), offset_of(op), loops, parameters)
+    ties = None
+    if not _by_columns(op):
+        ties = ties_text(op, area, _count(window), offset_of(op), loops, parameters)
     if ties is not None:
         return [ties]
     return [ROUNDING, QUOTIENT, _exact(op, window)]
@@ -172,6 +174,35 @@ def _taps(window: Window, statement: str) -> str:
         }}}}"""
 
 
+def _by_columns(op: Op) -> bool:
+    return isinstance(op.attributes, UnfusedPool2D) and op.attributes.by_columns
+
+
+def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
+    """C statements that add each byte's ``term`` up in the order of float32's additions.
+
+    Args:
+        op: of the layer.
+        window: its windows.
+        total: C type of the sum, which is called ``total`` and is 0 before.
+        sum_of: C expression of two terms' sum.
+        term: C expression of ``value``.
+    """
+    if not _by_columns(op):
+        return _taps(window, f"total = {sum_of.format('total', term)};").format()
+    _, _, width, channels = window.source
+    rows, columns = (str(n) for n in window.size) if window.whole else ("rows", "columns")
+    return f"""\
+    for (int32_t x = 0; x < {columns}; x++, from += {channels}) {{
+        {total} column = 0;
+        for (int32_t y = 0; y < {rows}; y++) {{
+            int32_t value = from[y * {width * channels}];
+            column = {sum_of.format("column", term)};
+        }}
+        total = {sum_of.format("total", "column")};
+    }}"""
+
+
 def _exact_in_float(op: Op, window: Window) -> str:
     """The same for a core with a floating-point unit.
 
@@ -185,7 +216,7 @@ def _exact_in_float(op: Op, window: Window) -> str:
 static __attribute__((noinline)) int32_t exact({_parameters(window)})
 {{
     float total = 0.0f;
-{_taps(window, "total += dequantized[(uint8_t)value];").format()}
+{_sums(op, window, "float", "{} + {}", "dequantized[(uint8_t)value]")}
     float level = total / (float)({_count(window)}) / {c_float(op.output.scale)};
     level += {c_float(op.output.zero_point + offset)};
     level = level < -1024.0f ? -1024.0f : level;
@@ -219,6 +250,7 @@ def _exact(op: Op, window: Window) -> str:
     m_out, e_out = mantissa(op.output.scale)
     offset = offset_of(op)
     zero = op.output.zero_point + offset
+    term = f"part(value - ({op.input(0).zero_point}))"
     return f"""\
 static inline int64_t signed_24(int64_t value)
 {{
@@ -242,7 +274,7 @@ static inline int64_t part(int32_t x)
 static __attribute__((noinline)) int32_t exact({_parameters(window)})
 {{
     int64_t total = 0;
-{_taps(window, f"total = signed_24(total + part(value - ({op.input(0).zero_point})));").format()}
+{_sums(op, window, "int64_t", "signed_24({} + {})", term)}
     uint64_t magnitude = (uint64_t)(total < 0 ? -total : total);
     if (magnitude == 0)
         return {op.output.zero_point};

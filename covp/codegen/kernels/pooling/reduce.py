@@ -153,13 +153,21 @@ _MATH = "#include <math.h>"
 _LARGEST = Fold("float", "-INFINITY", "{0} = {1} > {0} ? {1} : {0};", "isfinite({0}) ? {0} : 0.0f")
 _EXPONENTIALS = Fold("float", "0.0f", "{0} += expf({1} - {2});", "logf({0}) + {2}")
 _MAX, _MIN = "{0} = {1} > {0} ? {1} : {0};", "{0} = {1} < {0} ? {1} : {0};"
+
+
+def _nan(op: Op, beyond: str) -> str:
+    """The tap of the largest or the least float."""
+    counts = " || {1} != {1}" if op.attributes.nan_counts else ""
+    return f"{{0}} = {{1}} {beyond} {{0}}{counts} ? {{1}} : {{0}};"
+
+
 _FLOAT: dict[str, Callable[[Op], Fold]] = {
     "MEAN": lambda op: Fold("float", "0.0f", "{0} += {1};", f"{{0}} / {reduced_count(op)}.0f"),
     "REDUCE_L1": lambda op: Fold("float", "0.0f", "{0} += fabsf({1});"),
     "REDUCE_L2": lambda op: Fold("float", "0.0f", "{0} += {1} * {1};", "sqrtf({0})"),
     "REDUCE_LOG_SUM": lambda op: Fold("float", "0.0f", "{0} += {1};", "logf({0})"),
-    "REDUCE_MAX": lambda op: Fold("float", "-INFINITY", _MAX),
-    "REDUCE_MIN": lambda op: Fold("float", "INFINITY", _MIN),
+    "REDUCE_MAX": lambda op: Fold("float", "-INFINITY", _nan(op, ">")),
+    "REDUCE_MIN": lambda op: Fold("float", "INFINITY", _nan(op, "<")),
     "REDUCE_PROD": lambda op: Fold("float", "1.0f", "{0} *= {1};"),
     "REDUCE_SUM_SQUARE": lambda op: Fold("float", "0.0f", "{0} += {1} * {1};"),
     "SUM": lambda op: Fold("float", "0.0f", "{0} += {1};"),

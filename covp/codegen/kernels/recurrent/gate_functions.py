@@ -17,6 +17,7 @@ from covp.graph.fixed_point import (
     MINUS_32_OVER_17,
     ONE_THIRD,
     constant,
+    least_exponent,
 )
 from covp.graph.ops.int16 import sigmoid_table
 from covp.graph.ops.quantized_lstm import GATE_BITS, UNIT_BITS, QuantizedLstm
@@ -74,6 +75,9 @@ def _exponential(integer_bits: int) -> str:
         if integer_bits > exponent:
             bit, smaller = 1 << (fraction + exponent), constant(factor, 16)
             lines.append(f"    result = rest & {bit} ? times(result, {smaller}) : result;")
+    least = least_exponent(integer_bits, 16)
+    if least > -32768:
+        lines.append(f"    result = a < {least} ? 0 : result;")
     return "\n".join([*lines, "    return a == 0 ? 32767 : result;", "}\n"])
 
 

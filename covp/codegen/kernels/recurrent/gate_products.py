@@ -27,17 +27,19 @@ class GateProducts:
 
     Attributes:
         lengths: of the input and of the hidden state of a step, by their C name.
+        total: C type of the sums; of uint32_t they wrap.
         pairs: the instruction for two products; None: one product at a time.
     """
 
     lengths: dict[str, int]
+    total: str
     pairs: DotProduct | None
 
     @staticmethod
-    def of(core: Core, lengths: dict[str, int], fits: bool) -> GateProducts:
-        """The best way of a core; ``fits``: all sums are proved to fit int32."""
+    def of(core: Core, lengths: dict[str, int], total: str) -> GateProducts:
+        """The best way of a core; a total of int32_t says that all sums are proved to fit it."""
         found = [dot for dot in dot_products() if dot.lanes == 2 and dot.fits(core)]
-        return GateProducts(lengths, found[0] if found and fits else None)
+        return GateProducts(lengths, total, found[0] if found and total == "int32_t" else None)
 
     @property
     def includes(self) -> list[str]:
@@ -89,10 +91,11 @@ class GateProducts:
         """C statements that add the products with a vector and move ``w``."""
         length = self.lengths[vector]
         if self.pairs is None:
+            product = "(uint32_t)(value * w[{}])" if self.total == "uint32_t" else "value * w[{}]"
             return [
                 f"for (int32_t k = 0; k < {length}; k++, w += {len(sums)}) {{",
                 f"    int32_t value = {vector}[k];",
-                indent([f"{name} += value * w[{i}];" for i, name in enumerate(sums)]),
+                indent([f"{name} += {product.format(i)};" for i, name in enumerate(sums)]),
                 "}",
             ]
         names = list(self.lengths)

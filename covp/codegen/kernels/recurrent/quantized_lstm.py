@@ -36,17 +36,17 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
     # sums of int8 products wrap as on TFLM's cores
     beyond = "int64_t" if numbers.dtype == np.int16 else "uint32_t"
     total = beyond if wide else "int32_t"
-    products = GateProducts.of(request.core, {"x": depth, "h": cells}, not wide)
+    products = GateProducts.of(request.core, {"x": depth, "h": cells}, total)
     step = Step(
         f"{numbers.dtype.name}_t",
         "int16_t",
-        _cell(numbers, products, total),
+        _cell(numbers, products),
         products.prepare(),
         products.scratch,
         products.name,
     )
     definitions = [
-        *_constants(numbers, products, total),
+        *_constants(numbers, products),
         _SATURATE,
         *_rescalers(request.core, numbers, wide),
         gate_functions(numbers),
@@ -54,31 +54,36 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
     return lstm_layer(request, step, definitions, products.includes)
 
 
-def _constants(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
     """C text of the weights and biases."""
     gates = numbers.gates
     matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
     weights = [products.packed(np.stack(parts, axis=-1)) for parts in matrices]
     biases = [gate.bias for gate in gates] + [gate.recurrent_bias for gate in gates]
-    stored = np.stack(biases, axis=-1).astype(total.removesuffix("_t"))
+    stored = np.stack(biases, axis=-1).astype(products.total.removesuffix("_t"))
     return [
         c_array("weights", np.concatenate(weights, axis=1), "by cell, vector, gate"),
         c_array("biases", stored, "by cell, gate"),
     ]
 
 
-def _cell(numbers: QuantizedLstm, products: GateProducts, total: str) -> list[str]:
+def _cell(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
     """C statements of one cell in one step."""
+    total = products.total
+    value = "(int32_t)" if total == "uint32_t" else ""
     return [
         f"const int8_t *w = weights + j * {products.stride()};",
         f"const {total} *bias = biases + j * 8;",
         *products.start(),
         *_sums(total, "", 0),
         *products.lines([f"sum_{name}" for name in _GATES], "x"),
-        *(f"int32_t {name} = saturate(own_{name}(sum_{name}));" for name in _GATES),
+        *(f"int32_t {name} = saturate(own_{name}({value}sum_{name}));" for name in _GATES),
         *_sums(total, "_back", 4),
         *products.lines([f"sum_back_{name}" for name in _GATES], "h"),
-        *(f"{name} = saturate({name} + {_back(numbers, name)});" for name in _GATES),
+        *(
+            f"{name} = saturate({name} + {_back(numbers, f'{value}sum_back_{name}', name)});"
+            for name in _GATES
+        ),
         *_update(numbers),
     ]
 
@@ -99,8 +104,8 @@ def _sums(total: str, suffix: str, first: int) -> list[str]:
     return [f"{total} {start};"]
 
 
-def _back(numbers: QuantizedLstm, name: str) -> str:
-    scaled = f"back_{name}(sum_back_{name})"
+def _back(numbers: QuantizedLstm, total: str, name: str) -> str:
+    scaled = f"back_{name}({total})"
     return f"saturate({scaled})" if numbers.dtype == np.int16 else scaled
 
 

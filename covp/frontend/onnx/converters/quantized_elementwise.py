@@ -13,6 +13,7 @@ from covp.frontend.onnx.quantized_values import (
     Parameters,
     activation_of,
     finished,
+    is_fused,
     limits_of,
     stored,
 )
@@ -20,7 +21,12 @@ from covp.frontend.onnx.quantized_windows import Windows, from_image, to_image
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Tensor
-from covp.graph.ops.half_even import UnsignedElementwise, UnsignedPool2D
+from covp.graph.ops.half_even import (
+    UnfusedElementwise,
+    UnfusedPool2D,
+    UnsignedElementwise,
+    UnsignedPool2D,
+)
 
 
 @register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
@@ -29,6 +35,8 @@ def _binary(node: Node, importer: Importer) -> Tensor:
     to = Parameters(node, 6, 7, "the output")
     activation, limits = activation_of(node, to)
     kind = UnsignedElementwise if to.unsigned else Elementwise
+    if not is_fused(node, to):
+        kind = UnfusedElementwise
     result = importer.add(
         "ADD" if node.kind == "QLinearAdd" else "MUL",
         stored(importer, node.input(0), first),
@@ -62,10 +70,14 @@ def _average(node: Node, importer: Importer) -> Tensor:
         )
         padding = type(padding)()
     kind = UnsignedPool2D if to.unsigned else Pool2D
+    attributes = kind(windows.filter, windows.stride, padding)
+    if not is_fused(node, to):
+        columns = node.get("opset", 19) < 19 and windows.stride[1] <= 2
+        attributes = UnfusedPool2D(windows.filter, windows.stride, padding, by_columns=columns)
     result = importer.add(
         "AVERAGE_POOL_2D",
         image,
-        attributes=kind(windows.filter, windows.stride, padding),
+        attributes=attributes,
         quantization=to.quantization,
         arithmetic=ARITHMETIC,
     )

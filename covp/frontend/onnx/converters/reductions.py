@@ -40,7 +40,7 @@ def _reduce(node: Node, importer: Importer) -> Tensor:
     rank, axes_input = len(source.shape), node.optional(1)
     if axes_input is not None and not axes_input.constant and axes_input.size:
         shape = node.stated_shape("the axes")
-        how = Mean(None, keep)
+        how = Mean(None, keep, nan_counts=True)
         return importer.add(_KINDS[node.kind], source, axes_input, attributes=how, shape=shape)
     empty = axes_input is not None and not axes_input.size
     axes = [] if empty else node.integers_of("axes", 1, "the axes")
@@ -49,7 +49,7 @@ def _reduce(node: Node, importer: Importer) -> Tensor:
             return _of_one_element(node, importer)
         axes = list(range(rank))
     chosen = tuple(sorted({axis_of(axis, rank) for axis in axes}))
-    return importer.add(_KINDS[node.kind], source, attributes=Mean(chosen, keep))
+    return importer.add(_KINDS[node.kind], source, attributes=Mean(chosen, keep, True))
 
 
 def _of_one_element(node: Node, importer: Importer) -> Tensor:

@@ -101,12 +101,11 @@ def _strided_slice(op: Op, table: Any) -> StridedSlice:
             shrink.append(axis)
             continue
         else:
-            wanted = slice(
-                None if options.BeginMask() & 1 << entry else begin[entry],
-                None if options.EndMask() & 1 << entry else end[entry],
-                stride[entry],
-            )
-            slices.append(_resolved(wanted, shape[axis], axis))
+            first = None if options.BeginMask() & 1 << entry else begin[entry]
+            last = None if options.EndMask() & 1 << entry else end[entry]
+            if options.Offset() and last is not None:  # it counts from the first element
+                last += _resolved(slice(first, None, stride[entry]), shape[axis], axis)[0]
+            slices.append(_resolved(slice(first, last, stride[entry]), shape[axis], axis))
         position += 1
     return StridedSlice(tuple(slices), tuple(shrink), tuple(new_axes))
 

@@ -1,0 +1,168 @@
+"""Where a graph computes something else than its source, region by region, and whether it may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.equality import differences
+from covp.graph.graph import Graph
+from covp.graph.regions import Region, Regions, as_signed
+from covp.graph.rounding_rules import CLAMPS, DYNAMIC, SUMS, Oracle, Rule, rules_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A tensor of which elements differ although the operators before it read the same values.
+
+    Attributes:
+        layer: name of the operator that computes it.
+        op: its kind.
+        tensor: its name.
+        differ, elements: how many elements differ, of how many.
+        steps: the largest difference: quantization steps, of floats the share of the largest
+            magnitude.
+        is_float: which of both it is.
+        example: index, covp's value and the source's of the first element that differs.
+        rule: the documented rule that allows all of it; None: there is none.
+    """
+
+    layer: str
+    op: str
+    tensor: str
+    differ: int
+    elements: int
+    steps: float
+    is_float: bool
+    example: tuple[tuple[int, ...], float, float]
+    rule: Rule | None
+
+    def __str__(self) -> str:
+        index, got, wanted = self.example
+        first = f"first {self.tensor}{list(index)}: {got:g}, not {wanted:g}"
+        return f"{self.op} {self.layer} {self.amount}, {first}"
+
+    @property
+    def amount(self) -> str:
+        """Such as "by 1 step in 3 of 20 elements"."""
+        much = f"{self.steps:.2g} of its largest magnitude"
+        if not self.is_float:
+            much = f"{self.steps:,.0f} step{'' if self.steps == 1 else 's'}"
+        return f"by {much} in {self.differ:,} of {self.elements:,} elements"
+
+    def and_other(self, other: Deviation) -> Deviation:
+        """Both together: all elements, the largest difference, no rule where one has none."""
+        first, _ = sorted((self, other), key=lambda found: (found.rule is not None, -found.steps))
+        differ, elements = self.differ + other.differ, self.elements + other.elements
+        return replace(first, differ=differ, elements=elements, steps=max(self.steps, other.steps))
+
+
+def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors of a graph that an oracle knows, by name, as the graph stores them.
+
+    Args:
+        graph: int8 may stand there for the source's uint8.
+        found: what the oracle computed, by name.
+    """
+    known: dict[str, Array] = {}
+    for tensor in graph.tensors():
+        value = found.get(tensor.name)
+        if value is None or tensor.data is not None or value.shape != tensor.shape:
+            continue
+        if (value.dtype.name, tensor.dtype.name) == ("uint8", "int8"):
+            value = as_signed(value)
+        if value.dtype == tensor.dtype:
+            known[tensor.name] = value
+    return known
+
+
+def deviations(
+    graph: Graph, source: Graph, values: Mapping[str, Array], oracle: Oracle
+) -> Iterator[Deviation]:
+    """What each operator computes from the oracle's values, beside what the oracle computes.
+
+    Args:
+        graph: as it is compiled.
+        source: the same before any fusion; may be the same graph.
+        values: of `expected_values`, the inputs and states of the inference included.
+        oracle: whose they are.
+    """
+    rules = rules_of(oracle)
+    ours, stated = Regions(graph, values), Regions(source, values)
+    there = {tensor.name: tensor for tensor in source.tensors()}
+    for op in graph.ops:
+        for tensor in op.outputs:
+            if tensor.name in values and tensor.name in there:
+                pair = ours.of(tensor), stated.of(there[tensor.name])
+                if all(known.name in values for region in pair for _, known in region.leaves):
+                    wanted = values[tensor.name]
+                    yield from compared(*pair, values, wanted, rules, graph.expanded_bytes > 0)
+
+
+def compared(
+    region: Region,
+    source: Region,
+    values: Mapping[str, Array],
+    wanted: Array,
+    rules: Iterable[Rule],
+    dynamic: bool = False,
+) -> Iterator[Deviation]:
+    """The deviation of a region, if there is one.
+
+    Args:
+        region: that computes.
+        source: the same tensor's in the source.
+        values: of all leaves.
+        wanted: what the tensor has to be.
+        rules: that may allow a difference.
+        dynamic: floats are of a model with int8 weights under them.
+    """
+    target = region.target
+    got = region.run(values)[id(target)]
+    wrong = differences(got, wanted)
+    if not wrong.size:
+        return
+    computing = [op for op in region.ops if op.kind in region.kinds] or list(region.ops)
+    last = computing[-1]
+    exact = _exact(source, values)
+    dtype = last.output.dtype.name
+    dtype = DYNAMIC if dynamic and dtype == "float32" else dtype
+    own = (rule for rule in rules if rule.is_of(source.kinds, dtype))
+    rule = next((r for r in own if r.allows(got, wanted, target, exact)), None)
+    index = tuple(int(i) for i in np.unravel_index(wrong[0], wanted.shape))
+    yield Deviation(
+        last.name,
+        last.kind,
+        target.name,
+        wrong.size,
+        wanted.size,
+        _distance(got, wanted),
+        wanted.dtype.kind == "f",
+        (index, got[index].item(), wanted[index].item()),
+        rule,
+    )
+
+
+def _distance(got: Array, wanted: Array) -> float:
+    """The largest difference, see `Deviation.steps`."""
+    with np.errstate(all="ignore"):
+        away = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+    if wanted.dtype.kind != "f":
+        return float(away.max())
+    finite = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    return float(away.max() / max(float(finite), 1e-30)) if np.isfinite(away).all() else math.inf
+
+
+def _exact(source: Region, values: Mapping[str, Array]) -> Array | None:
+    """The real values that a QUANTIZE rounds, with sums in double precision where that is known."""
+    last = source.ops[-1]
+    if last.kind != "QUANTIZE" or last.input(0).dtype != np.float32:
+        return None
+    return source.run(values, wide=source.kinds <= SUMS | CLAMPS).get(id(last.input(0)))

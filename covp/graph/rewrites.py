@@ -1,0 +1,126 @@
+"""Rewrites of graphs are validated when they are made: before and after on random tensors.
+
+What lies between two tensors that both graphs have is executed on random values of the tensors that
+it reads. So every rewrite costs what it replaced, whatever surrounds it, and a wrong one is named
+with the operator.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Container, Iterable
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.deviations import Array, Deviation, compared
+from covp.graph.graph import Graph, Tensor
+from covp.graph.ops import OPS
+from covp.graph.regions import Region, Regions, aligned, same_work
+from covp.graph.rounding_rules import Rule
+
+MOST_WORK = 60_000_000
+"""Multiply-accumulates and elements that a validation executes; regions beyond are left out."""
+
+
+def wrong_rewrite(
+    before: Graph,
+    after: Graph,
+    rules: Iterable[Rule] = (),
+    names: Container[str] | None = None,
+) -> Deviation | None:
+    """The first tensor that two graphs of one model compute differently.
+
+    Args:
+        before: the graph that was rewritten.
+        after: what it became. Tensors of one name, shape and type have the same content.
+        rules: that may allow a difference; without any, integers are equal bit for bit.
+        names: of the tensors that are the same in both, if not all of one name are.
+    """
+    shared = _shared(before, after, names)
+    made = {id(tensor) for op in before.ops for tensor in op.outputs}
+    old, new = Regions(before, shared), Regions(after, shared)
+    work, values = 0, dict[str, Array]()
+    for target in (tensor for op in after.ops for tensor in op.outputs):
+        stated = shared.get(target.name)
+        if stated is None or id(stated) not in made:
+            continue
+        pair = aligned(new, target, old, stated)
+        if same_work(*pair) or not all(_can_run(region, shared) for region in pair):
+            continue
+        cost = sum(_work(region) for region in pair)
+        if work + cost > MOST_WORK:
+            continue
+        work += cost
+        found = _compared(*pair, values, rules)
+        if found is not None and found.rule is None:
+            return found
+    return None
+
+
+def demand_same_results(
+    before: Graph,
+    after: Graph,
+    what: str,
+    rules: Iterable[Rule] = (),
+    names: Container[str] | None = None,
+) -> None:
+    """Raises ModelError: a rewrite changed results.
+
+    Args:
+        before, after, rules, names: as for `wrong_rewrite`.
+        what: the rewrite, for the error.
+    """
+    found = wrong_rewrite(before, after, rules, names)
+    if found is not None:
+        raise ModelError(
+            f"{what} changed what the model computes: {found}; this is a defect of covp, please "
+            "report it with the model"
+        )
+
+
+def _shared(before: Graph, after: Graph, names: Container[str] | None) -> dict[str, Tensor]:
+    """The tensors of the first graph that the second one has as well, by name."""
+    forms = {t.name: (t.shape, t.dtype) for t in after.tensors() if t.data is None}
+    found = {
+        tensor.name: tensor
+        for tensor in before.tensors()
+        if tensor.data is None and forms.get(tensor.name) == (tensor.shape, tensor.dtype)
+    }
+    return {name: t for name, t in found.items() if names is None or name in names}
+
+
+def _can_run(region: Region, shared: Container[str]) -> bool:
+    """Whether the reference knows its operators, and both graphs what it reads."""
+    return all(op.kind in OPS for op in region.ops) and all(
+        known.name in shared for _, known in region.leaves
+    )
+
+
+def _work(region: Region) -> int:
+    return region.macs + sum(op.output.size for op in region.ops)
+
+
+def _compared(
+    region: Region, stated: Region, values: dict[str, Array], rules: Iterable[Rule]
+) -> Deviation | None:
+    for each in (region, stated):
+        for _, tensor in each.leaves:
+            if tensor.name not in values:
+                values[tensor.name] = _drawn(tensor)
+    try:
+        wanted = stated.run(values)[id(stated.target)]
+        return next(compared(region, stated, values, wanted, rules), None)
+    except (ArithmeticError, LookupError, ValueError):  # an index or a length that there is not
+        return None
+
+
+def _drawn(tensor: Tensor) -> Array:
+    """Quantized values over the whole range, normal floats; 0 and 1 for indices and lengths."""
+    rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
+    if tensor.dtype.kind == "f":
+        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
+    if tensor.quantization is None:
+        return rng.integers(0, 2, tensor.shape).astype(tensor.dtype)
+    info = np.iinfo(tensor.dtype)
+    return rng.integers(info.min, info.max, tensor.shape, tensor.dtype, endpoint=True)

@@ -1,0 +1,169 @@
+"""The differences from other libraries that covp documents, one rule each.
+
+`covp run --check source` names the rule that allows a difference; docs/accuracy.md prints them all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Tensor
+
+Array = NDArray[Any]
+Oracle = Literal["onnxruntime", "LiteRT", "covp"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a result may differ by, and why.
+
+    Attributes:
+        oracle: whose results are compared; "covp": its own of the nodes before they were fused.
+        name: short, unique.
+        kinds: operators between two known tensors, of which there is at least one; empty: any.
+        beside: operators that may stand there as well.
+        dtypes: of what the operators compute, separated by commas; empty: any.
+        steps: that an integer result may differ by; infinite: any number.
+        tie: how many steps beyond half-way the exact value may lie from the result; None: it is
+            not looked at.
+        share: of the tensor's largest magnitude, that a float result may differ by.
+        nan: whether covp's result may be NaN where the other is not.
+        infinite: whether one result may be infinite where the other is not.
+        reason: for people.
+    """
+
+    oracle: Oracle
+    name: str
+    kinds: str
+    dtypes: str
+    steps: float
+    reason: str
+    tie: float | None = None
+    beside: str = ""
+    share: float = 0.0
+    nan: bool = False
+    infinite: bool = False
+
+    def is_of(self, kinds: frozenset[str], dtype: str) -> bool:
+        """Whether the rule is of operators of these kinds that compute this type."""
+        if self.dtypes and dtype not in self.dtypes.split(", "):
+            return False
+        own = frozenset(self.kinds.split())
+        return not own or (bool(kinds & own) and kinds <= own.union(self.beside.split()))
+
+    def allows(self, got: Array, wanted: Array, tensor: Tensor, exact: Array | None) -> bool:
+        """Whether every difference is one of this rule.
+
+        Args:
+            got, wanted: covp's values and the oracle's.
+            tensor: whose values they are.
+            exact: real values before they were rounded, where they are known.
+        """
+        if wanted.dtype.kind == "f":
+            largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0))
+            with np.errstate(invalid="ignore"):
+                near = np.abs(got.astype(np.float64) - wanted) <= self.share * largest
+            same = (got == wanted) | (np.isnan(got) & (np.isnan(wanted) | self.nan))
+            ends = (np.isinf(got) | np.isinf(wanted)) & self.infinite
+            return bool((near | same | ends).all())
+        if np.abs(got.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) > self.steps:
+            return False
+        if self.tie is None or exact is None or tensor.quantization is None:
+            return True
+        info = np.iinfo(got.dtype)
+        level = exact.astype(np.float64) / np.float64(tensor.scale) + tensor.zero_point
+        away = np.abs(np.clip(level, info.min, info.max) - got)[got != wanted]
+        return bool((away <= 0.5 + self.tie).all())
+
+
+_SUMS = "CONV_2D DEPTHWISE_CONV_2D CONV_ND FULLY_CONNECTED BATCH_MATMUL"
+_CLAMPS = "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 CLIP MINIMUM MAXIMUM"
+SUMS, CLAMPS = frozenset(_SUMS.split()), frozenset(_CLAMPS.split())
+ANY = math.inf
+DYNAMIC = "float32 of int8"
+"""Stands for the type of floats in a model whose weights are int8, in `Rule.dtypes`."""
+
+_BOTH: tuple[Oracle, ...] = ("onnxruntime", "LiteRT")
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "onnxruntime", "integer sums", f"{_SUMS} MEAN", "int8", 1,
+        "integer sums are exact and rounded once; floats are rounded at each addition",
+        tie=2.0**-8, beside=f"ADD MUL {_CLAMPS}",
+    ),
+    Rule(
+        "onnxruntime", "float sums", _SUMS, "float32", 1,
+        "float32 products are added in another order", tie=2.0**-8, share=1e-4,
+        beside=f"ADD MUL {_CLAMPS}",
+    ),
+    Rule(
+        "onnxruntime", "one factor", "ADD MUL AVERAGE_POOL_2D", "int8", 1,
+        "onnxruntime's own QLinearAdd, QLinearMul and QLinearAveragePool, which it makes of the "
+        "pairs by default, join the scales to factors and round ties by them", tie=2.0**-12,
+    ),
+    Rule(
+        "onnxruntime", "whole steps", "SOFTMAX", "int8", 1,
+        "onnxruntime's own QLinearSoftmax, which it makes of the pairs by default, takes the whole "
+        "part of 1 / scale", tie=1.0,
+    ),
+    Rule(
+        "onnxruntime", "functions", "LOOKUP_TABLE LOGISTIC TANH EXP ERF GELU ELU SELU MISH",
+        "int8", 1, "another library's last bit decides a tie in the table", tie=2.0**-12,
+        beside="MUL ADD DIV",
+    ),
+    *(
+        Rule(
+            oracle, "a NaN among others",
+            "REDUCE_MAX REDUCE_MIN MAX_POOL_2D MAX_POOL MAXIMUM MINIMUM HARDMAX", "float32", 0,
+            "its place decides there whether it counts; here it does, as in numpy", nan=True,
+        )
+        for oracle in _BOTH
+    ),
+    Rule(
+        "LiteRT", "infinities", "HARD_SWISH DIV SUB ADD MUL MAX_POOL_2D AVERAGE_POOL_2D", "float32",
+        0, "LiteRT clamps infinities to the largest number, and HARD_SWISH overflows",
+        infinite=True,
+    ),
+    Rule(
+        "LiteRT", "rounded twice", "FULLY_CONNECTED", "int8, int16", 1,
+        "TFLM rounds a high multiplication, then a shift; LiteRT the whole product, once",
+    ),
+    Rule(
+        "LiteRT", "double precision", "MUL", "int16", 1,
+        "TFLM has the factor in double precision, LiteRT in single",
+    ),
+    Rule("LiteRT", "not scaled", "SUM", "int16", ANY, "TFLM scales, LiteRT does not"),
+    Rule(
+        "LiteRT", "negative sums", "SUM", "int8", ANY,
+        "LiteRT's reference kernel takes 256 steps of the input from negative sums",
+    ),
+    Rule("LiteRT", "division", "DIV", "int8", ANY, "by zero it is undefined in C for LiteRT"),
+    Rule(
+        "LiteRT", "fixed point", "LOGISTIC TANH", "int8", 1,
+        "TFLM computes in fixed point, LiteRT has a table of the float function",
+    ),
+    Rule(
+        "LiteRT", "raw bytes", "CONCATENATION", "int8", ANY,
+        "covp rescales inputs of other scales, LiteRT's reference kernel copies the bytes",
+    ),
+    Rule(
+        "LiteRT", "dynamic range", f"{_SUMS} SVDF UNIDIRECTIONAL_SEQUENCE_LSTM", DYNAMIC, 0,
+        "covp has int8 weights under float activations as float32; LiteRT quantizes activations",
+        share=0.05,
+    ),
+)  # fmt: skip
+"""In the order in which they are tried."""
+FUSED = (
+    Rule("covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS),
+    Rule("covp", "ties", "", "", 1, "float32 and integers round a tie each in their way", 2.0**-8),
+)
+"""What integer operators may differ by from the float operators that they were made of."""
+
+
+def rules_of(oracle: Oracle) -> list[Rule]:
+    """The rules that are about a library."""
+    return [rule for rule in RULES if rule.oracle == oracle]

@@ -1,0 +1,117 @@
+"""Operators of floats on NaN, infinities, zeros of both signs, subnormal and the largest numbers:
+the reference and cores with and without a floating-point unit against onnxruntime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import covp
+from covp.frontend.onnx import read_onnx
+from covp.graph.reference import run_reference
+from tests.extremes import LEFT, PAIRS, RIGHT, VALUES, assert_equal
+
+Node = tuple[str, dict[str, Any]]
+PLATFORMS = ["riscv32", "cortex-m4"]
+ONE: list[Node] = [
+    *((kind, {}) for kind in (
+        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu",
+        "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "Log", "Mish",
+        "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
+        "Softsign", "Sqrt", "Swish", "Tan", "Tanh",
+    )),
+    ("Celu", {"alpha": 1.5}), ("Gelu", {"approximate": "tanh"}), ("LeakyRelu", {"alpha": 0.1}),
+    ("Shrink", {"bias": 0.5, "lambd": 1.0}), ("ThresholdedRelu", {"alpha": 1.0}),
+]  # fmt: skip
+TWO: list[Node] = [
+    *((kind, {}) for kind in (
+        "Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu", "Equal", "Less", "LessOrEqual",
+        "Greater", "GreaterOrEqual",
+    )),
+    ("Mod", {"fmod": 1}),
+]  # fmt: skip
+ROWS: list[Node] = [
+    *((kind, {"axis": 1}) for kind in (
+        "ArgMax", "ArgMin", "LogSoftmax", "LpNormalization", "Softmax",
+    )),
+    *((f"Reduce{kind}", {"keepdims": 0}) for kind in (
+        "L1", "L2", "LogSum", "LogSumExp", "Mean", "Prod", "Sum", "SumSquare",
+    )),
+    *((f"{kind}Pool", {"kernel_shape": [1, 2]}) for kind in ("Average", "Max")),
+    ("GlobalAveragePool", {}),
+]  # fmt: skip
+
+
+def model(nodes: list[Node], inputs: dict[str, Any]) -> onnx.ModelProto:
+    """A graph with an output for each node; reductions are along axis 1, pools of 4 axes."""
+    made, outputs = [], []
+    for number, (kind, attributes) in enumerate(nodes):
+        names = list(inputs)
+        if "Pool" in kind:
+            names = ["image"]
+        elif kind.startswith("Reduce"):
+            names.append("axes")
+        made.append(helper.make_node(kind, names, [f"y{number}"], **attributes))
+        outputs.append(helper.make_empty_tensor_value_info(f"y{number}"))
+    constants = [numpy_helper.from_array(np.array([1]), "axes")]
+    if any("Pool" in kind for kind, _ in nodes):
+        constants.append(numpy_helper.from_array(np.array([1, len(PAIRS), 1, 2]), "shape"))
+        made.insert(0, helper.make_node("Reshape", [*inputs, "shape"], ["image"]))
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape)
+        for name, value in inputs.items()
+    ]
+    graph = helper.make_graph(made, "extremes", values, outputs, constants)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    return onnx.shape_inference.infer_shapes(proto)
+
+
+def onnxruntimes(proto: onnx.ModelProto, inputs: dict[str, Any]) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return list(onnxruntime.InferenceSession(proto.SerializeToString(), options).run(None, inputs))
+
+
+def everywhere(proto: onnx.ModelProto, inputs: dict[str, Any], platform: str) -> list[list[Any]]:
+    """The outputs of the reference and of a core."""
+    graph, values = read_onnx(proto), list(inputs.values())
+    with covp.Session(platform) as session:
+        found = session.load(covp.compile(graph, platform)).run(*values)
+    return [run_reference(graph, values), found if isinstance(found, list) else [found]]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    ("nodes", "inputs"),
+    [
+        (ONE, {"x": VALUES}),
+        (TWO, {"x": LEFT, "y": RIGHT}),
+        (ROWS, {"x": PAIRS}),
+    ],
+    ids=["one", "two", "rows"],
+)
+def test_extremes(nodes: list[Node], inputs: dict[str, Any], platform: str) -> None:
+    proto = model(nodes, inputs)
+    wanted = onnxruntimes(proto, inputs)
+    for outputs in everywhere(proto, inputs, platform):
+        for node, ours, theirs in zip(nodes, outputs, wanted, strict=True):
+            if node[0] == "ReduceLogSumExp":  # -inf there for the least number after an infinity
+                ours, theirs = (x[~np.isneginf(PAIRS[:, 0])] for x in (ours, theirs))
+            assert_equal(ours, theirs, node)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_largest_of_numbers_and_nan(platform: str) -> None:
+    """A NaN, as the standard's own evaluator has it; onnxruntime's result depends on its place."""
+    nodes: list[Node] = [("ReduceMax", {"keepdims": 0}), ("ReduceMin", {"keepdims": 0})]
+    inputs = {"x": PAIRS}
+    for largest, least in everywhere(model(nodes, inputs), inputs, platform):
+        assert_equal(largest, PAIRS.max(axis=1))
+        assert_equal(least, PAIRS.min(axis=1))
