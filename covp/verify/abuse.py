@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from covp.errors import CovpError
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
+from covp.platform_file import Platform
 from covp.plugins import describe
 from covp.testing import Case
 from covp.verify.bench import Conditions
@@ -60,7 +61,7 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
     names = [r.name for r in unit.registers if r.offset >= FIRST_OFFSET and r.access == "rw"]
     pointers = [name for name in names if low <= good[name] < low + size]
     for name in pointers:
-        for address in (_OUTSIDE, bench.platform.ram.end):
+        for address in (_OUTSIDE, _end_of_ram(bench.device.platform)):
             use = f"{name} at 0x{address:08x}, outside the memory"
             yield use, partial(_rejected, bench, good | {name: address})
     for name in names:
@@ -159,3 +160,11 @@ def _start_while_busy(bench: DriverBench, unit: JobUnit, good: Values) -> str | 
     if code != ERRORS["busy"]:
         return f"STATUS.ERROR is {code} instead of {ERRORS['busy']}"
     return None if done & _DONE else "the running job did not come to its end"
+
+
+def _end_of_ram(platform: Platform) -> int:
+    """The first address past the RAM, and past what follows it without a gap."""
+    end = platform.ram.end
+    while (region := platform.region_of(end)) is not None:
+        end = region.end
+    return end

@@ -50,7 +50,8 @@ def with_far_memory(platform: Platform) -> Platform:
         used.append((platform.accelerators.base, platform.accelerators.base + ROOM))
     for start in _FAR_PLACES:
         if all(end <= start or start + FAR <= low for low, end in used):
-            far = Region(FAR_NAME, "ram", start, FAR)
+            cached = next((region.caches for region in platform.cached_ram), ())
+            far = Region(FAR_NAME, "ram", start, FAR, caches=cached)
             return msgspec.structs.replace(platform, memory=(*platform.memory, far))
     return platform
 
@@ -66,7 +67,11 @@ class Conditions:
         skips: a read of STATUS waits for the end of the job, else it may show a busy unit.
         last: number of the buffer, modulo their count, that is at the very end of the memory; None:
             all follow one another.
-        apart: constants are in flash, and every other tensor in another RAM.
+        apart: constants are in flash, and some tensors in another RAM.
+        far: which of them, a bit for each in their order, modulo 4.
+        halves: the layer is begun, other memory is overwritten, and its end is waited for, where
+            the driver has functions for that (`AcceleratorBackend.overlaps`).
+        wakes: the core wakes from WFI now and then for no reason, as it may.
     """
 
     gap: int = 0
@@ -75,6 +80,9 @@ class Conditions:
     skips: bool = True
     last: int | None = None
     apart: bool = False
+    far: int = 0b1010
+    halves: bool = False
+    wakes: bool = False
 
     def __str__(self) -> str:
         parts = [f"a unit that takes {self.pace:g} x the time"] if self.pace != 1 else []
@@ -82,6 +90,8 @@ class Conditions:
         parts += [] if self.skips else ["each read of STATUS shows what is"]
         parts += ["a buffer at the end of the memory"] if self.last is not None else []
         parts += ["constants in flash, tensors in two memories"] if self.apart else []
+        parts += ["begun and ended in two calls"] if self.halves else []
+        parts += ["a WFI that also ends for no reason"] if self.wakes else []
         return ", ".join(parts)
 
 
@@ -117,8 +127,10 @@ class Bench(Protocol):
         backend: the accelerator's.
         platform: of the device.
         rates: the most MACs, and bytes, per cycle of any job so far, by its model.
+        compiles: whether a layer so far had to be compiled, which takes long.
     """
 
+    compiles: bool
     backend: AcceleratorBackend
     platform: Platform
 

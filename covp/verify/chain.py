@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,15 @@ class ChainCase:
         return [filled(tensor, rng) for tensor in self.graph().inputs]
 
 
+def sibling(case: Any) -> Any:
+    """The same layers with other values, where they come from a seed."""
+    if isinstance(case, ChainCase):
+        return replace(case, parts=tuple(map(sibling, case.parts)), seed=case.seed + 1)
+    if isinstance(case, Layer) and is_dataclass(case):
+        return replace(case, seed=case.seed + 1)
+    return case
+
+
 def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
     """A chain of other layers with the same wires: readers get the shapes of their writers.
 
@@ -90,6 +99,61 @@ def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
             return None
         shapes.append(op.output.shape)
     return replace(chain, parts=tuple(new))
+
+
+def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
+    """A chain with another layer as its part of a number; None where the others cannot fit it.
+
+    What it reads gets the shapes that it wants, what reads it those that it has.
+    """
+    parts: list[Any] = list(chain.parts)
+    parts[number] = _of_rank(layer, parts[number])
+
+    def write(part: int) -> None:
+        """Writers of a part's inputs, from it backwards."""
+        own = parts[part].graph().ops[-1]
+        for reader, position, writer in chain.wires:
+            if reader == part:
+                parts[writer] = with_output(parts[writer], own.input(position).shape)
+                write(writer)
+
+    write(number)
+    parts[number] = with_room(parts[number]) if not _reads(chain, number) else parts[number]
+    return refitted(chain, parts)
+
+
+def _reads(chain: ChainCase, number: int) -> bool:
+    return any(reader == number for reader, _, _ in chain.wires)
+
+
+def _of_rank(layer: Any, old: Any) -> Any:
+    """A layer of any shape with as many axes as the one in whose place it is."""
+    if not hasattr(layer, "shape") or len(layer.shape) >= len(old.shape):
+        return layer
+    return replace(layer, shape=(1,) * (len(old.shape) - len(layer.shape)) + layer.shape)
+
+
+def with_output(case: Any, shape: Shape) -> Any:
+    """The same kind of layer with a result of a shape, as far as that is simple."""
+    if isinstance(case, ConvCase) and len(shape) == 4:
+        return replace(
+            case,
+            batch=shape[0],
+            size=shape[1:3],
+            channels=(case.channels[0] if case.kind == "CONV_2D" else shape[3], shape[3]),
+            stride=(1, 1),
+            same=True,
+            padding=None,
+        )
+    if isinstance(case, ConvCase) and len(shape) == 2:
+        return replace(case, batch=shape[0], channels=(case.channels[0], shape[1]))
+    if isinstance(case, PoolCase) and len(shape) == 4:
+        return replace(
+            case, batch=shape[0], size=shape[1:3], channels=shape[3], stride=(1, 1), same=True
+        )
+    if isinstance(case, (ElementwiseCase, OperatorCase)):
+        return replace(case, shape=shape)
+    return case
 
 
 def with_room(case: Any) -> Any:

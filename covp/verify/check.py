@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
+from itertools import product
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,11 @@ from covp.graph.equality import differences
 from covp.graph.reference import run_reference
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.platform_file import Platform, load_platform
-from covp.testing import Case, Layer
+from covp.testing import Case
 from covp.verify.bench import Bench, Conditions, Outcome
+from covp.verify.chain import sibling
 from covp.verify.driver_bench import DriverBench
+from covp.verify.life import life
 from covp.verify.program_bench import ProgramBench
 
 
@@ -31,6 +34,7 @@ def check(
     toolchain: str = "zig",
     before: Case | Sequence[Case] | None = None,
     cycles: int | None = None,
+    calls: int | None = None,
 ) -> None:
     """Run one layer on an accelerator: what the tests that `covp.verify.verify` prints do.
 
@@ -41,6 +45,7 @@ def check(
         toolchain: "zig" or "gcc".
         before: a layer that runs before it on the same device, or several in their order.
         cycles: that each job of a unit on the bus takes, in place of its model's time.
+        calls: of this layer and those before it in turn, on one device, see `covp.verify.life`.
 
     Raises:
         UsageError: the accelerator does not accept the layer.
@@ -53,10 +58,17 @@ def check(
         raise UsageError(f"case must be a covp.testing.Case, not {shown(case)}")
     earlier = () if before is None else before if isinstance(before, Sequence) else (before,)
     with open_bench(find_backend(spec), platform, toolchain) as bench:
+        driver = driver_of(bench)
+        if calls is not None and driver is not None:
+            wrong = life(driver, [case, *earlier], calls)
+            if wrong is not None:
+                raise WrongResult(f"{bench.backend.name}: {wrong}")
+            return
         if cycles is not None:
             bench.begin()
-            for skips in (True, False):
-                outcome = run_once(bench, case, Conditions(case.gap, cycles=cycles, skips=skips))
+            for skips, halves in product((True, False), repeat=2):
+                conditions = Conditions(case.gap, cycles=cycles, skips=skips, halves=halves)
+                outcome = run_once(bench, case, conditions)
         else:
             outcome = run_case(bench, case, earlier)
         if outcome.outputs is None:
@@ -93,26 +105,21 @@ def _run_twice(bench: Bench, case: Case) -> Outcome:
     first = run_once(bench, case, Conditions(case.gap))
     if first.outputs is None:
         return first
-    second = run_once(bench, _sibling(case), _unusual(case))
+    second = run_once(bench, sibling(case), _unusual(case))
     return first if second.outputs is None else second
-
-
-def _sibling(case: Case) -> Case:
-    """The same layer with other values, where they come from a seed."""
-    if isinstance(case, Layer) and is_dataclass(case):
-        return replace(case, seed=case.seed + 1)
-    return case
 
 
 def _unusual(case: Case) -> Conditions:
     """Conditions that differ with the layer's gap and seed."""
-    gap = case.gap
-    number = gap // 2 + int(getattr(case, "seed", 0))
+    drawn = crc32(f"{case.gap} {getattr(case, 'seed', 0)}".encode())
     return Conditions(
-        gap=gap,
-        pace=0.1 if gap % 2 else 10.0,
-        last=number if number % 3 else None,
-        apart=number % 3 != 1,
+        gap=case.gap,
+        pace=0.1 if drawn & 1 else 10.0,
+        last=None if drawn >> 1 & 3 == 0 else drawn >> 16,
+        apart=drawn >> 3 & 3 != 0,
+        far=drawn >> 5 & 0xF,
+        halves=bool(drawn >> 9 & 1),
+        wakes=bool(drawn >> 10 & 1),
     )
 
 
@@ -175,3 +182,10 @@ def open_bench(
     if isinstance(new_peripheral(backend), InstructionUnit):
         return ProgramBench(backend, platform, toolchain)
     return DriverBench(backend, platform, toolchain)
+
+
+def driver_of(bench: Bench) -> DriverBench | None:
+    """The part of a bench that calls driver functions; None where layers are programs."""
+    if isinstance(bench, ProgramBench):
+        return None if bench.compiles else bench.calls
+    return bench if isinstance(bench, DriverBench) else None

@@ -14,11 +14,11 @@ from covp.graph.graph import Op
 from covp.graph.pattern import COMMUTATIVE, Node, Pattern
 from covp.graph.user_operators import find_user_operator
 from covp.testing import layers, tensors
-from covp.testing.cases import ElementwiseCase, OperatorCase, PoolCase, SoftmaxCase
+from covp.testing.cases import OperatorCase, PoolCase, SoftmaxCase
 from covp.testing.convolution_case import ConvCase
 from covp.testing.layers import STRATEGIES
 from covp.testing.tensors import Shape
-from covp.verify.chain import ChainCase
+from covp.verify.chain import ChainCase, with_output
 
 S = st.SearchStrategy
 Draw = Callable[[str], S[Any]]
@@ -120,7 +120,7 @@ def _chain(draw: st.DrawFn, root: Node, leaf: Draw) -> ChainCase:
                 case = _plain(case)
         case = _with_dtype(case, dtype)
         if shape is not None:
-            case = _of_shape(case, shape)
+            case = with_output(case, shape)
         parts.append(case)
         own = case.graph().ops[-1]
         for position, writer, source in sources:
@@ -152,29 +152,6 @@ def _replaced(case: Any, **fields: Any) -> Any:
     return replace(case, **fields)
 
 
-def _of_shape(case: Any, shape: Shape) -> Any:
-    """The same kind of layer with a result of a shape, as far as that is simple."""
-    if isinstance(case, ConvCase) and len(shape) == 4:
-        return _replaced(
-            case,
-            batch=shape[0],
-            size=shape[1:3],
-            channels=(case.channels[0] if case.kind == "CONV_2D" else shape[3], shape[3]),
-            stride=(1, 1),
-            same=True,
-            padding=None,
-        )
-    if isinstance(case, ConvCase) and len(shape) == 2:
-        return _replaced(case, batch=shape[0], channels=(case.channels[0], shape[1]))
-    if isinstance(case, PoolCase) and len(shape) == 4:
-        return _replaced(
-            case, batch=shape[0], size=shape[1:3], channels=shape[3], stride=(1, 1), same=True
-        )
-    if isinstance(case, (ElementwiseCase, OperatorCase)):
-        return _replaced(case, shape=shape)
-    return case
-
-
 def _after(kind: str, shape: Shape, dtype: str, constant: list[bool]) -> S[Any]:
     """Layers of a kind whose input, or first operand, is of a shape."""
     scale = st.floats(1 / 64, 1.0, width=32)
@@ -191,8 +168,10 @@ def _after(kind: str, shape: Shape, dtype: str, constant: list[bool]) -> S[Any]:
     if kind in layers.POOLS:
         if len(shape) != 4:
             return st.nothing()
-        window = st.sampled_from([(2, 2), (2, 2), (2, 2), (3, 3), (1, 2), shape[1:3]])
-        fitting = window.map(lambda w: (min(w[0], shape[1]), min(w[1], shape[2])))
+        extents = st.tuples(*(st.integers(1, min(extent, 5)) for extent in shape[1:3]))
+        windows = st.one_of(st.sampled_from([(2, 2), (2, 2), (3, 3), (4, 4), shape[1:3]]), extents)
+        fitting = windows.map(lambda w: (min(w[0], shape[1]), min(w[1], shape[2])))
+        steps = st.tuples(st.integers(1, 6), st.integers(1, 6))
         return fitting.flatmap(
             lambda filter: layers.pools(
                 kind,
@@ -201,7 +180,7 @@ def _after(kind: str, shape: Shape, dtype: str, constant: list[bool]) -> S[Any]:
                 channels=shape[3],
                 dtype=dtype,
                 filter=filter,
-                stride=st.sampled_from([filter, filter, (1, 1), (2, 2)]),
+                stride=st.one_of(st.sampled_from([filter, filter, (1, 1), (2, 2)]), steps),
                 same=st.sampled_from([False, False, True]),
             )
         )

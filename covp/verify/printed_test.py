@@ -39,6 +39,7 @@ def printed_test(
     platform: str,
     before: Sequence[Case] = (),
     cycles: int | None = None,
+    calls: int | None = None,
 ) -> str:
     """A pytest file that runs one case.
 
@@ -48,6 +49,7 @@ def printed_test(
         platform: a name or the path of a YAML file.
         before: the cases that have to run before it.
         cycles: of each job, where they matter.
+        calls: of the cases in turn, where they matter.
     """
     names = {"covp.verify": {"check"}}
     for value in _parts([*before, case]):  # all that the cases' texts name
@@ -61,6 +63,7 @@ def printed_test(
     first = f"    before = [\n{earlier}    ]\n" if before else ""
     after = ", before=before" if before else ""
     after += "" if cycles is None else f", cycles={cycles}"
+    after += "" if calls is None else f", calls={calls}"
     return (
         f"{imports}\n\n"
         "def test_the_smallest_failing_layer() -> None:\n"

@@ -9,7 +9,19 @@ from typing import Any
 from covp.testing import Case
 from covp.verify.chain import ChainCase, refitted
 
-_PLAIN = {"bias": False, "same": False, "activation": "none", "output_scale": 1.0}
+_PLAIN = {
+    "bias": False,
+    "same": False,
+    "activation": "none",
+    "output_scale": 1.0,
+    "content": "random",
+    "levels": (),
+    "nonzero": None,
+    "padding": None,
+    "other": None,
+}
+_FROM_ZERO = ("gap", "seed", "zero_point", "zero_points")
+"""Fields of which 0 is simpler than 1; of others, as extents, it is not allowed."""
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -30,21 +42,20 @@ def smaller(case: Case) -> Iterator[Case]:
         if field.name in _PLAIN:
             values: Iterator[Any] = iter([_PLAIN[field.name]])
         else:
-            values = _simpler(value)
+            values = _simpler(value, 0 if field.name in _FROM_ZERO else 1)
         for simpler in values:
             if simpler != value:
                 yield replace(case, **{field.name: simpler})
 
 
-def _simpler(value: Any) -> Iterator[Any]:
+def _simpler(value: Any, low: int) -> Iterator[Any]:
     if isinstance(value, bool):
         yield False
     elif isinstance(value, int):
-        low = 1 if value > 0 else 0
         for part in (low, value // 2, value - value // 4, value - 1):
-            if low <= part < value:
+            if low <= part < value or value < part <= 0:
                 yield part
     elif isinstance(value, tuple):
         for i, each in enumerate(value):
-            for simpler in _simpler(each):
+            for simpler in _simpler(each, low):
                 yield (*value[:i], simpler, *value[i + 1 :])

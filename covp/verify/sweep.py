@@ -18,9 +18,9 @@ def sweep(kind: str) -> Iterator[Case]:
 
 
 def _layers(kind: str, a: int, b: int, c: int) -> Iterator[Case]:
-    gap = a % 8
+    gap, batch = a % 8, 1 + c % 2
     if kind == "CONV_2D":
-        yield ConvCase(size=(1, 2), channels=(b, a), bias=True, seed=a, gap=gap)
+        yield ConvCase(size=(1, 2), channels=(b, a), bias=True, seed=a, gap=gap, batch=batch)
         yield ConvCase(
             size=(a, 1 + b % 5), channels=(1 + c % 6, 3), kernel=(2, 2), same=True, seed=a, gap=gap
         )
@@ -34,7 +34,15 @@ def _layers(kind: str, a: int, b: int, c: int) -> Iterator[Case]:
         )
     elif kind == "DEPTHWISE_CONV_2D":
         yield ConvCase(
-            kind, size=(2, 3), channels=(a, a), kernel=(2, 2), same=True, bias=True, seed=a, gap=gap
+            kind,
+            size=(2, 3),
+            channels=(a, a),
+            kernel=(2, 2),
+            same=True,
+            bias=True,
+            seed=a,
+            gap=gap,
+            batch=batch,
         )
         yield ConvCase(
             kind, size=(a, 1 + b % 5), channels=(4, 4), kernel=(3, 2), same=True, gap=gap
@@ -43,13 +51,13 @@ def _layers(kind: str, a: int, b: int, c: int) -> Iterator[Case]:
             kind, size=(1 + b % 5, a), channels=(4, 4), kernel=(2, 3), bias=True, gap=gap
         )
     elif kind == "FULLY_CONNECTED":
-        yield ConvCase(kind, channels=(b, a), bias=True, seed=a, gap=gap)
+        yield ConvCase(kind, channels=(b, a), bias=True, seed=a, gap=gap, batch=1 + c % 3)
         yield ConvCase(kind, channels=(4 * b, 2), bias=True, batch=1 + a % 9, seed=a, gap=gap)
     elif kind in ("ADD", "SUB", "MUL"):
         for n in (a, a + 100, 16 * a):
             yield ElementwiseCase(kind, (1, n), (3, -5, 7), seed=a, gap=gap)
     elif kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
-        yield PoolCase(kind, (3, 4), a, (2, 2), (1, 1), same=True, seed=a, gap=gap)
+        yield PoolCase(kind, (3, 4), a, (2, 2), (1, 1), same=True, seed=a, gap=gap, batch=batch)
         yield PoolCase(kind, (a, 1 + b % 5), 3, (2, 1), (2, 1), same=True, gap=gap)
         yield PoolCase(kind, (1 + b % 5, a), 4, (1, 2), (1, 2), gap=gap)
         if a <= 26:

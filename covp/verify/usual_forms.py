@@ -1,10 +1,16 @@
-"""`usual_forms`: a layer that an accelerator rejects, made more usual step by step."""
+"""`usual_forms`: a layer that an accelerator rejects, made more usual step by step.
+
+First in its geometry, then in its weights: units with tables of weights, without multipliers or for
+sparse weights accept few values only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from covp.testing import Case, ConvCase, ElementwiseCase, PoolCase
 from covp.verify.chain import ChainCase, refitted
@@ -93,8 +99,47 @@ def _all_of(*forms: Form) -> Form:
     return applied
 
 
+def _with_levels(*counts: int) -> Form:
+    """Weights of few values, which differ with the seed; the ends of int8 are often among them."""
+
+    def form(case: Any) -> Any:
+        if not isinstance(case, ConvCase) or case.dtype != "int8":
+            return case
+        rng = np.random.default_rng(case.seed)
+        count = counts[case.seed % len(counts)]
+        ends = [-128, 127][: count - 1] if case.seed % 2 else []
+        inner = rng.choice(np.arange(-127, 127), count - len(ends), replace=False)
+        levels = (*ends, *(int(value) for value in inner))
+        return replace(case, levels=levels, zeros=0.0, largest=False, extreme=False)
+
+    return form
+
+
+def _of(*levels: int) -> Form:
+    """Weights of these values only."""
+
+    def form(case: Any) -> Any:
+        if isinstance(case, ConvCase) and case.dtype == "int8":
+            return replace(case, levels=levels, zeros=0.0, largest=False, extreme=False)
+        return case
+
+    return form
+
+
+def _sparse(kept: int, group: int) -> Form:
+    def form(case: Any) -> Any:
+        return replace(case, nonzero=(kept, group)) if isinstance(case, ConvCase) else case
+
+    return form
+
+
+def _fine(case: Any) -> Any:
+    """Weights of four bits."""
+    return replace(case, weight_limit=7) if isinstance(case, ConvCase) else case
+
+
 _PLAIN = _all_of(_without_dilation, _one_image, _equal_channels, _integers)
-FORMS: tuple[Form, ...] = (
+_GEOMETRIES: tuple[Form, ...] = (
     _without_dilation,
     _PLAIN,
     *(_all_of(_PLAIN, _in(n)) for n in (4, 8, 16)),
@@ -106,6 +151,23 @@ FORMS: tuple[Form, ...] = (
     _all_of(_PLAIN, _in(16), _three_by_three, _same),
     _all_of(_PLAIN, _in(16), _three_by_three, _step_of_one, _same),
     _all_of(_PLAIN, _in(16), _one_by_one, _step_of_one),
+)
+_POWERS = tuple(sign * 2**n for n in range(7) for sign in (1, -1))
+_WEIGHTS: tuple[Form, ...] = (
+    _with_levels(16, 16, 15, 16, 9, 2, 16, 1),
+    _with_levels(4, 4, 3, 2, 4, 1),
+    _of(-1, 0, 1),
+    _of(-1, 1),
+    _sparse(2, 4),
+    _sparse(1, 4),
+    _of(*range(128)),
+    _of(0, *_POWERS),
+    _fine,
+)
+FORMS: tuple[Form, ...] = (
+    *_GEOMETRIES,
+    *_WEIGHTS,
+    *(_all_of(form, weights) for form in _GEOMETRIES[1:6] for weights in _WEIGHTS),
 )
 """The less a form changes, the earlier it comes."""
 

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
-
-from hypothesis import strategies as st
 
 from covp import zoo
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.arguments import demand, demand_count, demand_seconds
-from covp.errors import AcceleratorError, UsageError
+from covp.errors import AcceleratorError
 from covp.frontend import Shapes
 from covp.hardware.job_unit import JobUnit
 from covp.platform_file import Platform
-from covp.plugins import call_hook
-from covp.testing import Case, Layer
+from covp.testing import Case
 from covp.verify.abuse import abuse
 from covp.verify.bench import Bench
-from covp.verify.borders import borders
-from covp.verify.chain import ChainCase, refitted, with_room
-from covp.verify.check import open_bench
-from covp.verify.corners import corners
+from covp.verify.budget import Budget
+from covp.verify.check import driver_of, open_bench
 from covp.verify.driver_bench import DriverBench
-from covp.verify.model_layers import model_layers
-from covp.verify.pattern_layers import drawn, pattern_layers
+from covp.verify.life import CALLS, life
 from covp.verify.printed_test import printed_test, spec_of
-from covp.verify.search import LayerSearch, Stopwatch
-from covp.verify.stated_limits import stated_limits
-from covp.verify.sweep import sweep
+from covp.verify.search import LayerSearch
+from covp.verify.stages import Stages, Strategies, strategies_of
 from covp.verify.waiting import waiting
 
-_ROUNDS = (0.15, 0.4, 0.6)
-"""Shares of the time in which small layers are drawn, as long as none is accepted."""
+_FLOOR = 20
+"""Layers of a kind without which a search says nothing."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,8 @@ class Verdict:
         rejected: reasons for which layers were rejected, and how many they were.
         too_large: layers drawn that did not fit the bench's memory, by operator.
         models: layers of real models that ran on it, by model.
-        seconds: of the whole search.
+        seconds: of processor time that it took.
+        finished: all layers were tried that were to be; else the budget was too small for them.
         rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
             where they do not say. That silicon could do as much is for its author to judge.
     """
@@ -70,6 +61,7 @@ class Verdict:
     models: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     rates: tuple[float, float] = (0.0, 0.0)
+    finished: bool = True
 
 
 def verify(
@@ -80,21 +72,22 @@ def verify(
     toolchain: str = "zig",
     progress: Callable[[str], None] = lambda text: None,
     models: Sequence[str] | None = None,
-    seconds: float = 20.0,
+    seconds: float = 90.0,
     shapes: Shapes | None = None,
 ) -> Verdict:
-    """Try random layers of every operator that an accelerator looks for, then misuse it.
+    """Try layers of every operator that an accelerator looks for, then misuse it.
 
     Args:
         spec: a name, ``path/to/file.py:Class``, or the backend itself.
         platform: a name, the path of a YAML file, or the platform itself.
-        examples: layers of each operator, at least 1.
+        examples: layers of each operator that are drawn, at least 1.
         seed: the same one draws the same layers.
         toolchain: "zig" or "gcc".
-        progress: called with the operator that is tried next, with each model and "registers".
+        progress: called with what is tried next.
         models: whose layers are tried as well: paths or names; by default those of the zoo.
-        seconds: by the clock, after which no further layer is tried. A failure that is found late
-            is shrunk for one second more.
+        seconds: of processor time of this process and its children, after which no further layer
+            is tried; shrinking takes some more. With fewer than 20 layers of a kind (or
+            ``examples``) by then the verdict is a failure.
         shapes: of inputs by name, for those that the models leave open.
 
     Raises:
@@ -108,41 +101,36 @@ def verify(
     demand_seconds("seconds", seconds)
     backend = find_backend(spec) if isinstance(spec, str) else spec
     named = spec if isinstance(spec, str) else spec_of(backend)
-    strategies = _strategies(backend)
-    stopwatch = Stopwatch()
+    strategies = strategies_of(backend)
     with open_bench(backend, platform, toolchain) as bench:
-        search = LayerSearch(bench, examples, seed, stopwatch, seconds)
+        budget = Budget(seconds)
+        search = LayerSearch(bench, budget)
         models = _zoo() if models is None else models
-        run = _Run(search, strategies, models, seconds, stopwatch.now(), shapes or {})
-        found = run.layers(progress)
-        abuses = 0
+        stages = Stages(search, strategies, examples, seed, models, shapes or {}, {})
+        found = _tried(stages, progress)
+        finished, abuses = not budget.is_spent, 0
+        if found is None:
+            found = _too_few(search, strategies, min(_FLOOR, examples))
         if found is None:
             sample = _demand_sample(search, strategies)
-            if stopwatch.now() < seconds:
-                found = _sleeping(backend, platform, toolchain, search, progress)
+            found = _sleeping(backend, platform, toolchain, search, progress)
             if found is None and isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
                 progress("registers")
                 abuses, wrong = abuse(bench, sample)
                 found = None if wrong is None else _Failure(wrong)
-    failure, test = None, ""
-    if found is not None:
-        failure = found.text
-        if found.case is not None:
-            test = printed_test(
-                found.spec or named, found.case, bench.platform.name, found.before, found.cycles
-            )
     return Verdict(
         named,
         dict(search.tried),
         dict(search.accepted),
         abuses,
-        failure,
-        test,
+        None if found is None else found.text,
+        "" if found is None else found.test(named, bench.platform.name),
         dict(search.rejected.most_common()),
         {kind: search.too_large[kind] for kind in search.tried},
-        dict(run.ran),
-        stopwatch.now(),
+        {name: count for name, count in stages.ran.items() if count},
+        budget.used(),
         bench.rates,
+        finished,
     )
 
 
@@ -152,7 +140,7 @@ class _Failure:
 
     Attributes:
         text: of the message.
-        case, before, cycles: see `check`; no case for misuse of registers.
+        case, before, cycles, calls: see `check`; no case for misuse of registers.
         spec: of the accelerator, where it is not the one that the user named.
     """
 
@@ -160,11 +148,49 @@ class _Failure:
     case: Case | None = None
     before: tuple[Case, ...] = ()
     cycles: int | None = None
+    calls: int | None = None
     spec: str = ""
+
+    def test(self, named: str, platform: str) -> str:
+        """A pytest file that shows it, or nothing without a case.
+
+        Args:
+            named: the accelerator, as the user named it.
+            platform: its name.
+        """
+        if self.case is None:
+            return ""
+        return printed_test(
+            self.spec or named, self.case, platform, self.before, self.cycles, self.calls
+        )
 
 
 def _of_search(search: LayerSearch) -> _Failure:
     return _Failure(str(search.error), search.failing, search.before)
+
+
+def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
+    """Small layers, jobs of all times, hundreds of calls, and layers of all other kinds."""
+    search = stages.search
+    progress(", ".join(stages.strategies))
+    if not stages.small():
+        return _of_search(search)
+    progress("the time of a job")
+    found = _waits(search.bench, next(iter(search.small), None))
+    if found is None and search.small:
+        progress(f"{CALLS} calls")
+        found = _lives(search.bench, search.small)
+    if found is not None:
+        return found
+    for what, stage in (
+        ("corner cases", stages.special),
+        ("all small extents", stages.extents),
+        (f"layers of {', '.join(stages.models)}", stages.of_models),
+    ):
+        progress(what)
+        if not stage():
+            return _of_search(search)
+    return None
 
 
 def _waits(bench: Bench, case: Case | None) -> _Failure | None:
@@ -173,6 +199,22 @@ def _waits(bench: Bench, case: Case | None) -> _Failure | None:
         return None
     wrong = waiting(bench, case)
     return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
+
+
+def _lives(bench: Bench, cases: Sequence[Case]) -> _Failure | None:
+    """The smallest layers again and again, where they are calls of a driver."""
+    driver = driver_of(bench)
+    if driver is None:
+        return None
+    chosen = sorted(cases, key=_elements)[:3]
+    wrong = life(driver, chosen)
+    if wrong is None:
+        return None
+    return _Failure(wrong, chosen[0], tuple(chosen[1:]), calls=CALLS)
+
+
+def _elements(case: Case) -> int:
+    return sum(tensor.size for tensor in case.graph().tensors())
 
 
 def _sleeping(
@@ -191,150 +233,32 @@ def _sleeping(
     twin.values = {**backend.values, "wait": other}
     progress(f"wait={other}")
     with open_bench(twin, platform, toolchain) as bench:
-        again = LayerSearch(bench, 1, 0, search.stopwatch, 0.0)
+        again = LayerSearch(bench)
         right = again.run_all(search.small)
         found = _waits(bench, search.small[0]) if right and search.small else None
         found = found if right else _of_search(again)
     return None if found is None else replace(found, spec=spec_of(twin))
 
 
-@dataclass(eq=False)
-class _Run:
-    """The stages of a search, each with a part of the time.
-
-    Attributes:
-        strategies: by operator.
-        models: whose layers are tried.
-        seconds: that it may take.
-        opening: seconds that a bench needs to be opened; kept for another one at the end.
-        shapes: of inputs that the models leave open.
-        ran: layers of models that ran on the accelerator, by model.
-    """
-
-    search: LayerSearch
-    strategies: dict[str, st.SearchStrategy[Any]]
-    models: Sequence[str]
-    seconds: float
-    opening: float
-    shapes: Shapes
-    ran: Counter[str] = field(default_factory=Counter)
-
-    def layers(self, progress: Callable[[str], None]) -> _Failure | None:
-        """Small layers, jobs of all times, corner cases, borders, layers of models."""
-        search = self.search
-        if not self._drawn(progress):
-            return _of_search(search)
-        search.forms = sorted(number for number, count in search.helpful.items() if count)
-        progress("the time of a job")
-        for case in search.small[:1]:
-            found = _waits(search.bench, case)
-            if found is not None:
-                return found
-        stages = self._corners, self._sweep, self._borders, self._models
-        return None if all(stage(progress) for stage in stages) else _of_search(search)
-
-    def _drawn(self, progress: Callable[[str], None]) -> bool:
-        """Small layers; whether all came out right. More of them until one is accepted."""
-        count = len(self.strategies)
-        for number, share in enumerate(_ROUNDS):
-            for position, (kind, strategy) in enumerate(self.strategies.items()):
-                progress(kind)
-                until = self._at(share * (position + 1) / count)
-                if not self.search.run(strategy, 0.5, until, number):
-                    return False
-            if self.search.sample is not None:
-                break
-        return True
-
-    def _sweep(self, progress: Callable[[str], None]) -> bool:
-        count = len(self.strategies)
-        for position, kind in enumerate(self.strategies):
-            progress(f"{kind}: all small extents")
-            cases = map(self._of_its_type, sweep(kind))
-            if not self.search.run_all(cases, self._at(0.45 + 0.2 * (position + 1) / count)):
-                return False
-        return self._chained(sweep, self._at(0.65))
-
-    def _chained(self, layers: Callable[[str], Iterable[Case]], until: float) -> bool:
-        """Layers at the beginning of chains that were accepted; whether all were right."""
-        seen = set()
-        for sample in self.search.small:
-            wanted = isinstance(sample, ChainCase) and [part.kind for part in sample.parts]
-            if not isinstance(sample, ChainCase) or repr(wanted) in seen:
-                continue
-            seen.add(repr(wanted))
-            first, *rest = sample.parts
-            made = (
-                refitted(sample, [with_room(layer), *rest])
-                for layer in layers(first.kind)
-                if isinstance(layer, Layer)
-            )
-            if not self.search.run_all(filter(None, made), until):
-                return False
-        return True
-
-    def _corners(self, progress: Callable[[str], None]) -> bool:
-        count, limits = len(self.strategies), self._limits
-        for position, kind in enumerate(self.strategies):
-            progress(f"{kind}: corner cases")
-            until = self._at(0.15 + 0.3 * (position + 1) / count)
-            cases = map(self._of_its_type, corners(kind, limits))
-            if not self.search.run_all(cases, until):
-                return False
-        return self._chained(lambda kind: corners(kind, limits), self._at(0.45))
-
-    def _borders(self, progress: Callable[[str], None]) -> bool:
-        backend = self.search.bench.backend
-        edges = _by_kind([pattern_layers(each, self._border) for each in backend.patterns])
-        for position, (kind, edge) in enumerate(edges.items()):
-            progress(f"{kind} at its borders")
-            until = self._at(0.65 + 0.15 * (position + 1) / len(edges))
-            if not self.search.run(edge, 0.5, until):
-                return False
-        return True
-
-    def _border(self, kind: str) -> st.SearchStrategy[Any]:
-        """Layers of a kind at the borders of the accelerator."""
-        edge = borders(kind, self.search.bench.backend, self._limits)
-        return drawn(kind) if edge is None else edge.map(self._of_its_type)
-
-    def _of_its_type(self, case: Any) -> Any:
-        """The same of float32 for a unit that accepts nothing else."""
-        if self.search.dtypes[case.kind] == {"float32"}:
-            return replace(case, dtype="float32")
-        return case
-
-    @cached_property
-    def _limits(self) -> list[int]:
-        return stated_limits(self.search.bench.backend, self.search.small)
-
-    def _at(self, part: float) -> float:
-        return part * self.seconds
-
-    def _models(self, progress: Callable[[str], None]) -> bool:
-        """Layers of the models, one of each in turn."""
-        backend = self.search.bench.backend
-        turns = [(name, model_layers(name, backend, shapes=self.shapes)) for name in self.models]
-        if turns:
-            progress(f"layers of {', '.join(self.models)}")
-        while turns and self.search.stopwatch.now() < self._at(0.95) - self.opening:
-            name, cases = turns.pop(0)
-            case = next(cases, None)
-            if case is None:
-                continue
-            turns.append((name, cases))
-            before = self.search.accepted.total()
-            if not self.search.run_all([case]):
-                return False
-            self.ran[name] += self.search.accepted.total() - before
-        return True
-
-
 def _zoo() -> list[str]:
     return [*zoo.names("int8"), *zoo.names("float32")]
 
 
-def _demand_sample(search: LayerSearch, kinds: dict[str, Any]) -> Case:
+def _too_few(search: LayerSearch, kinds: Strategies, floor: int) -> _Failure | None:
+    """A search that its budget ended before it could say anything."""
+    if not search.budget.is_spent:
+        return None
+    tried = search.tried + search.too_large
+    few = [f"{tried[kind]} of {kind}" for kind in kinds if tried[kind] < floor]
+    if not few:
+        return None
+    return _Failure(
+        f"too few layers: {', '.join(few)} were tried in {search.budget.seconds:g} s of processor "
+        f"time, and {floor} of each are the least; allow more (--seconds)"
+    )
+
+
+def _demand_sample(search: LayerSearch, kinds: Strategies) -> Case:
     if search.sample is None:
         raise AcceleratorError(
             f"accelerator {search.bench.backend.name} took none of {search.tried.total()} layers "
@@ -351,33 +275,3 @@ def _reasons(search: LayerSearch) -> str:
         return f" ({search.too_large.total()} were too large for the RAM)"
     first = [f"{reason} ({count})" for reason, count in search.rejected.most_common(3)]
     return f": {', '.join(first)}" if first else ""
-
-
-def _strategies(backend: AcceleratorBackend) -> dict[str, st.SearchStrategy[Any]]:
-    """Operator kind to the strategy of its layers: the backend's own, or those of `STRATEGIES`."""
-    where = f"accelerator {backend.name}"
-    own = call_hook(where, "cases", lambda: dict(backend.cases()))
-    for kind, strategy in own.items():
-        if not isinstance(strategy, st.SearchStrategy):
-            raise AcceleratorError(
-                f"{where}: cases() gave {strategy!r:.80} for {kind}, no strategy"
-            )
-    if own:
-        return own
-    found = _by_kind([pattern_layers(pattern) for pattern in backend.patterns])
-    if not found:
-        kinds = sorted(set().union(*(pattern.node.all_kinds() for pattern in backend.patterns)))
-        raise UsageError(
-            f"accelerator {backend.name}: nothing draws layers of {', '.join(kinds)}; give "
-            "it a method cases() that returns operator names with Hypothesis strategies"
-        )
-    return found
-
-
-def _by_kind(drawn: Iterable[dict[str, st.SearchStrategy[Any]]]) -> dict[str, Any]:
-    """The strategies of several patterns, joined by the kind of the last operator."""
-    joined: defaultdict[str, list[st.SearchStrategy[Any]]] = defaultdict(list)
-    for strategies in drawn:
-        for kind, strategy in strategies.items():
-            joined[kind].append(strategy)
-    return {kind: st.one_of(joined[kind]) for kind in sorted(joined)}

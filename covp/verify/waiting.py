@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from covp.errors import CapacityError, CovpError
 from covp.testing import Case
 from covp.verify.bench import Conditions, Outcome
-from covp.verify.bench_device import Undecided
 from covp.verify.check import run_once
 from covp.verify.driver_bench import DriverBench
 
@@ -19,7 +18,7 @@ _FEW = 20_000
 
 
 def waiting(bench: DriverBench, case: Case) -> tuple[int, str] | None:
-    """Run a layer with jobs of all times.
+    """Run a layer with jobs of all times, in one call and, where there are such, in two.
 
     Args:
         bench: with a unit on the bus.
@@ -30,16 +29,18 @@ def waiting(bench: DriverBench, case: Case) -> tuple[int, str] | None:
     """
     bench.begin()
     for cycles in _short():
-        wrong = _failure(bench, case, cycles)
-        if isinstance(wrong, str):
-            return cycles, wrong
-    usual = _failure(bench, case, 1)
-    if isinstance(usual, Outcome):
-        # longer than all that the driver may do instead of waiting, without help by the simulation
-        cycles = max(2000, 4 * usual.spent)
-        wrong = _failure(bench, case, cycles, skips=False)
-        if isinstance(wrong, str):
-            return cycles, wrong
+        for halves in (False, True) if cycles < _EACH // 4 else (False,):
+            wrong = _failure(bench, case, cycles, halves=halves)
+            if isinstance(wrong, str):
+                return cycles, wrong
+    for halves in (False, True):
+        usual = _failure(bench, case, 1, halves=halves)
+        if isinstance(usual, Outcome):
+            # longer than all that the driver may do instead of waiting, with no help by `skips`
+            cycles = max(2000, 4 * usual.spent)
+            wrong = _failure(bench, case, cycles, skips=False, halves=halves)
+            if isinstance(wrong, str):
+                return cycles, wrong
     spent, cycles = 0, 1000
     while cycles < _LONGEST:
         outcome = _failure(bench, case, cycles)
@@ -62,15 +63,13 @@ def _short() -> Iterator[int]:
 
 
 def _failure(
-    bench: DriverBench, case: Case, cycles: int, skips: bool = True
+    bench: DriverBench, case: Case, cycles: int, skips: bool = True, halves: bool = False
 ) -> Outcome | str | None:
-    """The outcome, or what was wrong; None where it does not fit or that is unknown."""
+    """The outcome, or what was wrong; None where it does not fit."""
     try:
-        return run_once(bench, case, Conditions(case.gap, cycles=cycles, skips=skips))
+        conditions = Conditions(case.gap, cycles=cycles, skips=skips, halves=halves)
+        return run_once(bench, case, conditions)
     except CapacityError:
-        return None
-    except Undecided:
-        bench.begin()
         return None
     except CovpError as error:
         return str(error)

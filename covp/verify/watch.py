@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock, Event
+from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import JobUnit
 from covp.hardware.peripheral import Peripheral
 
@@ -43,28 +44,40 @@ class Watch:
 
     Args:
         unit: attached to a device; gets a bus and a clock that tell about accesses.
-        base, size: the memory that is watched.
+        base, memory: the memory that is watched, as the core sees it.
+        own_memory: gives (address, bytes) of the driver's variables and stack.
 
     Attributes:
         used: bytes of it from ``base`` on that count.
         pace: factor on the time that the unit takes; 1 is as its model says.
         cycles: of each job in place of the model's, or None.
         skips: a read of STATUS waits for the end, as in simulations; else it shows what is.
+        writable: (address, bytes) of all that the unit may write now; None: anything.
         wrong: the first thing that was wrong since `forget`, or empty.
     """
 
-    def __init__(self, unit: Peripheral, base: int, size: int) -> None:
+    writable: list[tuple[int, int]] | None = None
+
+    def __init__(
+        self,
+        unit: Peripheral,
+        base: int,
+        memory: NDArray[np.uint8],
+        own_memory: Callable[[], list[tuple[int, int]]] = list,
+    ) -> None:
+        self.own_memory = own_memory
         self.unit, self.bus = unit, unit.bus
-        self.base, self.used = base, size
+        self.base, self.used = base, memory.size
         self.pace = 1.0
         self.cycles: int | None = None
         self.skips = True
         self.wrong = ""
-        self.memory = self.bus.view(base, size)
+        self.memory = memory
         self._reads: list[tuple[int, int]] = []
         self._jobs: list[_Job] = []
         self._now_ending: _Job | None = None
         self._stored_at_start = self._stored_now = False
+        self._late = ""
         # they pass on all that is asked of a bus and a clock
         unit.bus = _WatchedBus(self, unit.bus)  # type: ignore[assignment]
         unit.clock = _WatchedClock(self, unit.clock)  # type: ignore[assignment]
@@ -75,6 +88,7 @@ class Watch:
         """Before another run: nothing is going on."""
         self.wrong = ""
         self._reads, self._jobs, self._now_ending = [], [], None
+        self._late = ""
 
     @property
     def is_busy(self) -> bool:
@@ -97,6 +111,7 @@ class Watch:
 
     def written(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
         """The unit is about to store."""
+        self._demand_own(address, size)
         job = self._now_ending
         if job is None:
             self._stored_at_start = True
@@ -109,6 +124,21 @@ class Watch:
             low, high = other.clip(address - self.base, size)
             start = self.base + low - address
             other.before[low:high] = data[start : start + high - low]
+
+    def _demand_own(self, address: int, size: int) -> None:
+        """A store beside the layer's buffers is wrong, whatever bytes it leaves there."""
+
+        def inside(spans: list[tuple[int, int]]) -> bool:
+            return any(low <= address and address + size <= low + n for low, n in spans)
+
+        if self.writable is None or inside(self.writable) or inside(self.own_memory()):
+            return
+        self.says(f"the unit stored {size} bytes at 0x{address:08x}, outside the layer's buffers")
+
+    def demand_complete(self, function: str) -> None:
+        """The job was begun: none of its registers was written after its start."""
+        if self._late:
+            self.says(f"{function} wrote {self._late} after it had started the job")
 
     def _compare(self, job: _Job, address: int, size: int, what: str) -> None:
         low, high = job.clip(address - self.base, size)
@@ -150,7 +180,7 @@ class Watch:
 
         def watched(_: int) -> None:
             self._stored_at_start = False
-            self._reads = []
+            self._reads, self._late = [], ""
             busy = unit.get("STATUS", "BUSY")
             start(1)
             if self._stored_at_start and not busy and unit.get("STATUS", "BUSY"):
@@ -164,6 +194,14 @@ class Watch:
             else:
                 unit.clock.run_due()
 
+        store, names = unit.write_register, {r.offset: r.name for r in unit.registers}
+
+        def stored(offset: int, size: int, value: int) -> None:
+            store(offset, size, value)
+            if offset >= FIRST_OFFSET and unit.get("STATUS", "BUSY"):
+                self._late = names.get(offset, f"register 0x{offset:x}")
+
+        unit.write_register = stored  # type: ignore[method-assign]
         unit.start = watched  # type: ignore[method-assign]
         unit.poll = polled  # type: ignore[method-assign]
 

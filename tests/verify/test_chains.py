@@ -104,8 +104,11 @@ def test_buffers_are_where_the_conditions_want_them() -> None:
             bench.run(case.graph(), case.inputs(), Conditions(last=number))
         assert start + size in reads
         reads.clear()
-        bench.run(case.graph(), case.inputs(), Conditions(apart=True))
-        assert {end >> 28 for end in reads} >= {0x2, 0xA}  # flash, the other RAM
+        for far in range(4):  # a bit for the input, one for the result
+            outcome = bench.run(case.graph(), case.inputs(), Conditions(apart=True, far=far))
+            assert {end >> 28 for end in reads} == {0x2, 0xA if far & 1 else 0x8}  # 2: flash
+            assert [address >> 28 for address, _ in outcome.buffers] == [0xA if far & 2 else 0x8]
+            reads.clear()
 
 
 def test_a_job_s_time_is_a_part_of_a_printed_test(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import covp
@@ -21,7 +20,9 @@ from covp.testing import Case, ConvCase, OperatorCase
 from covp.testing.layers import convolutions
 from covp.verify import check
 from covp.verify.bench import USUAL, Conditions, Outcome
+from covp.verify.budget import Budget
 from covp.verify.check import open_bench, run_case
+from covp.verify.drawing import drawn_cases
 from covp.verify.driver_bench import DriverBench
 from covp.verify.printed_test import printed_test, spec_of
 from covp.verify.program_bench import ProgramBench
@@ -39,6 +40,7 @@ class FakeBench:
         self.wrong_from = wrong_from
         self.begun = 0
         self.rates = (0.0, 0.0)
+        self.compiles = False
 
     def __enter__(self) -> FakeBench:
         return self
@@ -65,9 +67,8 @@ class FakeBench:
 
 def test_the_search_ends_with_the_smallest_failing_layer() -> None:
     bench = FakeBench()
-    search = LayerSearch(bench, examples=200, seed=0)
-    search.forms = []
-    assert not search.run(LAYERS)
+    search = LayerSearch(bench)
+    assert not search.run_all(drawn_cases(LAYERS, 200, seed=0))
     assert isinstance(search.failing, ConvCase) and isinstance(search.error, WrongResult)
     assert search.failing.channels == (7, 1)
     assert (search.failing.activation, search.failing.bias, search.failing.gap) == (
@@ -79,20 +80,50 @@ def test_the_search_ends_with_the_smallest_failing_layer() -> None:
 
 
 def test_what_is_rejected_or_too_large_is_tried_but_not_accepted() -> None:
-    search = LayerSearch(FakeBench(wrong_from=1000), examples=80, seed=0)
-    assert search.run(LAYERS)
+    """By its depth alone: odd ones are rejected, 6 is too large; no form changes that."""
+    cases = [ConvCase("FULLY_CONNECTED", channels=(depth, 3)) for depth in range(1, 21)]
+    search = LayerSearch(FakeBench(wrong_from=1000))
+    search.helpful[0] = 1000  # no other form is tried
+    assert search.run_all(cases)
     assert search.failing is None and search.error is None
-    assert search.tried["FULLY_CONNECTED"] + search.too_large["FULLY_CONNECTED"] == 80
-    assert 5 < search.accepted["FULLY_CONNECTED"] < 80
-    assert isinstance(search.sample, ConvCase)
-    assert search.sample.channels[0] % 2 == 0 and search.sample.channels[0] != 6
+    assert search.tried["FULLY_CONNECTED"] == 19 and search.too_large["FULLY_CONNECTED"] == 1
+    assert search.accepted["FULLY_CONNECTED"] == 9
+    assert isinstance(search.sample, ConvCase) and search.sample.channels == (20, 3)
 
 
-def test_counts_go_on_over_several_strategies() -> None:
-    search = LayerSearch(FakeBench(wrong_from=1000), examples=10, seed=0)
-    for kernel in ((1, 1), (3, 3)):
-        assert search.run(convolutions("FULLY_CONNECTED", dtype="int8", kernel=kernel))
-    assert search.tried["FULLY_CONNECTED"] == 20
+@pytest.mark.parametrize(("seed", "count"), [(0, 40), (0, 1), (7, 20), (2**32, 9)])
+def test_drawn_layers_depend_on_the_seed_alone(seed: int, count: int) -> None:
+    first, again = (drawn_cases(LAYERS, count, seed) for _ in range(2))
+    assert first == again and 1 <= len(first) <= count
+    assert count == 1 or first != drawn_cases(LAYERS, count, seed + 1)
+
+
+def test_no_layer_is_tried_after_the_budget_is_spent() -> None:
+    search = LayerSearch(FakeBench(), Budget(0))
+    assert search.run_all(drawn_cases(LAYERS, 20, seed=0))
+    assert not search.tried
+
+
+def test_a_failure_after_the_budget_is_shrunk_all_the_same() -> None:
+    """The time for it is its own: no verdict depends on how much of the other is left."""
+
+    class Ends(FakeBench):
+        def run(self, *arguments: Any) -> Outcome:
+            budget.seconds = 0.0
+            return super().run(*arguments)
+
+    budget = Budget()
+    search = LayerSearch(Ends(), budget)
+    assert not search.run_all([ConvCase("FULLY_CONNECTED", channels=(30, 9), bias=True)])
+    assert isinstance(search.failing, ConvCase)
+    assert search.failing.channels == (7, 1) and not search.failing.bias
+
+
+def test_a_layer_that_fails_in_a_usual_form_is_shrunk_in_that_form() -> None:
+    """Rejected as drawn (the depth is odd), wrong when it is made even."""
+    search = LayerSearch(FakeBench(wrong_from=10))
+    assert not search.run_all([ConvCase("FULLY_CONNECTED", channels=(9, 5), batch=2)])
+    assert isinstance(search.failing, ConvCase) and search.failing.channels == (10, 1)
 
 
 def test_bytes_around_the_output_are_a_wrong_result() -> None:
@@ -139,6 +170,18 @@ class OwnCase:
         return [np.zeros((2, 3), np.int8)]
 
 
+class Bare:
+    """A case that is no dataclass."""
+
+    kind, gap = "FULLY_CONNECTED", 0
+
+    def graph(self) -> Graph:
+        return ConvCase("FULLY_CONNECTED", channels=(4, 4)).graph()
+
+    def inputs(self) -> list[NDArray[Any]]:
+        return [np.zeros((1, 4), np.int8)]
+
+
 @pytest.mark.parametrize(
     ("case", "imports"),
     [
@@ -175,6 +218,5 @@ def test_the_spec_of_an_instance_finds_its_class() -> None:
     assert named.startswith("mine=") and named.endswith(f":{Gemm.__qualname__}:size=4")
 
 
-def test_own_strategies_need_no_field_of_ours() -> None:
-    search = LayerSearch(FakeBench(wrong_from=1000), examples=3, seed=0)
-    assert search.run(st.just(ConvCase(kind="FULLY_CONNECTED", channels=(4, 4))))
+def test_cases_of_a_user_s_own_need_no_field_of_ours() -> None:
+    assert LayerSearch(FakeBench(wrong_from=1000)).run_all([Bare()])

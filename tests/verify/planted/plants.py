@@ -3,31 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Plant:
-    """One edit of one file.
-
-    Attributes:
-        name: of the bug.
-        file: without ".py".
-        old, new: the text that is replaced, once, and by what.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-
-
-def _of(file: str, **edits: tuple[str, str]) -> list[Plant]:
-    return [Plant(name, file, old, new) for name, (old, new) in edits.items()]
-
+from tests.verify.planted.plant import plants_of
+from tests.verify.planted.plants_of_units import UNITS
 
 PLANTS = [
-    *_of(
+    *plants_of(
         "conv",
         width_of_8_bits=("image[min(", "image[:, : job.IN_WIDTH & 255 or 256][min("),
         channel_counter_of_8_bits=(
@@ -110,7 +90,7 @@ PLANTS = [
         ),
         batch_of_one=("for (; batch > 0; batch--)", "for (; batch > 0; batch = 0)"),
     ),
-    *_of(
+    *plants_of(
         "adder",
         length_of_16_bits=('Field("ELEMENTS", 0, 20)', 'Field("ELEMENTS", 0, 16)'),
         single_rounding=("(rest > (mask >> 1) + (high < 0))", "(rest > (mask >> 1))"),
@@ -133,7 +113,7 @@ PLANTS = [
         stale_length=("    ADDER_LENGTH = n;\n", "    if (n > 8) ADDER_LENGTH = n;\n"),
         no_wait=("    covp_job_wait(&ADDER_CTRL, COVP_POLL);\n", ""),
     ),
-    *_of(
+    *plants_of(
         "dot",
         native_without_the_last_lane=("i < 4; i++) state", "i < 3; i++) state"),
         native_of_24_bits=(
@@ -169,4 +149,5 @@ PLANTS = [
             "    ((int8_t *)(uintptr_t)x)[0] ^= 1;\n    for (; batch > 0;",
         ),
     ),
+    *UNITS,
 ]
