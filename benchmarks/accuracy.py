@@ -5,25 +5,32 @@
 Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
 benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install covp[rtl]``);
 boards has none: it is of programs that are not part of this repository.
---write writes docs/accuracy.md, --check compares: exit status 1 where the files give another page.
+--write writes docs/accuracy.md and covp/timing/accuracy.yaml, the errors that runs print; --check
+compares both: exit status 1 where the files give others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from covp.cores import CORES
+from covp.graph.rounding_rules import ANY, RULES, Rule
+from covp.platform_file.model import ZERO_WAITS
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).with_name("results")
 PAGE = ROOT / "docs" / "accuracy.md"
+ERRORS = ROOT / "covp" / "timing" / "accuracy.yaml"
 Rows = list[dict[str, Any]]
 
 COMMANDS = {
@@ -39,9 +46,15 @@ FILES = {name: Path(command.split()[-1]).name for name, command in COMMANDS.item
 FILES["boards"] = "boards.json"
 
 
+def content_of(section: str) -> dict[str, Any]:
+    """What the file of a section holds."""
+    content: dict[str, Any] = json.loads((DATA / FILES[section]).read_text(encoding="utf-8"))
+    return content
+
+
 def rows_of(section: str) -> Rows:
     """The rows of a section."""
-    rows: Rows = json.loads((DATA / FILES[section]).read_text(encoding="utf-8"))["rows"]
+    rows: Rows = content_of(section)["rows"]
     return rows
 
 
@@ -148,6 +161,34 @@ def summary() -> str:
     return table(head, cells, "lrrr")
 
 
+def known_errors() -> Iterator[tuple[str, str, float]]:
+    """Core, memory and error of each row: the memory as `Platform.wait_states` describes it."""
+    for row in rows_of("rtl"):
+        yield row["core"], row["assumes"], row["error"]
+    memory = {row["core"]: row["assumes"] for row in rows_of("rtl")}
+    for row in rows_of("coremark"):
+        yield row["core"], memory.get(row["core"], ZERO_WAITS), row["error"]
+    boards = content_of("boards")["memory"]
+    for row in rows_of("boards"):
+        for build, cycles in row["cycles"].items():
+            if row["board"] in boards and build.endswith("memory"):
+                yield row["core"], boards[row["board"]], cycles / row["published"] - 1
+
+
+def errors() -> str:
+    """covp/timing/accuracy.yaml: the largest error of each timing model with each memory."""
+    worst: dict[str, dict[str, float]] = {}
+    for core, memory, error in known_errors():
+        model = worst.setdefault(CORES[core].timing or "", {})
+        model[memory] = max(model.get(memory, 0.0), abs(error))
+    lines = ["# Largest known errors, by timing model and memory: benchmarks/accuracy.py --write"]
+    for name, by_memory in sorted(worst.items()):
+        lines.append(f"{name}:")
+        rounded = {memory: math.ceil(error * 1000) / 1000 for memory, error in by_memory.items()}
+        lines += (f'  "{memory}": {max(error, 0.001)}' for memory, error in rounded.items())
+    return "\n".join(lines) + "\n"
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "rtl": rtl,
     "coremark": coremark,
@@ -181,9 +222,31 @@ def page() -> str:
         "loops_differ": loops_differ(),
         "loops": loops(),
         "boards": boards(),
+        "rules": rules(),
     }
     text = (DATA / "accuracy.md.in").read_text(encoding="utf-8")
     return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
+
+
+def rules() -> str:
+    """What results of other libraries may differ by."""
+    head = "| beside | rule | operators | of | allowed | why |\n|---|---|---|---|---|---|"
+    return "\n".join([head, *(_rule_row(rule) for rule in RULES)])
+
+
+def _rule_row(rule: Rule) -> str:
+    allowed = "any number of steps" if rule.steps == ANY else f"{rule.steps:.0f} step"
+    if rule.tie is not None:
+        allowed += f" within {0.5 + rule.tie:.6g} of the exact value"
+    if rule.share:
+        floats = f"{rule.share:.2g} of the tensor's largest magnitude"
+        allowed = f"{allowed}, or {floats}" if rule.steps else floats
+    allowed = "NaN" if rule.nan else "an infinity" if rule.infinite else allowed
+    kinds = ", ".join(rule.kinds.split())
+    return f"| {rule.oracle} | {rule.name} | {kinds} | {rule.dtypes} | {allowed} | {rule.reason} |"
+
+
+MADE: dict[Path, Callable[[], str]] = {PAGE: page, ERRORS: errors}
 
 
 def measure(sections: Sequence[str]) -> None:
@@ -198,8 +261,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--measure", action="store_true", help="run the benchmarks first")
-    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
-    parser.add_argument("--check", action="store_true", help="compare docs/accuracy.md")
+    parser.add_argument("--write", action="store_true", help="write the files made of them")
+    parser.add_argument("--check", action="store_true", help="compare those files")
     options = parser.parse_args()
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:
@@ -208,20 +271,21 @@ def main() -> int:
     if options.measure:
         measure(sections)
     if options.write:
-        PAGE.write_text(page(), encoding="utf-8")
+        for path, text in MADE.items():
+            path.write_text(text(), encoding="utf-8")
     elif options.check:
-        return report(PAGE.read_text(encoding="utf-8") == page())
+        return report([path for path, text in MADE.items() if path.read_text("utf-8") != text()])
     else:
         print("\n\n".join(f"## {name}\n\n{SECTIONS[name]()}" for name in sections))
     return 0
 
 
-def report(is_same: bool) -> int:
-    """Say whether the page is what the files give."""
-    if not is_same:
-        print("docs/accuracy.md is not what benchmarks/results gives: run "
+def report(other: Sequence[Path]) -> int:
+    """Name the files that the results give other contents for."""
+    for path in other:
+        print(f"{path.relative_to(ROOT)} is not what benchmarks/results gives: run "
               "`python benchmarks/accuracy.py --write`")  # fmt: skip
-    return int(not is_same)
+    return int(bool(other))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from covp.platform_file.model import Platform
 from covp.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
 from covp.platform_file.reader import (
     load_platform,
+    platform_aliases,
     platform_names,
     platforms_dir,
     read_platform,
@@ -31,6 +32,7 @@ __all__ = [
     "joined",
     "load_platform",
     "parse_size",
+    "platform_aliases",
     "platform_names",
     "platforms_dir",
     "read_platform",

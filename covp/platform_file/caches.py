@@ -26,7 +26,9 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ways: lines of a set.
         replacement: of a line by another one: the least recently used, the first in, or any.
         write: "through": stores go on to memory and take no place in the cache; "back": they take
-            a place as loads do, and lines that were written go back at no cost.
+            a place as loads do, and lines that were written go back at no cost when another line
+            takes their place. Bus masters see memory, not what the cache holds of RAM. A line that
+            the program cleans stalls the core for as long as a miss.
         buffer: stores that go on to memory without stalling the core, while it is busy.
         bus: bytes of a transfer from memory.
         burst: only the first transfer of a line takes the region's wait states.

@@ -30,7 +30,8 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
     ``kind`` "flash" holds code and constants and cannot be written by the program; "ram" holds
     the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
-    are the cycles that an access to a word takes beyond the least; a number is for both kinds.
+    are the cycles that an access to a word takes beyond the least; a number is for both kinds,
+    None where they are not known: none are counted then, and of a flash every figure says so.
     ``caches`` names those that it is read through.
     """
 
@@ -38,7 +39,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     kind: Kind
     start: Address
     size: int | str
-    wait_states: Wait | WaitStates = 0
+    wait_states: Wait | WaitStates | None = None
     caches: tuple[str, ...] = ()
 
     # cached: every access to memory asks for them
@@ -54,8 +55,8 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
     @functools.cached_property
     def waits(self) -> WaitStates:
-        """The wait states of fetches and of loads and stores."""
-        both = self.wait_states
+        """The wait states of fetches and of loads and stores; zero where they are not known."""
+        both = self.wait_states or 0
         return both if isinstance(both, WaitStates) else WaitStates(both, both)
 
     def holds(self, address: int, size: int = 1) -> bool:
@@ -109,5 +110,8 @@ def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> 
 
 def continues(lower: Region, upper: Region) -> bool:
     """Whether the second one follows the first without a gap or a difference."""
-    alike = (lower.kind, lower.waits, lower.caches) == (upper.kind, upper.waits, upper.caches)
-    return alike and lower.end == upper.start
+    return _likeness(lower) == _likeness(upper) and lower.end == upper.start
+
+
+def _likeness(region: Region) -> tuple[object, ...]:
+    return region.kind, region.wait_states is None, region.waits, region.caches

@@ -13,8 +13,13 @@ from covp.energy.core_energy import CoreEnergy
 from covp.errors import PlatformError, near_misses
 from covp.platform_file.caches import Cache
 from covp.platform_file.further_cores import FIRST, FurtherCore
-from covp.platform_file.memory import Region, parse_size
+from covp.platform_file.memory import Region, WaitStates, parse_size
 from covp.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
+
+ZERO_WAITS = "zero wait states"
+LOWER_BOUND = "a lower bound: flash wait states not counted"
+"""What figures of a platform say whose file does not give the wait states of its flash."""
+_NO_WAITS = WaitStates()
 
 
 class Platform(
@@ -38,6 +43,7 @@ class Platform(
         firmware: the board support of exported firmware; None: `board` chooses.
         further_cores: beside the first one, which has the memory that they do not name.
         shared_memory: regions that no core's image is placed in.
+        aliases: other names of it.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Platform(
     firmware: Firmware | None = None
     further_cores: tuple[FurtherCore, ...] = ()
     shared_memory: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def board(self) -> str:
@@ -145,19 +152,50 @@ class Platform(
         )  # fmt: skip
 
     @property
-    def has_wait_states(self) -> bool:
-        """Whether any memory has some."""
-        return any(region.waits.fetch or region.waits.data for region in self.memory)
+    def is_lower_bound(self) -> bool:
+        """Whether cycles leave out a flash's wait states, as the file does not give them."""
+        return any(r.kind == "flash" and r.wait_states is None for r in self.memory)
+
+    @property
+    def cached_ram(self) -> tuple[Region, ...]:
+        """The RAM that the core reads through a data cache, and bus masters do not."""
+        names = {cache.name for cache in self.caches if cache.has_data}
+        return tuple(r for r in self.memory if r.kind == "ram" and names & {*r.caches})
+
+    @property
+    def data_cache_line(self) -> int:
+        """Bytes of the longest line in which the core caches RAM; 0: it does not."""
+        names = {name for region in self.cached_ram for name in region.caches}
+        return max((c.line for c in self.caches if c.has_data and c.name in names), default=0)
+
+    @property
+    def cache_defines(self) -> dict[str, str]:
+        """The macros of device_runtime/include/covp_cache.h; none where no RAM is cached."""
+        ram = self.cached_ram
+        if not ram:
+            return {}
+        whole = {"COVP_DATA_CACHE_WHOLE": "1"} if self.core.flushes_data_cache else {}
+        return {
+            "COVP_DATA_CACHE_LINE": str(self.data_cache_line),
+            "COVP_DATA_CACHE_START": f"0x{min(region.start for region in ram):08x}u",
+            "COVP_DATA_CACHE_END": f"0x{max(region.end for region in ram):08x}u",
+            **whole,
+        }
 
     @property
     def wait_states(self) -> str:
-        """What every figure of cycles has to say, e.g. "zero wait states"."""
-        caches = ", ".join(f"{cache.name} {cache.size}" for cache in self.caches)
-        if not self.has_wait_states:
-            return f"zero wait states{'; caches: ' if caches else ''}{caches}"
+        """What every figure of cycles has to say of the memory, e.g. "zero wait states"."""
         waits = {region.name: region.waits for region in self.memory}
         each = ", ".join(f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
-        return f"wait states of fetch/data: {each}{'; caches: ' if caches else ''}{caches}"
+        has_some = any(wait != _NO_WAITS for wait in waits.values())
+        states = f"wait states of fetch/data: {each}" if has_some else ""
+        caches = ", ".join(f"{cache.name} {cache.size}" for cache in self.caches)
+        parts = (
+            LOWER_BOUND if self.is_lower_bound else "" if states else ZERO_WAITS,
+            states,
+            f"caches: {caches}" if caches else "",
+        )
+        return "; ".join(filter(None, parts))
 
     @property
     def stack_bytes(self) -> int:

@@ -17,8 +17,9 @@ _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 
 def first_problem(platform: Platform) -> str | None:
     """The first broken rule that types cannot express, as "key: reason"; or None."""
-    if not _NAME.match(platform.name):
-        return f"name: {platform.name!r} must start with a letter and hold no spaces"
+    for key, name in (("name", platform.name), *(("aliases", name) for name in platform.aliases)):
+        if not _NAME.match(name):
+            return f"{key}: {name!r} must start with a letter and hold no spaces"
     try:
         find_core(platform.core_name)
     except PlatformError as error:

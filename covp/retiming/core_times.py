@@ -18,11 +18,10 @@ from covp.platform_file import Platform, parse_size
 from covp.retiming.run_trace import CodeTable, RunTrace, SegmentTable
 from covp.timing.model import core_timing
 from covp.timing.native import ENTRIES, CodeItem, EntryTime, Pipeline, PlacedBlock
-from covp.timing.segments import NO_MEMORY
-from covp.timing.trace import MISALIGNED, OperandRuns
+from covp.timing.ways import TWO_WORDS, OperandRuns, PlacedCode, Ways
 
-ITEM = np.dtype([("bits", "<u4"), ("bytes", "u1"), ("is_custom", "u1"), ("cycles", "<u2")])
-"""`CodeItem` for numpy."""
+ITEM = np.dtype([("bits", "<u4"), ("sizes", "u1"), ("is_custom", "u1"), ("cycles", "<u2")])
+"""`CodeItem` for numpy; ``sizes``: of its bytes, and in its upper bits that it crosses a word."""
 _CUSTOM_MASK = 0xFE00707F  # all but the registers of an R-type instruction
 
 
@@ -32,14 +31,12 @@ class _Seen:
 
     Attributes:
         pipeline: the timing model with the memory.
-        further: of each memory the wait states beyond those that all data memory has.
-        expected: of each block the sum of those that its time has.
+        further: of each memory, plus 1, the wait states beyond those that all data memory has.
         kinds: of each instruction 1 + the place of its class among those with operands, or 0.
     """
 
     pipeline: Pipeline
     further: NDArray[np.int64]
-    expected: NDArray[np.int64]
     kinds: NDArray[np.uint8]
 
 
@@ -99,19 +96,8 @@ class CoreTimes:
         spent = runs["runs"] * own + runs["taken"] * taken
         spent += (runs["runs"] - runs["taken"] - runs["ended"]) * untaken
         total = _sums(spent, self._segments.first_run)
-        total += self._of_operands(seen) + self._of_accesses(seen)
+        total += self._of_operands(seen)
         return total + self._segments.constant
-
-    def memory_cycles(self, platform: Platform) -> NDArray[np.int64]:
-        """Of the cycles of each segment those that the addresses of accesses decide."""
-        seen = self._seen_by(platform, self._in_core)
-        return self._of_accesses(seen) + self.of_caches(platform, {})
-
-    def _of_accesses(self, seen: _Seen) -> NDArray[np.int64]:
-        """The wait states of slower memory, less those that the time of blocks has already."""
-        had = self._segments.runs["runs"] * seen.expected[self._columns[0]]
-        met = self._segments.accesses @ seen.further
-        return np.asarray(met - _sums(had, self._segments.first_run))
 
     def of_caches(self, platform: Platform, sizes: Mapping[str, int]) -> NDArray[np.int64]:
         """What the misses of each segment take.
@@ -152,17 +138,16 @@ class CoreTimes:
     def _seen_by(self, platform: Platform, in_core: Mapping[str, AcceleratorBackend]) -> _Seen:
         """The code as a core sees it; what accesses are expected to wait is written into it."""
         pipeline = Pipeline(core_timing(platform.core), uncached_waits(platform))
-        further = np.array([one.data for one in pipeline.waits], np.int64) - pipeline.data_waits
-        memories = self._code.memories
-        accesses, operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
-        known = (np.frombuffer(accesses, np.uint8) != 0) & (memories != NO_MEMORY)
-        waits = np.append(further, 0)[np.where(known, memories, len(further))]
+        further = np.array([one.data - pipeline.data_waits for one in pipeline.waits], np.int64)
+        further = np.concatenate(([0], further))
+        met, times = self._code.memories.T
+        operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
         custom = self._buffer["is_custom"] != 0
+        waits = further[met & ~np.uint8(TWO_WORDS)] * times
         self._buffer["cycles"] = np.where(custom, self._code.items["cycles"], waits)
         if in_core is not self._in_core:
             self._set_custom(custom, in_core)
-        expected = _sums(np.where(custom, 0, waits), self._code.first)[self._blocks]
-        return _Seen(pipeline, further, expected, np.frombuffer(operands, np.uint8))
+        return _Seen(pipeline, further, np.frombuffer(operands, np.uint8))
 
     def _set_custom(
         self, custom: NDArray[np.bool_], in_core: Mapping[str, AcceleratorBackend]
@@ -176,37 +161,30 @@ class CoreTimes:
                 self._buffer["cycles"][custom & (bits == one.match)] = one.cycles
 
     def _of_operands(self, seen: _Seen) -> NDArray[np.int64]:
-        """What operands and misaligned accesses of each segment add."""
-        more = np.array([self._more(seen, one) for one in self._operands], np.int64)
+        """What operands and unexpected accesses of each segment add."""
+        pipeline, kinds = seen.pipeline, list(seen.pipeline.model.instructions.with_operands)
+
+        def waits(met: OperandRuns) -> int:
+            return int(seen.further[met.first & ~TWO_WORDS])
+
+        def cycles(one: OperandRuns) -> int:
+            rule = seen.kinds[int(self._code.first[one.block]) + one.place]
+            if one.kind not in pipeline.model.operands or rule != 1 + kinds.index(one.kind):
+                return 0
+            return pipeline.operand_cycles(one.kind, one.first, one.second)
+
+        ways = Ways(self._operands, pipeline, self._block, waits, cycles)
+        more = np.array([ways.more(number) for number in range(len(self._operands))], np.int64)
         rows = self._segments.operands
         each = more[rows["varied"]] * rows["count"] if len(rows) else np.zeros(0, np.int64)
         return _sums(each, self._segments.first_operand)
 
-    def _more(self, seen: _Seen, one: OperandRuns) -> int:
-        """What one run with these operands adds, by the rules that the model has."""
-        pipeline, item = seen.pipeline, self._item_at(one.block, one.address)
-        model = pipeline.model
-        allowed = bool(model.misaligned)  # a core without them has no time for them either
-        if one.kind == MISALIGNED:
-            if not allowed:
-                return 0
-            further = int(self._buffer["cycles"][item])
-            cycles = model.misaligned + pipeline.data_waits + further
-        else:
-            kinds = list(model.instructions.with_operands)
-            if one.kind not in model.operands or seen.kinds[item] != 1 + kinds.index(one.kind):
-                return 0
-            cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
-        placed = self._placed[int(self._place[one.block])]
-        misaligned = one.misaligned if allowed else 0
-        return pipeline.more(placed, one.entry, one.address, cycles, misaligned)
-
-    def _item_at(self, block: int, address: int) -> int:
-        """The place of the instruction at an address."""
-        first, last = self._code.first[block : block + 2]
-        sizes = self._code.items["bytes"][first:last]
-        starts = self._code.address[block] + np.cumsum(sizes) - sizes
-        return int(first + np.flatnonzero(starts == address)[0])
+    def _block(self, number: int) -> PlacedCode:
+        """The block at a position in the trace."""
+        first, last = (int(place) for place in self._code.first[number : number + 2])
+        items = (CodeItem * (last - first)).from_buffer_copy(self._buffer[first:last].tobytes())
+        address, ends = int(self._code.address[number]), int(self._code.ends[number])
+        return PlacedCode(items, address, ends, self._placed[int(self._place[number])])
 
     def _place_blocks(self) -> ctypes.Array[PlacedBlock]:
         """The blocks for the native side; they point into the buffer."""

@@ -24,7 +24,8 @@ from covp.retiming.run_trace import CodeTable, RunTrace, SegmentTable, UnitTrace
 from covp.retiming.scan import UnitRows, walk
 from covp.retiming.tables import code_table, cuts_of, segment_table, set_constant
 from covp.timing.segments import LOOKED, SLEPT, Segments
-from covp.timing.trace import OperandRuns, Trace
+from covp.timing.trace import Trace
+from covp.timing.ways import OperandRuns
 
 _FOREVER = 1 << 40
 """Cycles that no program takes otherwise: two hours at 120 MHz."""
@@ -132,10 +133,10 @@ class _Run:
     def tables(self, build: Build, layers: int) -> _Tables:
         """What is kept of it, for a ``build`` of so many ``layers``."""
         code = code_table(self.trace, self.segments.memories)
-        operands = tuple(sorted(self.trace.operands, key=lambda one: one.number))
-        distinct, table = segment_table(self.segments, len(build.platform.memory))
+        operands = self.trace.operands
+        distinct, table = segment_table(self.segments)
         times = CoreTimes(code, table, operands, self.caches, self.in_core)
-        set_constant(table, self.segments, distinct, times.memory_cycles(build.platform))
+        set_constant(table, self.segments, distinct, times.of_caches(build.platform, {}))
         cuts = cuts_of(self.segments, distinct, self.units, layers)
         return _Tables(code, table, operands, list(cuts))
 

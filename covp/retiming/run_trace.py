@@ -15,7 +15,7 @@ from covp.hardware.job_unit import JobRecord
 from covp.machine.native_caches import GhostCache
 from covp.platform_file import Platform
 from covp.runtime.profile import Profile
-from covp.timing.trace import OperandRuns
+from covp.timing.ways import OperandRuns
 
 RUN, START, POLL, SLEEP = range(4)
 """What a step does after its segment: nothing; a unit is started; the core waits for a unit by
@@ -32,8 +32,8 @@ class CodeTable:
 
     Attributes:
         items: instructions of all blocks, see `covp.timing.native.CodeItem`.
-        memories: of each instruction the memory that it was expected to access, by its place in the
-            platform; `covp.timing.segments.NO_MEMORY`: none.
+        memories: of each instruction what it was expected to access, and how often, see
+            `covp.timing.segments.Segments`; shape (instructions, 2).
         first: where each block's instructions begin in these; one more for the end.
         address, ends: of each block, see `covp.timing.trace.BlockRuns`.
         before: (blocks, ways to enter but the first, `covp.timing.native.DEPTH`): the blocks before
@@ -56,7 +56,6 @@ class SegmentTable:
         runs: of blocks, see `covp.machine.native_counter.SegmentRun`: those of segment n are
             ``runs[first_run[n]:first_run[n + 1]]``.
         operands: of instructions with operands of some sizes; likewise.
-        accesses: (segments, memories): loads and stores.
         instructions: retired.
         misses: (segments, caches, memories): of the caches of `RunTrace.caches`.
         constant: cycles that are as in the run: of exceptions, and what stores wait for where a
@@ -67,7 +66,6 @@ class SegmentTable:
     first_run: NDArray[np.int64]
     operands: NDArray[Any]
     first_operand: NDArray[np.int64]
-    accesses: NDArray[np.int64]
     instructions: NDArray[np.int64]
     misses: NDArray[np.int64]
     constant: NDArray[np.int64]
@@ -97,14 +95,13 @@ def joined(tables: Sequence[Tables]) -> Tables:
         first_run=_joined_ends([one.first_run for one in segments]),
         operands=np.concatenate(of_operands),
         first_operand=_joined_ends([one.first_operand for one in segments]),
-        accesses=np.concatenate([one.accesses for one in segments]),
         instructions=np.concatenate([one.instructions for one in segments]),
         misses=np.concatenate([one.misses for one in segments]),
         constant=np.concatenate([one.constant for one in segments]),
     )
     moved = (
-        replace(one, block=one.block + n)
-        for own, n in zip(operands, blocks, strict=True)
+        replace(one, block=one.block + n, before=None if one.before is None else one.before + first)
+        for own, n, first in zip(operands, blocks, varied, strict=True)
         for one in own
     )
     return code, table, tuple(moved)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from covp.errors import DeviceError
 from covp.hardware.job_unit import JobUnit
-from covp.machine.native_caches import MAX_REGIONS
 from covp.retiming.core_times import ITEM
 from covp.retiming.path import NONE, Cut
 from covp.retiming.run_trace import CodeTable, SegmentTable
@@ -19,16 +18,13 @@ from covp.timing.native import DEPTH, ENTRIES
 from covp.timing.segments import PHASE, Event, Segments
 from covp.timing.trace import BlockRuns, Trace
 
-_FIRST_MEMORY = 3
-"""The first column of `_deltas` that is a memory's."""
-
 
 def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
     """The code of a run.
 
     Args:
         trace: of the device.
-        memories: of each of its blocks, the memory that each instruction accesses.
+        memories: see `Segments.memories`.
     """
     blocks = trace.blocks
     sizes = [block.instructions for block in blocks]
@@ -39,7 +35,7 @@ def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
             before[number, way, : len(history)] = history
     return CodeTable(
         items=np.frombuffer(b"".join(block.packed for block in blocks), ITEM),
-        memories=np.frombuffer(b"".join(memories), np.uint8),
+        memories=np.frombuffer(b"".join(memories), np.uint8).reshape(-1, 2),
         first=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         address=np.array([block.address for block in blocks], np.int64),
         ends=np.array([block.ends for block in blocks], np.int64),
@@ -57,12 +53,11 @@ def _history(blocks: Sequence[BlockRuns], place: int | None) -> list[int]:
     return found
 
 
-def segment_table(segments: Segments, memories: int) -> tuple[list[int], SegmentTable]:
+def segment_table(segments: Segments) -> tuple[list[int], SegmentTable]:
     """Of each cut which distinct segment it ends, and these; `set_constant` follows.
 
     Args:
         segments: of the device.
-        memories: regions of the platform.
     """
     cuts, known = segments.cuts, dict[bytes, int]()
     distinct: list[int] = []
@@ -82,7 +77,6 @@ def segment_table(segments: Segments, memories: int) -> tuple[list[int], Segment
         first_run=np.concatenate(([0], np.cumsum([len(runs) for runs, _ in rows]))),
         operands=np.concatenate([operands for _, operands in rows]),
         first_operand=np.concatenate(([0], np.cumsum([len(operands) for _, operands in rows]))),
-        accesses=deltas[examples, _FIRST_MEMORY : _FIRST_MEMORY + memories],
         instructions=deltas[examples, 0],
         misses=misses[examples],
         constant=np.zeros(len(examples), np.int64),
@@ -90,13 +84,12 @@ def segment_table(segments: Segments, memories: int) -> tuple[list[int], Segment
 
 
 def _deltas(segments: Segments) -> NDArray[np.int64]:
-    """By cut: instructions, exceptions, cycles decided by addresses, accesses to each memory."""
+    """By cut: instructions, exceptions, cycles of caches."""
     cuts = segments.cuts
     totals = np.column_stack(
         [
             *(cuts[name].astype(np.int64) for name in ("instructions", "exceptions")),
             cuts["memory_cycles"].astype(np.int64),
-            cuts["accesses"].reshape(len(cuts), MAX_REGIONS).astype(np.int64),
         ]
     )
     return np.diff(totals, axis=0, prepend=np.zeros((1, totals.shape[1]), np.int64))
@@ -121,18 +114,18 @@ def set_constant(
     table: SegmentTable,
     segments: Segments,
     distinct: Sequence[int],
-    of_addresses: NDArray[np.int64],
+    of_caches: NDArray[np.int64],
 ) -> None:
-    """Exceptions, and what caches took: all that addresses decide but wait states.
+    """Exceptions, and what caches took.
 
     Args:
         table: of `segment_table`; its constants are set.
         segments, distinct: as there.
-        of_addresses: cycles of each distinct segment that follow from the platform.
+        of_caches: cycles of each distinct segment that follow from the platform.
     """
     deltas = _deltas(segments)
     for number, segment in enumerate(distinct):
-        table.constant[segment] = deltas[number, 1] + deltas[number, 2] - of_addresses[segment]
+        table.constant[segment] = deltas[number, 1] + deltas[number, 2] - of_caches[segment]
 
 
 def cuts_of(

@@ -18,10 +18,6 @@ typedef struct {
     uint8_t why[64];      /* what is waited for until then */
     Hold holds[HOLDS];
     uint32_t hold_count;
-    uint32_t varied;      /* address of an instruction that takes so many cycles more than by its rule */
-    int32_t variation;
-    uint64_t misaligned;  /* a bit for each instruction of the block that accesses two words */
-    uint32_t place;       /* of the instruction in its block */
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
     int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
     const Rule *before;

@@ -111,6 +111,7 @@ typedef struct {
     uint32_t fetch_ahead;     /* fetches that are held before their instructions issue */
     uint32_t data_waits;      /* that all data memory has; those beyond are counted one by one */
     uint32_t period[UNITS];   /* cycles from an instruction of a unit to the next one; 0: any */
+    uint32_t requests;        /* without a fetch ahead: cycles from an issue to the next word, or 0 */
     uint32_t split;           /* further cycles of an instruction that crosses a word */
     uint32_t misaligned;      /* further cycles of an access that crosses a word */
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
@@ -123,14 +124,18 @@ typedef struct {
 /* An instruction of a block. Custom ones have cycles of their own, which no rule changes. */
 typedef struct {
     uint32_t bits;
-    uint8_t bytes, is_custom;
-    uint16_t cycles; /* of a custom one; of a load or store: wait states beyond those of all memory */
+    uint8_t bytes : 4, crosses : 4; /* crosses: it accesses two words */
+    uint8_t is_custom;
+    uint16_t cycles; /* of a custom one; of its accesses: wait states beyond those of all memory */
 } Instruction;
 
-/* Straight-line code at an address. */
+/* Straight-line code at an address; `more`: cycles that each instruction takes beside those of its rule, or
+ * NULL.
+ */
 typedef struct {
     const Instruction *code;
     uint32_t count, address;
+    const int32_t *more;
 } Code;
 
 /* How code ends. */

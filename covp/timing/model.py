@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +18,7 @@ import msgspec
 from covp import plugins
 from covp.cores import Core
 from covp.errors import PlatformError, near_misses
+from covp.platform_file.model import ZERO_WAITS
 from covp.timing.instructions import (
     NO_INSTRUCTIONS,
     InstructionClass,
@@ -132,7 +133,8 @@ class TimingModel:
         source: where the figures come from.
         assumes: what they leave out, beside what the platform says of its memory; e.g. "an ideal
             core".
-        error: largest known relative error, e.g. 0.003; None where it was never checked.
+        errors: the largest known relative error by the memory it was found with, in the words of
+            `Platform.wait_states`: {"zero wait states": 0.003}; empty where it was never checked.
         instructions: classes of the instruction set.
         rules: the first one that matches an instruction decides; without one it takes a cycle.
         width: instructions that issue in a cycle.
@@ -148,6 +150,9 @@ class TimingModel:
         data_wait: a wait of data memory delays "access", the load or store itself; "next", the
             instruction after it; "use", the use of what is loaded.
         period: cycles from an instruction of a unit to the next one, at least, by number.
+        requests: without a `fetch`, cycles from the issue of an instruction to the word after it,
+            which it requests meanwhile: wait states pass with what it takes longer, unless it
+            accesses memory, and before a branch can jump. 0: words are requested one by one.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
         transfers: registers of a list that are loaded or stored in a cycle.
@@ -159,7 +164,7 @@ class TimingModel:
     name: str
     source: str
     assumes: str
-    error: float | None
+    errors: Mapping[str, float] = field(hash=False)
     instructions: InstructionSet
     rules: tuple[Rule, ...]
     width: int = 1
@@ -171,6 +176,7 @@ class TimingModel:
     executes_later: bool = False
     data_wait: DataWait = "access"
     period: tuple[int, ...] = ()
+    requests: int = 0
     split: int = 0
     misaligned: int = 0
     transfers: int = 1
@@ -182,6 +188,8 @@ class TimingModel:
 class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
+    ``error``: the largest known one, with ``memory``. Those of covp's own models that
+    benchmarks/accuracy.py finds are in ``accuracy.yaml``.
     ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
     instructions that it takes in a cycle; others take any number. ``period``: unit to cycles.
     """
@@ -189,6 +197,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     source: str
     assumes: str = ""
     error: float | None = None
+    memory: str = ZERO_WAITS
     instructions: str | None = None
     cycles: dict[str, Cycles] = {}
     latency: dict[str, Cycles] = {}
@@ -213,6 +222,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     executes_later: bool = False
     data_wait: DataWait = "access"
     period: dict[str, Cycles] = {}
+    requests: Cycles = 0
     split: Cycles = 0
     misaligned: Cycles = 0
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
@@ -289,7 +299,9 @@ def load_file(name: str) -> ModelFile:
 
 @functools.cache
 def _shipped(name: str) -> TimingModel:
-    return read_model(_path(name))
+    model = read_model(_path(name))
+    errors = read_yaml(_FOLDER.with_name("accuracy.yaml"), dict[str, dict[str, float]])
+    return replace(model, errors={**model.errors, **errors.get(name, {})})
 
 
 def _is_path(name: str) -> bool:
@@ -362,7 +374,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         name=name,
         source=model.source,
         assumes=model.assumes,
-        error=model.error,
+        errors={} if model.error is None else {model.memory: model.error},
         instructions=known,
         rules=rules,
         width=model.width,
@@ -374,6 +386,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         executes_later=model.executes_later,
         data_wait=model.data_wait,
         period=tuple(model.period.get(unit, 0) for unit in units),
+        requests=model.requests,
         split=model.split,
         misaligned=model.misaligned,
         transfers=model.transfers,

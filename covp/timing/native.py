@@ -74,7 +74,8 @@ class NativeTiming(ctypes.Structure):
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
-        ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("split", u32),
+        ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("requests", u32),
+        ("split", u32),
         ("misaligned", u32), ("transfers", u32), ("after_store", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
@@ -84,7 +85,13 @@ class NativeTiming(ctypes.Structure):
 class CodeItem(ctypes.Structure):
     """model.h's Instruction."""
 
-    _fields_ = (("bits", u32), ("bytes", u8), ("is_custom", u8), ("cycles", u16))
+    _fields_ = (
+        ("bits", u32),
+        ("bytes", u8, 4),
+        ("crosses", u8, 4),
+        ("is_custom", u8),
+        ("cycles", u16),
+    )
 
 
 class Spent(ctypes.Structure):
@@ -106,7 +113,7 @@ class BlockTime(ctypes.Structure):
 
 
 class _Code(ctypes.Structure):
-    _fields_ = (("code", pointer), ("count", u32), ("address", u32))
+    _fields_ = (("code", pointer), ("count", u32), ("address", u32), ("more", pointer))
 
 
 class _History(ctypes.Structure):
@@ -117,6 +124,34 @@ class PlacedBlock(ctypes.Structure):
     """pipeline.c's Placed: made by `placed`."""
 
     _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("ends", u64))
+
+
+class _PlacedPath(ctypes.Structure):
+    _fields_ = (
+        ("blocks", pointer), ("first", pointer), ("count", u64), ("entry", u64), ("ends", u64),
+        ("jumps", u64),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PathBlock:
+    """A block of a path.
+
+    Attributes:
+        items: its instructions.
+        address: of the first one.
+        more: cycles that each takes beside those of its rule; None: none.
+    """
+
+    items: ctypes.Array[CodeItem]
+    address: int
+    more: ctypes.Array[ctypes.c_int32] | None = None
+
+    @property
+    def native(self) -> _Code:
+        """For the native side; it holds addresses of the arrays."""
+        more = None if self.more is None else ctypes.addressof(self.more)
+        return _Code(ctypes.addressof(self.items), len(self.items), self.address, more)
 
 
 Before = tuple[ctypes.Array[CodeItem], int]
@@ -136,7 +171,7 @@ def placed(code: ctypes.Array[CodeItem], address: int, before: Histories, ends: 
         before: the code that it follows when nothing is taken.
         ends: how it ends, see model.h.
     """
-    block = PlacedBlock(_Code(ctypes.addressof(code), len(code), address), ends=ends)
+    block = PlacedBlock(_Code(ctypes.addressof(code), len(code), address, None), ends=ends)
     for history, blocks in zip(block.before, before, strict=False):
         history.count = len(blocks)
         for slot, (items, start) in zip(history.code, blocks, strict=False):
@@ -255,6 +290,7 @@ class Pipeline:
             fetch_ahead=fetch.ahead if fetch else 0,
             data_waits=self.data_waits,
             period=(u32 * MAX_UNITS)(*model.period),
+            requests=model.requests,
             split=model.split,
             misaligned=model.misaligned,
             transfers=model.transfers,
@@ -297,17 +333,16 @@ class Pipeline:
         _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
 
-    def traits(self, address: int, count: int) -> tuple[bytes, bytes]:
-        """What the model has rules for, of ``count`` instructions at an address of the host.
+    def traits(self, address: int, count: int) -> bytes:
+        """Of ``count`` instructions at an address of the host those whose operands decide the time.
 
         Returns:
-            of each whether it is a load or store (0 or 1); and 1 + the place of its class in
-            `InstructionSet.with_operands`, or 0.
+            of each 1 + the place of its class in `InstructionSet.with_operands`, or 0.
         """
-        accesses, operands = (u8 * max(1, count))(), (u8 * max(1, count))()
+        operands = (u8 * max(1, count))()
         place = pointer(self.address)
-        _library().timing_traits(place, pointer(address), u64(count), accesses, operands)
-        return bytes(accesses)[:count], bytes(operands)[:count]
+        _library().timing_traits(place, pointer(address), u64(count), operands)
+        return bytes(operands)[:count]
 
     @property
     def data_waits(self) -> int:
@@ -315,25 +350,26 @@ class Pipeline:
         return min((one.data for one in self.waits), default=0)
 
     @property
-    def has_slow_regions(self) -> bool:
-        """Whether some data memory has more wait states than other."""
-        return any(one.data > self.data_waits for one in self.waits)
+    def slow_speeds(self) -> int:
+        """How many numbers of wait states data memory has beside the least."""
+        return len({one.data for one in self.waits} - {self.data_waits})
 
-    def more(
-        self, block: PlacedBlock, entry: int, address: int, cycles: int, misaligned: int = 0
+    def path(
+        self, blocks: Sequence[PathBlock], first: PlacedBlock, entry: int, ends: int, jumps: bool
     ) -> int:
-        """Cycles that a block takes more if one of its instructions does.
+        """Cycles of blocks that run one after the other.
 
         Args:
-            block: made by `placed`.
-            entry: how it is entered.
-            address: of the instruction.
-            cycles: that this takes more; negative: fewer.
-            misaligned: a bit for each instruction before it that accesses two words.
+            blocks: of the path.
+            first: the first one, made by `placed`, as far as it says what runs before it.
+            entry: how that is entered.
+            ends: how the last one ends.
+            jumps: ... by a jump.
         """
-        library, place = _library(), pointer(self.address)
-        parts = u32(address), u64(misaligned), i32(cycles)
-        return int(library.timing_more(place, ctypes.byref(block), entry, *parts))
+        codes = (_Code * len(blocks))(*(block.native for block in blocks))
+        places = ctypes.addressof(codes), ctypes.addressof(first)
+        way = _PlacedPath(*places, len(blocks), entry, ends, jumps)
+        return int(_library().timing_path(pointer(self.address), ctypes.byref(way)))
 
     def operand_cycles(self, kind: str, first: int, second: int) -> int:
         """Further cycles of an instruction by its operands, or fewer: negative.
@@ -356,7 +392,9 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64
     library.timing_blocks.restype = library.timing_traits.restype = None
-    library.timing_operands.restype = library.timing_more.restype = i32
-    mirrored = sum(map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, _History)))
+    library.timing_operands.restype = library.timing_path.restype = i32
+    mirrored = sum(
+        map(ctypes.sizeof, (NativeTiming, NativeRule, BlockTime, PlacedBlock, _PlacedPath))
+    )
     assert library.timing_bytes() == mirrored, "C and Python differ"
     return library

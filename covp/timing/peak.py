@@ -82,7 +82,7 @@ def _cycles(core: Core, code: _Code) -> int:
 
     def spent(repeats: int) -> int:
         items = (CodeItem * (repeats * len(code)))(
-            *(CodeItem(bits, size, 0, 0) for bits, size in repeats * list(code))
+            *(CodeItem(bits, size) for bits, size in repeats * list(code))
         )
         return sum(pipeline.time(items, 0x1000).entry[0].own.by)
 

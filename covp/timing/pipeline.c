@@ -7,11 +7,6 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-/* So that the mirrors in native.py cannot drift. */
-EXPORT uint64_t timing_bytes(void) {
-    return sizeof(Timing) + sizeof(Rule) + sizeof(BlockTime) + sizeof(History);
-}
-
 EXPORT int32_t timing_operands(const OperandCycles *o, int first, int second) {
     return operand_cycles(o, first, second);
 }
@@ -23,12 +18,16 @@ typedef struct {
     uint64_t ends;
 } Placed;
 
-/* See time_more. */
-EXPORT int32_t timing_more(const Timing *t, const Placed *p, uint32_t entry, uint32_t address,
-                           uint64_t misaligned, int32_t cycles) {
-    const History *before = entry == JUMPED ? NULL : &p->before[entry - FALLEN];
-    return time_more(t, &p->block, before, (uint32_t)p->ends,
-                     (Variation){misaligned, address, cycles});
+/* Blocks, the first of them as it is placed and entered. */
+typedef struct {
+    const Code *blocks;
+    const Placed *first;
+    uint64_t count, entry, ends, jumps;
+} PlacedPath;
+
+EXPORT int32_t timing_path(const Timing *t, const PlacedPath *p) {
+    Path path = {p->blocks, (uint32_t)p->count, (uint32_t)p->ends, p->jumps};
+    return time_path(t, &path, p->entry == JUMPED ? NULL : &p->first->before[p->entry - FALLEN]);
 }
 
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
@@ -36,12 +35,13 @@ EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count,
         time_block(t, &blocks[n].block, blocks[n].before, (uint32_t)blocks[n].ends, &out[n]);
 }
 
-/* What the model has rules for: loads and stores; 1 + the kind of operands that decide the time, or 0. */
-EXPORT void timing_traits(const Timing *t, const Instruction *code, uint64_t count, uint8_t *accesses,
-                          uint8_t *operands) {
-    for (uint64_t n = 0; n < count; n++) {
-        const Rule *r = find_rule(t, code[n]);
-        accesses[n] = access_base(t, r, code[n]) >= 0;
-        operands[n] = code[n].is_custom ? 0 : (uint8_t)r->operands;
-    }
+/* 1 + the kind of operands that decide the time of each instruction, or 0. */
+EXPORT void timing_traits(const Timing *t, const Instruction *code, uint64_t count, uint8_t *operands) {
+    for (uint64_t n = 0; n < count; n++)
+        operands[n] = code[n].is_custom ? 0 : (uint8_t)find_rule(t, code[n])->operands;
+}
+
+/* So that the mirrors in native.py cannot drift. */
+EXPORT uint64_t timing_bytes(void) {
+    return sizeof(Timing) + sizeof(Rule) + sizeof(BlockTime) + sizeof(Placed) + sizeof(PlacedPath);
 }

@@ -34,12 +34,6 @@ static inline int32_t operand(const Timing *t, Instruction i, const Operand *o) 
     return number == t->zero_register ? -1 : (int32_t)(number & 31);
 }
 
-/* The register with the address of a load or store, or -1. */
-static inline int32_t access_base(const Timing *t, const Rule *r, Instruction i) {
-    if (i.is_custom || !(r->flags & (RULE_LOAD | RULE_STORE))) return -1;
-    return r->also_reads ? __builtin_ctz(r->also_reads) : operand(t, i, &r->reads[0]);
-}
-
 /* Code is entered at an address; `full`: fetches are ahead already. */
 static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool full) {
     static const Rule nothing = {.cycles = 1};
@@ -196,11 +190,23 @@ static int32_t decoded(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
     return at;
 }
 
-/* Without a fetch ahead an instruction waits for each word that the one before it did not need. */
+/* Without a fetch ahead an instruction waits for each word that the one before it did not need; that may have
+ * requested the one after it long before it was done, unless it used the memory itself.
+ */
 static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t bytes, int32_t at) {
-    for (; p->freed_until < address + bytes; p->freed_until += 4)
-        wait_for(p, &at, at + (int32_t)fetch_period(t, p->freed_until) - 1, CAUSE_FETCH);
+    bool requested = t->requests && p->freed_until == address && !(p->before->flags & (RULE_LOAD | RULE_STORE));
+    int32_t ahead = requested ? at - p->issued_at - (int32_t)t->requests : 0;
+    if (ahead < 0) ahead = 0;
+    for (; p->freed_until < address + bytes; p->freed_until += 4, ahead = 0)
+        wait_for(p, &at, at + (int32_t)fetch_period(t, p->freed_until) - 1 - ahead, CAUSE_FETCH);
+    p->fetch_at = address + bytes;
     return at;
+}
+
+/* Then a branch waits for the word after it before it jumps, if the next instruction needs one. */
+static uint32_t requested_word(const Pipeline *p, const Timing *t, uint32_t ends) {
+    bool needs = !(p->fetch_at & 2) || ends & ENDS_AT_SPLIT;
+    return t->requests && p->before->taken && needs ? fetch_period(t, p->freed_until) - 1 : 0;
 }
 
 static inline void open_cycle(Pipeline *p) {
@@ -246,10 +252,7 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
     return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
 }
 
-/* What an access to two words takes more. */
-static inline int32_t misaligned_cycles(const Timing *t) { return (int32_t)(t->misaligned + t->data_waits); }
-
-static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
+static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address, int32_t more) {
     const Rule *r = find_rule(t, i);
     bool dependent = false;
     int32_t at = p->now + (p->issued && !fits(p, t, r, i));
@@ -264,9 +267,9 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
-    if (address == p->varied) cycles = (uint32_t)((int32_t)cycles + p->variation);
-    if (p->place < 64 && p->misaligned >> p->place & 1)
-        cycles += (uint32_t)misaligned_cycles(t) + i.cycles;
+    cycles = (uint32_t)((int32_t)cycles + more);
+    if (i.crosses && t->misaligned) cycles += t->misaligned + t->data_waits + i.cycles;
+    if (!accesses) cycles += i.cycles; /* of several registers: no access of the rules */
     if (!p->issued || at > p->now) {
         open_cycle(p);
         p->spent.by[CAUSE_ISSUE] += cycles > 0;
@@ -289,9 +292,8 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address)
 static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
     uint32_t address = block->address;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
-        p->place = n;
         if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
-        else issue(p, t, block->code[n], address);
+        else issue(p, t, block->code[n], address, block->more ? block->more[n] : 0);
     }
 }
 
@@ -322,12 +324,13 @@ static uint32_t flags_late(const Pipeline *p) {
 /* A taken branch: cycles that pass beyond the end of the code until an ideal jump would begin to fetch,
  * which is how entries by a jump are timed. Negative: that it waits for others hides its fetch.
  */
-static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, Spent *out) {
+static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, uint32_t ends, Spent *out) {
     uint32_t undecided = flags_late(p), why = CAUSE_BRANCH;
     p->jump_at += (int32_t)undecided;
     if (!t->fetch_bytes) {
         out->by[CAUSE_BRANCH] = p->before->taken + undecided;
-        return (int32_t)out->by[CAUSE_BRANCH];
+        out->by[CAUSE_FETCH] = requested_word(p, t, ends);
+        return (int32_t)(out->by[CAUSE_BRANCH] + out->by[CAUSE_FETCH]);
     }
     uint32_t busy = fetch_busy(p, t, p->jump_at);
     int32_t start = p->jump_at - JUMP_FETCH, first = start + (int32_t)busy;
@@ -362,7 +365,7 @@ static void time_branch(Pipeline *p, const Timing *t, uint32_t ends, EntryTime *
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
         return;
     }
-    int32_t late = time_jump(p, t, end, &out->taken);
+    int32_t late = time_jump(p, t, end, ends, &out->taken);
     if (ends & ENDS_AT_SPLIT && r->taken) out->taken.by[CAUSE_FETCH] += t->split; /* it was under way */
     if (late < 0) only_untaken(out, (uint32_t)-late);
 }
@@ -395,35 +398,24 @@ static void time_block(const Timing *t, const Code *block, const History *before
     }
 }
 
-/* Instructions that take longer: one that takes `cycles` more than by its rule, after others that access two
- * words: a bit for each, by its place in the block.
- */
+/* Blocks that run one after the other, and the branch at the end of the last one. */
 typedef struct {
-    uint64_t misaligned;
-    uint32_t address;
-    int32_t cycles;
-} Variation;
+    const Code *blocks;
+    uint32_t count, ends;
+    bool jumps;
+} Path;
 
-/* The time of a block and of the branch at its end. */
-static int32_t time_varied(const Timing *t, const Code *block, const History *before, uint32_t ends,
-                           Variation v) {
+/* The time of a path that is entered by a jump where `before` is NULL, else after that. */
+static int32_t time_path(const Timing *t, const Path *path, const History *before) {
+    const Code *last = &path->blocks[path->count - 1];
     Pipeline p;
     EntryTime out;
-    pipeline_follow(&p, t, block, before);
-    p.varied = v.address;
-    p.variation = v.cycles;
-    p.misaligned = v.misaligned;
-    time_entry(&p, t, block, ends, &out);
-    bool taken = ends & ENDS_BACKWARD || p.before->flags & RULE_JUMPS;
-    return (int32_t)(total(&out.own) + total(taken ? &out.taken : &out.untaken));
-}
-
-/* Cycles that a block takes more if an instruction takes more: fetches go on meanwhile. */
-static int32_t time_more(const Timing *t, const Code *block, const History *before, uint32_t ends,
-                         Variation v) {
-    if (!t->fetch_bytes && !t->wait_count) return v.cycles;
-    Variation without = {.misaligned = v.misaligned};
-    return time_varied(t, block, before, ends, v) - time_varied(t, block, before, ends, without);
+    pipeline_follow(&p, t, path->blocks, before);
+    uint32_t start = total(&p.spent);
+    for (const Code *block = path->blocks; block < last; block++) pipeline_run(&p, t, block);
+    uint32_t end = total(&p.spent);
+    time_entry(&p, t, last, path->ends, &out);
+    return (int32_t)(end - start + total(&out.own) + total(path->jumps ? &out.taken : &out.untaken));
 }
 
 #endif

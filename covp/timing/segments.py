@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 PHASE, STARTED, POLLED, LOOKED, SLEPT, ENDED = range(6)
 """Why a segment ends: a phase begins; a unit is started, its STATUS or its interrupt is read; the
 core sleeps; the record ends."""
-NO_MEMORY = 0xFF
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,10 @@ class Segments:
         cuts: a record for each cut, see `covp.machine.native_counter.SegmentCut`: kind, the phase
             that ended, totals, how many of ``runs`` and ``operands`` there are up to it.
         runs: by how much the counts of blocks have grown.
-        operands: the same for operands, by the number of `OperandRuns` in the order of first runs.
-        memories: for each block of the trace, the memory that each instruction was expected to
-            access, by its place in the platform; `NO_MEMORY`: none.
+        operands: the same for operands, by the position in `Trace.operands`.
+        memories: for each block of the trace two bytes for each instruction: 1 + the place in the
+            platform of the memory that it was expected to access (0: none) and
+            `covp.timing.trace.TWO_WORDS`; and how often in a run.
         misses: (cuts, caches of other sizes, memories): misses up to each cut.
     """
 

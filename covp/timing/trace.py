@@ -26,13 +26,13 @@ from covp.timing.native import (
     WaitStates,
     placed,
 )
+from covp.timing.ways import OperandRuns, PlacedCode, Ways
 
 Cycles = tuple[int, ...]
 """Cycles by cause, in the order of `covp.timing.native.CAUSES`."""
 OTHER_CAUSES = ("waited", "exceptions")
 """Why cycles pass in which no code runs: the core waits for a peripheral or sleeps; it enters an
 exception or returns from one."""
-MISALIGNED = "misaligned"
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
@@ -53,7 +53,7 @@ class Instruction:
 
 def pack(code: Sequence[Instruction]) -> bytes:
     """Instructions as `BlockRuns.packed` has them."""
-    items = (CodeItem(i.bits, i.bytes, i.cycles is not None, i.cycles or 0) for i in code)
+    items = (CodeItem(i.bits, i.bytes, 0, i.cycles is not None, i.cycles or 0) for i in code)
     return b"".join(bytes(item) for item in items)
 
 
@@ -206,33 +206,6 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class OperandRuns:
-    """How often an instruction had operands of certain sizes.
-
-    Attributes:
-        kind: name of its class; `MISALIGNED`: it accessed two words.
-        first, second: bits of the magnitudes of the operands; of a shift 0 and its places.
-        count: how often.
-        block: position in `Trace.blocks` of its block.
-        address: of the instruction.
-        entry: how its block was entered.
-        misaligned: a bit, by place in the block, for each instruction before it that accessed two
-            words in this run.
-        number: from 0, in the order of first runs.
-    """
-
-    kind: str
-    first: int
-    second: int
-    count: int
-    block: int
-    address: int
-    entry: int
-    misaligned: int
-    number: int = 0
-
-
-@dataclass(frozen=True)
 class Trace:
     """The execution of programs by a core, as counts of its blocks of code.
 
@@ -240,19 +213,17 @@ class Trace:
         blocks: every block, those that never ran to their end included.
         edges: between them; those of returns and jumps to registers only while the device traced
             edges.
-        operands: executions by the sizes of their operands, and misaligned accesses.
-        misaligned: accesses that crossed a word, where the core allows them.
-        extra: cycles by cause that the operands and such accesses took.
+        operands: executions by the sizes of their operands, and accesses to other memory than
+            expected, in the order of their first runs.
+        extra: cycles by cause that these took.
         waited: cycles in which the core waited for peripherals or slept.
         exceptions: cycles of exception entries and returns.
-        memory: cycles of `extra` that depend on the addresses of accesses: misses of caches, and
-            wait states that only a part of the memory has.
+        memory: cycles of `extra` that misses of caches took.
     """
 
     blocks: tuple[BlockRuns, ...]
     edges: tuple[Edge, ...] = ()
     operands: tuple[OperandRuns, ...] = ()
-    misaligned: int = 0
     extra: Cycles = NO_CYCLES
     waited: int = 0
     exceptions: int = 0
@@ -286,7 +257,6 @@ class Trace:
             tuple(map(_block_since, self.blocks, _padded(earlier.blocks, len(self.blocks)))),
             _edges_since(self.edges, earlier.edges),
             _operands_since(self.operands, earlier.operands),
-            self.misaligned - earlier.misaligned,
             tuple(now - then for now, then in zip(self.extra, earlier.extra, strict=True)),
             self.waited - earlier.waited,
             self.exceptions - earlier.exceptions,
@@ -315,17 +285,18 @@ def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, 
 def _operands_since(
     now: Sequence[OperandRuns], earlier: Sequence[OperandRuns]
 ) -> tuple[OperandRuns, ...]:
-    known = {replace(one, count=0): one.count for one in earlier}
-    later = (replace(one, count=one.count - known.get(replace(one, count=0), 0)) for one in now)
-    return tuple(one for one in later if one.count)
+    counts = itertools.chain((one.count for one in earlier), itertools.repeat(0))
+    return tuple(
+        replace(one, count=one.count - before) for one, before in zip(now, counts, strict=False)
+    )
 
 
 def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
     """The cycles of a trace by a timing model.
 
-    Waiting, exceptions, misses of caches and accesses to slower memories take the cycles that they
-    took in the run. Operands count as far as they
-    were recorded: where the device's model asks for them, or while it traced edges.
+    Waiting, exceptions and misses of caches take the cycles that they took in the run. Operands
+    count as far as they were recorded: where the device's model asks for them, or while it traced
+    edges.
 
     Args:
         trace: of a core with the model's instruction set.
@@ -337,7 +308,14 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
     for block in trace.blocks:
         if block.count or block.taken:
             spent += sum(block.spent(_block_cycles(trace, block, pipeline)))
-    spent += sum(one.count * _more(trace, one, pipeline) for one in trace.operands)
+    ways = Ways(
+        trace.operands,
+        pipeline,
+        lambda number: _placed(trace, number),
+        lambda met: met.second,
+        lambda one: pipeline.operand_cycles(one.kind, one.first, one.second),
+    )
+    spent += sum(one.count * ways.more(n) for n, one in enumerate(trace.operands) if one.count)
     return spent + trace.waited + trace.exceptions + trace.memory
 
 
@@ -346,19 +324,13 @@ def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[R
     return RunCycles.of(pipeline.time(block.items, block.address, before, block.ends))
 
 
-def _more(trace: Trace, one: OperandRuns, pipeline: Pipeline) -> int:
-    """Cycles that the operands of an instruction add to its block's."""
-    block = trace.blocks[one.block]
+def _placed(trace: Trace, number: int) -> PlacedCode:
+    """The block at a position."""
+    block = trace.blocks[number]
     items, before = block.items, histories(trace, block)
-    cycles = pipeline.operand_cycles(one.kind, one.first, one.second)
-    if one.kind == MISALIGNED:
-        ends = itertools.accumulate((item.bytes for item in items), initial=block.address)
-        further = next(
-            item.cycles for item, at in zip(items, ends, strict=False) if at == one.address
-        )
-        cycles = pipeline.model.misaligned + pipeline.data_waits + further
     place = placed(items, block.address, before, block.ends)
-    return pipeline.more(place, one.entry, one.address, cycles, one.misaligned)
+    place.alive = items, before  # it has their addresses
+    return PlacedCode(items, block.address, block.ends, place)
 
 
 def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:

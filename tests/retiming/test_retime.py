@@ -17,6 +17,7 @@ from covp.evaluation.energy import Energy
 from covp.evaluation.varied import varied
 from covp.graph.graph import Graph
 from covp.retiming import RunTrace, record, retime
+from tests.accelerator.test_data_cache import uncoupled
 from tests.retiming.network import small_network
 
 ARM_MODELS = ("m0plus", "m3", "m4", "m7", "m33")
@@ -39,7 +40,7 @@ UNITS = (
     ("a=qconv2d:wait=sleep", "b=vector:wait=sleep"),
     ("cfu",),
 )
-PLATFORMS = ("riscv32", "cv32e40p", "stm32l4r5", "cortex-m0plus")
+PLATFORMS = ("riscv32", "cv32e40p", "cortex-m4", "cortex-m0plus")
 CASES = [(p, u) for p in PLATFORMS for u in UNITS if u != ("cfu",) or p in ("riscv32", "cv32e40p")]
 
 
@@ -140,6 +141,17 @@ def test_many_designs_at_once_are_what_each_is_alone():
 SIZES = (256, 1024, 16384)
 
 
+def test_lines_that_drivers_clean_are_counted_for_other_sizes() -> None:
+    """How many go back, and how many are read again, depends on the size of the cache, too."""
+    platform = uncoupled()
+    traced = record(made(platform, ("gemm",)), sizes={"dcache": SIZES})
+    for size in (4096, 1024, 16384):
+        values: dict[str, int | float | str] = {"platform.dcache.size": size}
+        other, backends = varied(platform, ("gemm",), values)
+        result = run(made(other, tuple(backends)), check="output")
+        assert retime(traced, values).cycles[0] == result.profile.cycles
+
+
 def test_caches_of_other_sizes_are_counted_in_one_run():
     traced = record(made("vexriscv-cfu", ("cfu",)), sizes={"icache": SIZES, "dcache": SIZES})
     for icache, dcache, timing in (
@@ -164,7 +176,7 @@ def test_caches_of_other_sizes_are_counted_in_one_run():
 
 
 def test_a_trace_is_data_and_small():
-    trace = recorded("stm32l4r5", UNITS[1])
+    trace = recorded("cortex-m4", UNITS[1])
     stored = pickle.dumps(trace)
     again = pickle.loads(stored)
     assert len(stored) < 200_000
@@ -189,5 +201,5 @@ def test_a_trace_is_data_and_small():
 )
 def test_what_cannot_be_retimed_is_one_line(values, says):
     with pytest.raises(CovpError) as caught:
-        retime(recorded("stm32l4r5", UNITS[1]), values)
+        retime(recorded("cortex-m4", UNITS[1]), values)
     assert says in str(caught.value) and "\n" not in str(caught.value)

@@ -34,7 +34,9 @@ def platform_file(folder: Path, timing: str, base: str = "riscv32") -> Path:
     (folder / "models" / "mine.py").write_text(PYTHON)
     content = yaml.safe_load((platforms_dir() / f"{base}.yaml").read_text())
     path = folder / "board.yaml"
-    path.write_text(yaml.safe_dump({**content, "timing": timing}))
+    flash, *rest = content["memory"]
+    memory = [{**flash, "wait_states": 0}, *rest]
+    path.write_text(yaml.safe_dump({**content, "memory": memory, "timing": timing}))
     return path
 
 

@@ -22,7 +22,7 @@ from covp.timing.trace import Trace, cost
 from tests.conftest import load
 from tests.device.test_counting_property import prepare, programs, single_step
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
 MODELS = {
     "arm": ["m0plus", "m3", "m4", "m7", "m33", "unit"],
     "riscv": ["rv32", "cv32e40p", "ibex-small", "unit"],
@@ -110,7 +110,7 @@ def edges_between_instructions(trace: Trace) -> dict[tuple[int, int], int]:
 # -- calls, returns and jumps to registers ---------------------------------------------------------
 
 CALLS = {
-    "stm32l4r5": """
+    "cortex-m4": """
 start:
     movs r4, #7
 again:
@@ -256,7 +256,7 @@ def test_code_that_is_replaced_keeps_its_own_cost() -> None:
 
 
 def test_code_in_the_place_of_other_code_costs_what_it_costs_alone() -> None:
-    platform = load_platform("stm32f746")
+    platform = load_platform("cortex-m7")
     programs = {name: covp.compile(name, platform) for name in ("toycar", "kws")}
 
     def cycles(*names: str) -> int | None:
@@ -276,7 +276,7 @@ def test_code_in_the_place_of_other_code_costs_what_it_costs_alone() -> None:
 # -- real kernels ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("name", ["riscv32", "cortex-m4"])
 def test_real_kernels(name: str) -> None:
     platform = load_platform(name)
     first, second = ("rv32", "unit") if name == "riscv32" else ("m4", "m7")
