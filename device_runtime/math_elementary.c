@@ -98,6 +98,18 @@ float powf(float x, float y)
     return t < -151.0 ? sign * 0.0f : sign * exp2_of(t);
 }
 
+/* 24 bits of a positive number; the exponent of a subnormal one is 0 or less. */
+static uint32_t normalized(uint32_t bits, int *exponent)
+{
+    uint32_t value = bits & 0x007fffffu;
+    *exponent = (int)(bits >> 23);
+    if (*exponent)
+        return value | 0x00800000u;
+    for (*exponent = 1; !(value & 0x00800000u); --*exponent)
+        value <<= 1;
+    return value;
+}
+
 /* Long division of the significands, one bit a step. */
 float fmodf(float x, float y)
 {
@@ -106,16 +118,8 @@ float fmodf(float x, float y)
         return NAN;
     if (a < b)
         return x;
-    int exponent = (int)(a >> 23), least = (int)(b >> 23);
-    uint32_t rest = a & 0x007fffffu, divisor = b & 0x007fffffu;
-    if (exponent)
-        rest |= 0x00800000u;
-    else
-        exponent = 1;
-    if (least)
-        divisor |= 0x00800000u;
-    else
-        least = 1;
+    int exponent, least;
+    uint32_t rest = normalized(a, &exponent), divisor = normalized(b, &least);
     for (; exponent > least; exponent--) {
         if (rest >= divisor)
             rest -= divisor;
@@ -125,11 +129,10 @@ float fmodf(float x, float y)
         rest -= divisor;
     if (!rest)
         return copysignf(0.0f, x);
-    while (!(rest & 0x00800000u) && exponent > 1) {
+    for (; !(rest & 0x00800000u); exponent--)
         rest <<= 1;
-        exponent--;
-    }
-    uint32_t bits = rest & 0x00800000u ? (uint32_t)exponent << 23 | (rest & 0x007fffffu) : rest;
+    uint32_t bits = exponent > 0 ? (uint32_t)exponent << 23 | (rest & 0x007fffffu)
+                                 : rest >> (1 - exponent);
     return copysignf(float_of(bits), x);
 }
 

@@ -25,6 +25,8 @@ class SystemMemory(Stm32Peripheral):
 
     def __init__(self, uid: int, flash_size: int, package: int) -> None:
         self._places = (uid, flash_size, package)
+        if not all(0 <= place <= self.size - len(_UID) for place in self._places):
+            raise ValueError(f"uid, flash_size and package must be offsets below 0x{self.size:x}")
         self._content = b""
         super().__init__()
 

@@ -33,7 +33,7 @@ extern "C" {
 
 /* Memory for activations$and_states. */
 #define ${NAME}_ARENA_BYTES $arena_bytes
-#define ${NAME}_ARENA_ALIGNMENT 16
+#define ${NAME}_ARENA_ALIGNMENT $arena_alignment
 #define ${NAME}_STATE_BYTES $state_bytes
 #define ${NAME}_LAYERS $layers
 #define ${NAME}_PLATFORM "$platform"
@@ -44,7 +44,8 @@ enum {
     ${NAME}_OK = 0,
     ${NAME}_NULL = -1,      /* a pointer is null, or the context was not initialised */
     ${NAME}_SIZE = -2,      /* the arena is too small */
-    ${NAME}_ALIGNMENT = -3  /* the arena's address is no multiple of ${NAME}_ARENA_ALIGNMENT */
+    ${NAME}_ALIGNMENT = -3, /* the arena's address is no multiple of ${NAME}_ARENA_ALIGNMENT */
+    ${NAME}_ARITHMETIC = -4 /* of the self-test: ${name}_arithmetic says what is wrong */
 };
 
 /* One instance of the model. */
@@ -65,6 +66,9 @@ int ${name}_invoke(${name}_context *context);
 /* Where an input or output lies in the arena; null for a number that there is not. */
 void *${name}_input(const ${name}_context *context, unsigned number);
 const void *${name}_output(const ${name}_context *context, unsigned number);
+
+/* Null where floats are computed as when the model was checked; else what is wrong, what helps. */
+const char *${name}_arithmetic(void);
 $reset
 #ifdef __cplusplus
 }
@@ -153,6 +157,7 @@ def header(program: Program) -> str:
         names,
         platform=program.platform.name,
         arena_bytes=program.arena_bytes,
+        arena_alignment=program.arena_alignment,
         state_bytes=program.state_bytes,
         layers=len(program.layers),
         and_states=" and, until the next inference, states" if program.states else "",

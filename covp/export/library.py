@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from covp.export import interface
+from covp.export.arithmetic import guarded, probe
 from covp.program import Program
 from covp.toolchain import runtime_dir
 
-_SHARED = ("covp_job.h", "covp_interrupt.h")
+_SHARED = ("covp_job.h", "covp_interrupt.h", "covp_cache.h")
 _MATH = ("math.c", "math_elementary.c")
 _INCLUDE_MATH = "#include <math.h>"
 
@@ -54,8 +55,8 @@ class Library:
         if any(_INCLUDE_MATH in text for text in texts.values()):
             texts = {file: _with_own_math(text, name) for file, text in texts.items()}
             texts |= _math(name)
-        texts[f"{name}.c"] = interface.source(program)
-        files = {f"src/{file}": text for file, text in texts.items()}
+        texts[f"{name}.c"] = interface.source(program) + probe(name, texts)
+        files = {f"src/{file}": guarded(file, text) for file, text in texts.items()}
         return Library(program, {f"include/{name}.h": interface.header(program), **files})
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from covp.errors import UsageError
 from covp.evaluation import Build, Evaluation, Sample, run
 from covp.export.firmware import firmware_files
+from covp.export.frames import Frame, golden_frames
 from covp.export.library import Library
 from covp.export.selftest import sample_files
 from covp.program import Program
@@ -36,6 +37,7 @@ class Project:
     Attributes:
         simulated: an inference of the program that is exported; its outputs are those that the
             self-test expects.
+        later: inferences after it, of a network with states, see `golden_frames`.
         static_arena: see `Library.of`.
         application: what the firmware does; None: the self-test.
     """
@@ -43,6 +45,7 @@ class Project:
     simulated: Evaluation
     static_arena: bool = False
     application: Application | None = None
+    later: tuple[Frame, ...] = ()
 
     @staticmethod
     def of(build: Build, sample: Sample | None = None, static_arena: bool = False) -> Project:
@@ -64,7 +67,8 @@ class Project:
                 f"{build.model}: {result.mismatches} output elements of the simulation are not "
                 "the reference's; covp run says more"
             )
-        return Project(result, static_arena)
+        later = golden_frames(build, result.sample, device)[1:] if result.program.states else ()
+        return Project(result, static_arena, later=later)
 
     @property
     def program(self) -> Program:
@@ -98,7 +102,8 @@ class Project:
         """
         if self.application is not None:
             return {}
-        return sample_files(self.program, self.simulated.sample.inputs, self.simulated.outputs)
+        first = Frame(self.simulated.sample.inputs, self.simulated.outputs)
+        return sample_files(self.program, (first, *self.later))
 
     @cached_property
     def firmware(self) -> Mapping[str, str]:

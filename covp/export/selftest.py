@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_comment, c_type
+from covp.export.frames import Frame
 from covp.export.interface import described
 from covp.program import Program, ProgramTensor
 
@@ -26,14 +27,12 @@ _HEADER = Template("""\
 extern "C" {
 #endif
 
-/* Inference of the sample: the number of output bytes that differ from those expected; a negative
-   value is one of ${name}_init's. */
+$about
 int ${name}_selftest(${name}_context *context);
 
-/* Its parts, for an inference of one's own between them: write the sample to the inputs of a
-   context that was initialised$reset; count the output bytes that differ. */
-void ${name}_selftest_load(${name}_context *context);
-int ${name}_selftest_check(${name}_context *context);
+$parts
+void ${name}_selftest_load(${name}_context *context$frame);
+int ${name}_selftest_check(${name}_context *context$frame);
 
 #ifdef __cplusplus
 }
@@ -65,12 +64,12 @@ static void copy(void *to, const void *from, uint32_t bytes)
         a[i] = b[i];
 }
 
-void ${name}_selftest_load(${name}_context *context)
+void ${name}_selftest_load(${name}_context *context$frame)
 {
 $load
 }
 
-int ${name}_selftest_check(${name}_context *context)
+int ${name}_selftest_check(${name}_context *context$frame)
 {
     int wrong = 0;
 $check
@@ -81,45 +80,71 @@ int ${name}_selftest(${name}_context *context)
 {
     if (${name}_output(context, 0) == NULL)
         return ${NAME}_NULL;
+    if (${name}_arithmetic() != NULL)
+        return ${NAME}_ARITHMETIC;
 $body
 }
 """)
 
 
-def sample_files(
-    program: Program, inputs: Sequence[Array], outputs: Sequence[Array]
-) -> Mapping[str, str]:
-    """``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inference.
+_ABOUT = """\
+/* Inference of the sample: the number of output bytes that differ from those expected; a negative
+   value is an error's. */"""
+_PARTS = """\
+/* Its parts, for an inference of one's own between them: write the sample to the inputs of a
+   context that was initialised; count the output bytes that differ. */"""
+_ABOUT_FRAMES = """\
+/* Consecutive inferences of the sample, twice from the initial states: the number of output bytes
+   that differ from those expected; a negative value is an error's. */"""
+_PARTS_FRAMES = Template("""\
+#define ${NAME}_SELFTEST_FRAMES $frames
+
+/* Its parts, for inferences of one's own between them, in the order of the frames: write a frame to
+   the inputs of a context that was initialised, whose states frame 0 resets; count the output bytes
+   that differ. */""")
+
+
+def sample_files(program: Program, frames: Sequence[Frame]) -> Mapping[str, str]:
+    """``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inferences.
 
     Args:
         program: the model.
-        inputs, outputs: of one inference, in the model's order.
+        frames: consecutive inferences; one where the model has no states.
     """
     name = program.name
-    names = {"name": name, "NAME": name.upper()}
+    names = {"name": name, "NAME": name.upper(), "frames": str(len(frames))}
+    names["frame"] = ", unsigned frame" if program.states else ""
     return {
-        f"{name}_io.h": _arrays(program, inputs, outputs),
+        f"{name}_io.h": _arrays(program, frames),
         f"{name}_selftest.h": _HEADER.substitute(
-            names, reset=", whose states are reset" if program.states else ""
+            names,
+            about=_ABOUT_FRAMES if program.states else _ABOUT,
+            parts=_PARTS_FRAMES.substitute(names) if program.states else _PARTS,
         ),
         f"{name}_selftest.c": _SOURCE.substitute(
-            names, load=_load(program), check=_check(program), body=_body(program)
+            names,
+            load=_load(program),
+            check=_check(program),
+            body=_body(program),
         ),
     }
 
 
-def _arrays(program: Program, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
+def _arrays(program: Program, frames: Sequence[Frame]) -> str:
     upper = program.name.upper()
     lines = [
         f"/* A sample of {program.name}: inputs and the outputs that are expected. */",
         f"#ifndef {upper}_IO_H\n#define {upper}_IO_H\n\n#include <stdint.h>\n",
     ]
     for kind, tensors, arrays in (
-        ("input", program.inputs, inputs),
-        ("expected", program.outputs, outputs),
+        ("input", program.inputs, [frame.inputs for frame in frames]),
+        ("expected", program.outputs, [frame.outputs for frame in frames]),
     ):
-        for number, (tensor, array) in enumerate(zip(tensors, arrays, strict=True)):
-            lines.append(_array(f"{program.name}_{kind}_{number}", tensor, array))
+        for number, (tensor, parts) in enumerate(
+            zip(tensors, zip(*arrays, strict=True), strict=True)
+        ):
+            flat = np.concatenate([np.reshape(part, -1) for part in parts])
+            lines.append(_array(f"{program.name}_{kind}_{number}", tensor, flat))
     return "\n".join([*lines, "#endif\n"])
 
 
@@ -142,39 +167,50 @@ def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
 
 def _load(program: Program) -> str:
     name = program.name
-    lines = [f"    {name}_reset(context);"] if program.states else []
+    lines = ["    if (frame == 0)", f"        {name}_reset(context);"] if program.states else []
     for number, _ in enumerate(program.inputs):
-        sample = f"{name}_input_{number}"
-        lines.append(f"    copy({name}_input(context, {number}), {sample}, sizeof {sample});")
+        bytes_ = f"{name.upper()}_INPUT_{number}_BYTES"
+        sample = _of_frame(program, f"{name}_input_{number}", bytes_)
+        lines += (f"    copy({name}_input(context, {number}), {sample},", f"         {bytes_});")
     return "\n".join(lines)
 
 
 def _check(program: Program) -> str:
     name = program.name
-    lines = []
+    lines: list[str] = []
     for number, _ in enumerate(program.outputs):
-        sample = f"{name}_expected_{number}"
-        lines.append(f"    wrong += differing({name}_output(context, {number}), {sample},")
-        lines.append(f"                       sizeof {sample});")
+        bytes_ = f"{name.upper()}_OUTPUT_{number}_BYTES"
+        sample = _of_frame(program, f"{name}_expected_{number}", bytes_)
+        lines += (
+            f"    wrong += differing({name}_output(context, {number}),",
+            f"                       {sample}, {bytes_});",
+        )
     return "\n".join(lines)
 
 
+def _of_frame(program: Program, sample: str, bytes_: str) -> str:
+    """Where a frame begins in an array of all frames."""
+    return f"(const uint8_t *){sample} + frame * {bytes_}" if program.states else sample
+
+
 def _body(program: Program) -> str:
-    """With states twice: the second time the reset has something to do."""
-    name, once = program.name, not program.states
-    lines = [
-        f"{name}_selftest_load(context);",
-        f"const int status = {name}_invoke(context);",
-        f"if (status != {name.upper()}_OK)",
-        "    return status;",
-        f"{'return' if once else 'wrong +='} {name}_selftest_check(context);",
-    ]
-    if not once:
-        lines = [
-            "int wrong = 0;",
-            "for (int time = 0; time < 2; time++) {",
-            *(f"    {line}" for line in lines),
-            "}",
-            "return wrong;",
-        ]
-    return "\n".join(f"    {line}" for line in lines)
+    name, upper = program.name, program.name.upper()
+    if not program.states:
+        return f"""\
+    {name}_selftest_load(context);
+    const int status = {name}_invoke(context);
+    if (status != {upper}_OK)
+        return status;
+    return {name}_selftest_check(context);"""
+    return f"""\
+    int wrong = 0;
+    /* twice: the second time the reset has something to do */
+    for (unsigned time = 0; time < 2u * {upper}_SELFTEST_FRAMES; time++) {{
+        const unsigned frame = time % {upper}_SELFTEST_FRAMES;
+        {name}_selftest_load(context, frame);
+        const int status = {name}_invoke(context);
+        if (status != {upper}_OK)
+            return status;
+        wrong += {name}_selftest_check(context, frame);
+    }}
+    return wrong;"""

@@ -30,14 +30,29 @@ class Ran:
     cycles: int
 
 
+def _program(device: VirtualDevice, elf: bytes) -> None:
+    """Write an ELF file to the addresses that a programmer writes."""
+    for segment in ELFFile(io.BytesIO(elf)).iter_segments():
+        if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
+            device.write(segment["p_paddr"], segment.data())
+
+
+def last_line(program: Program, elf: bytes) -> str:
+    """What firmware without accelerators prints last, whether or not it comes to an inference."""
+    with VirtualDevice(program.platform) as device:
+        _program(device, elf)
+        symbols = ElfImage(elf).symbols
+        device.execute(symbols["covp_reset"].address, symbols["covp_exit"].address)
+        ports: list[Any] = [m for _, m in device.peripherals.values() if hasattr(m, "text")]
+        return "".join(port.text for port in ports).splitlines()[-1]
+
+
 def run_firmware(program: Program, elf: bytes) -> Ran:
     """Run an ELF file on the program's platform, with its accelerators."""
     with VirtualDevice(program.platform) as device:
         for accelerator in program.accelerators:
             attach_accelerator(device, accelerator)
-        for segment in ELFFile(io.BytesIO(elf)).iter_segments():
-            if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]:
-                device.write(segment["p_paddr"], segment.data())
+        _program(device, elf)
         symbols = ElfImage(elf).symbols
         infer = symbols[program.run_function].address
         device.execute(symbols["covp_reset"].address, infer)

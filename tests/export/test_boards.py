@@ -35,8 +35,8 @@ from .board_programs import link_program, serial_port
 from .firmware import Ran, run_firmware
 
 QEMU = ("mps2-an386", "mps2-an500", "mps3-an547", "hifive1", "qemu-riscv32")
-STM32 = ("stm32l4r5", "nucleo-l4r5zi", "stm32f746", "nucleo-f746zg", "disco-f746ng")
-BOARDS = (*QEMU, *STM32, "cortex-m0plus", "riscv32", "cv32e40p")
+STM32 = ("nucleo-l4r5zi", "nucleo-f746zg", "disco-f746ng")
+BOARDS = (*QEMU, *STM32, "nrf52840", "cortex-m0plus", "riscv32", "cv32e40p")
 # Of parameters of one type that could be swapped, and names that a C library reserves for itself,
 # which printf is: those are what the functions are called.
 CHECKS = (
@@ -240,7 +240,7 @@ def test_bytes_both_ways_on_qemu(platform: str) -> None:
     [
         ("stm32l4r5", ""), ("stm32f746", "BOARD_OUTPUT_RTT"), ("hifive1", ""),
         ("mps2-an386", "BOARD_OUTPUT_SEMIHOSTING"), ("qemu-riscv32", "BOARD_OUTPUT_SEMIHOSTING"),
-        ("nucleo-f746zg", ""), ("mps3-an547", ""), ("cortex-m0plus", ""),
+        ("nucleo-f746zg", ""), ("mps3-an547", ""), ("cortex-m0plus", ""), ("nrf52840", ""),
     ],
 )  # fmt: skip
 def test_static_checks_find_nothing(tool: str, platform: str, output: str, tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ CHECKS = (
     "-bugprone-easily-swappable-parameters",
 )
 CASES = [
-    ("kws", "stm32l4r5", ""),
+    ("kws", "cortex-m4", ""),
     pytest.param("toycar", "cortex-m0plus", "", marks=pytest.mark.slow),
-    pytest.param("sww", "stm32l4r5", "vector", marks=pytest.mark.slow),
-    pytest.param("resnet", "stm32l4r5", "qconv2d", marks=pytest.mark.slow),
-    pytest.param("vww", "stm32l4r5", "gemm", marks=pytest.mark.slow),
+    pytest.param("sww", "cortex-m4", "vector", marks=pytest.mark.slow),
+    pytest.param("resnet", "cortex-m4", "qconv2d", marks=pytest.mark.slow),
+    pytest.param("vww", "cortex-m4", "gemm", marks=pytest.mark.slow),
     pytest.param("kws", "riscv32", "gemm", marks=pytest.mark.slow),
     pytest.param("sww", "vexriscv-cfu", "cfu", marks=pytest.mark.slow),
 ]
@@ -76,5 +76,5 @@ def test_what_is_wrong_is_reported(tmp_path: Path, tool: str) -> None:
     text = "int f(int n);\nint f(int n)\n{\n    int a[4];\n    if (n == 4)\n        return a[n];\n"
     text += "    for (int i = 0; i < n;)\n        ;\n    return 0;\n}\n"
     (tmp_path / "wrong.c").write_text(text)
-    made = project("kws", "stm32l4r5")
+    made = project("kws", "cortex-m4")
     assert TOOLS[tool](tmp_path, made.toolchain)

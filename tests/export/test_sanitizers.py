@@ -26,12 +26,12 @@ SANITIZERS = (
     "-fno-omit-frame-pointer",
 )
 CASES = [
-    ("kws", "stm32l4r5"),
+    ("kws", "cortex-m4"),
     *(
         pytest.param(model, platform, marks=pytest.mark.slow)
         for model in ("kws", "resnet", "vww", "toycar", "sww")
-        for platform in ("host", "cortex-m0plus", "riscv32", "stm32l4r5")
-        if (model, platform) != ("kws", "stm32l4r5")
+        for platform in ("host", "cortex-m0plus", "riscv32", "cortex-m4")
+        if (model, platform) != ("kws", "cortex-m4")
     ),
 ]
 MAIN = """\

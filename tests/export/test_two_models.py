@@ -92,7 +92,7 @@ static void start(uint32_t cycles)
 
 @pytest.mark.parametrize(
     ("platform", "source"),
-    [("stm32l4r5", SYSTICK), ("cortex-m0plus", SYSTICK), ("riscv32", TIMER)],
+    [("cortex-m4", SYSTICK), ("cortex-m0plus", SYSTICK), ("riscv32", TIMER)],
 )
 def test_one_interrupts_the_other(platform: str, source: str) -> None:
     texts = {"main.c": MAIN, "source.h": source}

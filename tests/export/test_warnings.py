@@ -14,10 +14,10 @@ from tests.export.project_cases import flat_files, project
 from tests.strict import STRICT, STRICT_GCC
 
 MODELS = ("kws", "resnet", "vww", "toycar", "sww")
-PLATFORMS = ("stm32l4r5", "stm32f746", "cortex-m0plus", "riscv32", "cv32e40p")
+PLATFORMS = ("cortex-m4", "cortex-m7", "cortex-m0plus", "riscv32", "cv32e40p")
 COMPILERS = ("zig", "gcc")
 IN_CI = {
-    ("kws", "stm32l4r5", "zig", ""),
+    ("kws", "cortex-m4", "zig", ""),
     ("kws", "cortex-m0plus", "gcc", ""),
     ("kws", "riscv32", "gcc", "gemm"),
     ("kws", "riscv32", "zig", "vector"),
@@ -31,7 +31,7 @@ def cases() -> list[object]:
         (model, platform, compiler, accelerator)
         for model in MODELS
         for accelerator in ("gemm", "vector", "qconv2d")
-        for platform in ("stm32l4r5", "riscv32")
+        for platform in ("cortex-m4", "riscv32")
         for compiler in COMPILERS
         if model != "toycar" or accelerator == "gemm"
     ]

@@ -12,6 +12,7 @@ from covp.errors import DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.serial_port import SerialPort
 from covp.peripherals.cmsdk_uart import CmsdkUart
+from covp.peripherals.nrf_uarte import NrfUarte
 from covp.peripherals.ns16550 import Ns16550
 from covp.peripherals.sifive_uart import SifiveUart
 from covp.peripherals.stm32_usart import Stm32Usart
@@ -235,7 +236,7 @@ def test_ns16550_interrupts(wire) -> None:
         one.get(0)
 
 
-@pytest.mark.parametrize("make", [Uart, Stm32Usart, CmsdkUart, SifiveUart, Ns16550])
+@pytest.mark.parametrize("make", [Uart, Stm32Usart, CmsdkUart, SifiveUart, Ns16550, NrfUarte])
 def test_reset_and_snapshots(wire, make: type[SerialPort]) -> None:
     one = wire(make())
     one.port.feed(b"abc")

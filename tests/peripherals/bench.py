@@ -16,7 +16,7 @@ from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source, get_toolchain
 
 BASE, LINE = 0x60000000, 3
-PLATFORMS = ("cortex-m0plus", "stm32l4r5", "riscv32")
+PLATFORMS = ("cortex-m0plus", "cortex-m4", "riscv32")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 PROLOGUE = f"""
 #include <stdint.h>

@@ -77,7 +77,7 @@ class Bench:
         return np.frombuffer(raw, "<i2").reshape(-1, 2)
 
 
-@pytest.fixture(params=["stm32l4r5", "riscv32"])
+@pytest.fixture(params=["cortex-m4", "riscv32"])
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     yield request.param
 

@@ -55,8 +55,7 @@ def _properties(project: Project) -> str:
 
 def _sketch(project: Project) -> str:
     report = (
-        "    Serial.begin(115200);\n    while (!Serial)\n        ;\n"
-        '    Serial.println(status == 0 ? "pass" : "fail");'
+        "    Serial.begin(115200);\n    while (!Serial)\n        ;\n    Serial.println(verdict);"
     )
     text = selftest_main(project, "void setup()", report, includes="#include <Arduino.h>")
     return f"{text}\nvoid loop()\n{{\n}}\n"

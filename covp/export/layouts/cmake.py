@@ -98,6 +98,7 @@ def cmake(project: Project) -> Files:
             "`cmake -B build -DCMAKE_TOOLCHAIN_FILE=toolchain.cmake && cmake --build build` makes "
             "`build/firmware.elf`; as part of another project `add_subdirectory` this folder and "
             f"link `{project.library.name}`.",
+            has_firmware=True,
         ),
     }
 

@@ -18,7 +18,7 @@ from covp.export.layouts.registry import Files, layout
 from covp.export.project import Project
 from covp.export.readme import readme
 
-_REPORT = '    printf("%s\\n", status == 0 ? "pass" : "fail");'
+_REPORT = "    puts(verdict);"
 _EXAMPLE = """\
 cmake_minimum_required(VERSION 3.16)
 set(EXTRA_COMPONENT_DIRS ${CMAKE_CURRENT_LIST_DIR}/../..)

@@ -25,7 +25,7 @@ def make(project: Project) -> Files:
         **{f"selftest/{name}": text for name, text in project.sample.items()},
         **project.firmware,
         "Makefile": _makefile(project),
-        "README.md": readme(project, _HOW + ("" if project.application else _STATUS)),
+        "README.md": readme(project, _HOW + ("" if project.application else _STATUS), True),
     }
 
 

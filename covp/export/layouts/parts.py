@@ -31,6 +31,9 @@ $head
     int status = ${name}_init(&model, arena, sizeof arena);
     if (status == ${NAME}_OK)
         status = ${name}_selftest(&model);
+    const char *verdict = status == 0 ? "pass" : "fail";
+    if (status == ${NAME}_ARITHMETIC)
+        verdict = ${name}_arithmetic();
 $report
 }
 """)
@@ -66,7 +69,8 @@ def selftest_main(
     Args:
         project: whose self-test it is.
         head: of the function, such as ``int main(void)``.
-        report: its last statements; ``status`` is 0 where the outputs are right.
+        report: its last statements; ``status`` is 0 where the outputs are right, ``verdict`` is
+            "pass", "fail" or a text that says more.
         includes: further headers.
     """
     name = project.library.name

@@ -17,7 +17,7 @@ from covp.export.project import Project
 from covp.export.readme import readme
 
 _REPORT = """\
-    printf("%s\\n", status == 0 ? "pass" : "fail");
+    puts(verdict);
     return status;"""
 
 
