@@ -1,8 +1,9 @@
 """The cache folder: objects, native code, downloaded models; everything in it can be made again.
 
 An entry is a file and its checksum beside it. One that is damaged, cut off or without checksum is
-not there: who asks for it makes it anew. Where the folder cannot be written, one line says so and
-a temporary one takes its place for the rest of the process.
+not there: who asks for it makes it anew. Native code in the cache is executed, so what another user
+owns or may write is not there either. Where the folder cannot be used, one line says so and a
+temporary one takes its place for the rest of the process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 import threading
@@ -22,14 +24,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from covp.errors import CovpError
-from covp.temporary import owner, sweep, temporary_folder
+from covp.temporary import TemporaryFolder, owner, sweep, temporary_folder
 
 _T = TypeVar("_T")
 SUM = ".crc"
 """Ends the name of a checksum, after the entry's own."""
 REPAIRED = "repaired"
 """A file in the cache folder with one byte for each damaged entry that was found."""
-TOUCH_SECONDS = 300.0
+TOUCH_SECONDS = 30.0
 """How exactly an entry's file time tells when it was used."""
 _PARTIAL = "partial"
 _UNWRITABLE = {
@@ -38,7 +40,7 @@ _UNWRITABLE = {
     errno.ELOOP, errno.ENODEV, errno.ENXIO, errno.EINVAL, errno.EMLINK, errno.ENOTSUP,
 }  # fmt: skip
 _lock = threading.Lock()
-_instead: dict[Path, tempfile.TemporaryDirectory[str]] = {}
+_instead: dict[Path, TemporaryFolder] = {}
 _in_use: dict[Path, int] = {}
 stored: list[Callable[[int], None]] = []
 """Called with the bytes of each entry that is stored in the cache folder itself."""
@@ -59,14 +61,7 @@ def cache_dir(kind: str) -> Path:
         CovpError: neither the cache folder nor a temporary one can be written.
     """
 
-    def folder() -> Path:
-        path = _root() / kind
-        path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return path
-
-    return writing(folder)
+    return writing(lambda: _folder(_root() / kind))
 
 
 def find(kind: str, name: str) -> Path | None:
@@ -133,6 +128,20 @@ def content_key(*parts: str | bytes) -> str:
     return digest.hexdigest()[:32]
 
 
+def demand_lasting(kind: str) -> None:
+    """Raises CovpError: what is stored in one kind of file would end with this process."""
+    root, reason = cache_root(), None
+    try:
+        _folder(root / kind)
+    except OSError as error:
+        reason = error.strerror
+    if reason or root in _instead:
+        raise CovpError(
+            f"the cache folder {root} cannot be used{f': {reason}' if reason else ''}; what is "
+            "found would be lost at the end: name a folder with COVP_CACHE_DIR"
+        )
+
+
 def writing(work: Callable[[], _T]) -> _T:
     """The result of work that writes to the cache; where it cannot, of the same work again, with
     a temporary folder in the cache's place.
@@ -187,21 +196,45 @@ def _root() -> Path:
     return root if instead is None else Path(instead.name)
 
 
+def _folder(path: Path) -> Path:
+    """A folder of the cache. Raises OSError: it cannot be made or written, or is another user's."""
+    for each in (path.parent, path):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = _distrust(each.stat())
+        if reason:
+            raise PermissionError(errno.EACCES, reason, str(each))
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return path
+
+
+def _distrust(state: os.stat_result) -> str | None:
+    """Why a file or folder may hold what this user did not put there; root may do anything."""
+    if state.st_uid not in (os.getuid(), 0):
+        return f"it belongs to another user (uid {state.st_uid})"
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "other users may write to it (chmod -R go-w mends that if all in it is yours)"
+    return None
+
+
 def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
     """Path and content of an entry that is what was stored: of the cache, or the one instead."""
     hold()
     for root in dict.fromkeys((cache_root(), _root())):
         path = f"{root}/{kind}/{name}"
         try:
+            folders = os.stat(root), os.stat(f"{root}/{kind}")
             with open(path, "rb", buffering=0) as stream:
-                used = os.fstat(stream.fileno()).st_mtime
+                state = os.fstat(stream.fileno())
+                if any(map(_distrust, (*folders, state))):
+                    continue
                 data = stream.readall()
             with open(path + SUM, "rb", buffering=0) as stream:
                 expected = stream.read(256)
         except OSError:
             continue
         if expected == _checksum(data).encode():
-            if abs(time.time() - used) > TOUCH_SECONDS:
+            if abs(time.time() - state.st_mtime) > TOUCH_SECONDS:
                 with contextlib.suppress(OSError):
                     os.utime(path)  # what is used last is evicted last
             return Path(path), data
@@ -216,7 +249,7 @@ def _checksum(data: bytes) -> str:
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
     partial = path.parent.parent / _PARTIAL
-    partial.mkdir(exist_ok=True)
+    partial.mkdir(mode=0o700, exist_ok=True)
     sweep(partial)
     handle, temporary = tempfile.mkstemp(dir=partial, prefix=f"covp-{owner('entry')}-")
     try:
@@ -239,7 +272,7 @@ def _give_way(root: Path, error: OSError) -> None:
         _instead[root] = temporary_folder("cache")
     reason = error.strerror or str(error)
     print(
-        f"covp: the cache folder {root} cannot be written: {reason}; a temporary one is used "
+        f"covp: the cache folder {root} cannot be used: {reason}; a temporary one is used "
         "(COVP_CACHE_DIR names another)",
         file=sys.stderr,
     )
@@ -248,6 +281,6 @@ def _give_way(root: Path, error: OSError) -> None:
 def _no_place(error: OSError) -> CovpError:
     reason = error.strerror or str(error)
     return CovpError(
-        f"neither the cache folder {cache_root()} nor a temporary one can be written: {reason}; "
+        f"neither the cache folder {cache_root()} nor a temporary one can be used: {reason}; "
         "make room, or name places with COVP_CACHE_DIR and TMPDIR"
     )

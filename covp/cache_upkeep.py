@@ -21,12 +21,14 @@ from covp.cache import REPAIRED, SUM, TOUCH_SECONDS
 from covp.errors import CovpError
 from covp.temporary import sweep
 
-MADE = ("images", "native", "objects", "rtl", "signatures", "sources", "versions", "zig")
+MADE = (
+    "images", "native", "objects", "rtl", "signatures", "source", "sources", "versions", "zig",
+)  # fmt: skip
 """Folders of what is made again when it is needed."""
 KEPT = ("records", "models")
 """Folders of what costs hours or a network: the tuner's records, fetched models."""
 _LIMIT = "limit"
-_IN_USE_SECONDS = 600.0 + TOUCH_SECONDS
+_IN_USE_SECONDS = 120.0 + TOUCH_SECONDS
 _LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at each new entry
 
 
@@ -108,7 +110,7 @@ def set_limit(size: int | None) -> int:
     """
     path = cache.cache_root() / _LIMIT
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if size is None:
             path.unlink(missing_ok=True)
         else:

@@ -1,14 +1,21 @@
-"""Names and source lines of code addresses, out of ELF files, read on demand."""
+"""Names and source lines of code addresses, out of ELF files, read on demand.
+
+They are optional: what a damaged file does not say is unknown, and no error.
+"""
 
 from __future__ import annotations
 
 import io
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from covp.dwarf_frames import FrameRule, FrameTable
 from covp.dwarf_inlined import inlined_calls
+
+_Read = TypeVar("_Read")
 
 
 class Symbols:
@@ -46,7 +53,7 @@ class Symbols:
     def frame_rule(self, address: int) -> FrameRule | None:
         """Where the caller's registers are at an instruction; None where it is not known."""
         file = self._file_of(address)
-        return None if file is None else file.frames.rule(address)
+        return None if file is None else file.frame_rule(address)
 
     def functions(self) -> list[tuple[int, int, str]]:
         """(start, end, name) of all functions, by address."""
@@ -63,26 +70,32 @@ class Symbols:
 class _ElfFile:
     def __init__(self, origin: str | bytes) -> None:
         self.origin = origin
-        self._elf: Any = None
-        self._functions: list[tuple[int, int, str]] | None = None
-        self._lines: list[tuple[int, str | None]] | None = None
-        self._frames: FrameTable | None = None
         self._calls: dict[int, tuple[str, ...]] = {}
 
-    def _open(self) -> Any:
-        if self._elf is None:
-            from elftools.elf.elffile import ELFFile
+    @cached_property
+    def _elf(self) -> Any:
+        from elftools.elf.elffile import ELFFile
 
-            data = self.origin if isinstance(self.origin, bytes) else Path(self.origin).read_bytes()
-            self._elf = ELFFile(io.BytesIO(data))
-        return self._elf
+        data = self.origin if isinstance(self.origin, bytes) else Path(self.origin).read_bytes()
+        return ELFFile(io.BytesIO(data))
 
-    @property
+    @cached_property
+    def _dwarf(self) -> Any:
+        """pyelftools' ``DWARFInfo``; None where the file has none."""
+        return _optional(lambda: self._elf.get_dwarf_info() if self._elf.has_dwarf_info() else None)
+
+    @cached_property
     def functions(self) -> list[tuple[int, int, str]]:
         """(start, end, name), by address; a symbol without a size reaches to the next one."""
-        if self._functions is None:
-            self._functions = read_functions(self._open())
-        return self._functions
+        return _optional(lambda: read_functions(self._elf)) or []
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, str | None]]:
+        return _optional(lambda: _read_lines(self._dwarf)) or []
+
+    @cached_property
+    def _frames(self) -> FrameTable:
+        return _optional(lambda: FrameTable.of(self._dwarf, self.functions)) or FrameTable()
 
     def symbol(self, address: int) -> str | None:
         position = bisect_right(self.functions, (address, 1 << 32, "")) - 1
@@ -92,20 +105,15 @@ class _ElfFile:
         return f"{name}+0x{address - start:x}" if start <= address < end else None
 
     def line(self, address: int) -> str | None:
-        if self._lines is None:
-            self._lines = _read_lines(self._open())
         position = bisect_right(self._lines, address, key=lambda entry: entry[0]) - 1
         return self._lines[position][1] if position >= 0 else None
 
-    @property
-    def frames(self) -> FrameTable:
-        if self._frames is None:
-            self._frames = FrameTable(self._open(), self.functions)
-        return self._frames
+    def frame_rule(self, address: int) -> FrameRule | None:
+        return _optional(lambda: self._frames.rule(address))
 
     def calls(self, address: int) -> tuple[str, ...]:
         if address not in self._calls:
-            inlined = inlined_calls(self._open(), address)
+            inlined = _optional(lambda: inlined_calls(self._dwarf, address)) or []
             symbol = self.symbol(address)
             names = [name for name, _ in inlined] + [symbol.partition("+")[0] if symbol else "?"]
             lines = [self.line(address) or "", *(line for _, line in inlined)]
@@ -114,6 +122,14 @@ class _ElfFile:
                 for name, line in zip(names, lines, strict=True)
             )
         return self._calls[address]
+
+
+def _optional(read: Callable[[], _Read]) -> _Read | None:
+    """What is read; None where the file is damaged there."""
+    try:
+        return read()
+    except Exception:  # pyelftools raises whatever its code meets in such a file
+        return None
 
 
 def read_functions(elf: Any) -> list[tuple[int, int, str]]:
@@ -135,13 +151,10 @@ def read_functions(elf: Any) -> list[tuple[int, int, str]]:
     return functions
 
 
-def _read_lines(elf: Any) -> list[tuple[int, str | None]]:
+def _read_lines(dwarf: Any) -> list[tuple[int, str | None]]:
     """(first address, "file:line" or None past the end of a sequence), by address."""
-    if not elf.has_dwarf_info():
-        return []
     lines: list[tuple[int, str | None]] = []
-    dwarf = elf.get_dwarf_info()
-    for unit in dwarf.iter_CUs():
+    for unit in dwarf.iter_CUs() if dwarf is not None else ():
         program = dwarf.line_program_for_CU(unit)
         if program is None:
             continue

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from covp.debug.program_file import load_elf
+from covp.debug.program_file import ProgramFile, load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import ProgramExit
-from covp.runtime.elf import ElfImage
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
 _END, _STATUS = "covp_exit", "covp_exit_status"
@@ -44,8 +43,8 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
         UsageError, DeviceError: see `load_elf`.
         DeviceFault: the program faulted, or its time was over.
     """
-    entry = load_elf(device, elf)
-    symbols = ElfImage(elf.read_bytes()).symbols
+    program = load_elf(device, elf)
+    entry, end = program.entry, _end(device, program)
     device.reset()
     if device.platform.core.architecture == "arm":  # sp and pc from the vectors, as a core does
         vectors = device.read(device.platform.flash.start, 8)
@@ -53,9 +52,17 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
         entry = int.from_bytes(vectors[4:], "little") & ~1
     before = device.core.totals
     try:
-        device.execute(entry, symbols[_END].address if _END in symbols else _NOWHERE, timeout)
-        status = int.from_bytes(device.read(symbols[_STATUS].address, 4), "little", signed=True)
+        device.execute(entry, _NOWHERE if end is None else end[0], timeout)
+        status = 0 if end is None else int.from_bytes(device.read(end[1], 4), "little", signed=True)
     except ProgramExit as end:
         status = end.status
     now = device.core.totals
     return FirmwareRun(status, now.instructions - before.instructions, now.cycles - before.cycles)
+
+
+def _end(device: VirtualDevice, program: ProgramFile) -> tuple[int, int] | None:
+    """The address at which covp's start-up code ends, and that of its status; None without it."""
+    end, status = program.symbols.get(_END), program.symbols.get(_STATUS)
+    if end is None or status is None or not device.bus.is_memory(status.address, 4):
+        return None
+    return end.address, status.address

@@ -16,8 +16,9 @@ from covp.errors import UsageError, near_misses
 
 Log = Callable[[str], None]
 
-# The second port in the chain, its boundary scan: RM0385 section 40.6.1, RM0432 section 57.6.1.
-_BOUNDARY_SCANS = {"stm32f746": 0x06449041, "stm32l4r5": 0x06470041}
+# The second port in the chain, its boundary scan, by board support: RM0385 section 40.6.1, RM0432
+# section 57.6.1.
+_BOUNDARY_SCANS = {"stm32f7": 0x06449041, "stm32l4": 0x06470041}
 _SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 
 
@@ -35,7 +36,7 @@ def jtag(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
         return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve
     core = CortexMDebug(target, log)
     ids = core.ids
-    scan = _BOUNDARY_SCANS.get(target.device.platform.name)
+    scan = _BOUNDARY_SCANS.get(target.device.platform.board)
     taps: list[Tap] = [JtagDp(core, ids.jtag_id, ids.ap_id, ids.increment_bits)]
     if scan is not None:
         taps.append(BypassTap(_SCAN_IR_LENGTH, scan, _SCAN_IDCODE))

@@ -10,14 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from covp.closing import Closing
-from covp.errors import DeviceError
+from covp.closing import Owned
+from covp.errors import DeviceError, UsageError
 
 _ACCEPT_TIMEOUT = 0.1  # seconds between two checks whether the server is to end
 PATIENCE = 3.0  # seconds that a second client waits before it is let go
 
 
-class DebugServer(Closing):
+class DebugServer(Owned):
     """Listens, and serves one connection after the other in a thread of its own.
 
     A handler that raises ends its connection, never the server: what a debugger sends cannot
@@ -38,6 +38,7 @@ class DebugServer(Closing):
         failures: exceptions of handlers, newest last; for tests and logs.
 
     Raises:
+        UsageError: ``host`` is empty.
         DeviceError: the address cannot be bound.
     """
 
@@ -49,6 +50,8 @@ class DebugServer(Closing):
         on_event: Callable[[str], None] = lambda line: None,
         busy: bytes | None = None,
     ) -> None:
+        if not host:  # of bind(2): every one
+            raise UsageError("host: an address is needed; 127.0.0.1 is this machine, 0.0.0.0 all")
         self._handler, self._on_event, self._busy = handler, on_event, busy
         self.failures: list[BaseException] = []
         self._client: socket.socket | None = None
@@ -66,6 +69,11 @@ class DebugServer(Closing):
         self.host, self.port = host, self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, name="covp-server", daemon=True)
         self._thread.start()
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the server on {self.host}:{self.port}"
 
     def close(self) -> None:
         """End the connection and the server, and wait for its thread."""

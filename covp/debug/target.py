@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.debug.core_registers import CoreRegisters
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault, ProgramExit
@@ -40,7 +40,7 @@ class Access(Enum):
     ANY = "any"
 
 
-class DebugTarget(Closing):
+class DebugTarget(Owned):
     """Run control of a `VirtualDevice`, for several debuggers at once.
 
     The core runs in a thread of its own. Accesses from other threads halt it for a
@@ -78,6 +78,11 @@ class DebugTarget(Closing):
         self.reset(halt=True)
         self._thread = threading.Thread(target=self._serve, name="covp-core", daemon=True)
         self._thread.start()
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the debugged core of {self.device.platform.name}"
 
     def close(self) -> None:
         """Halt the core and end its thread; the device stays open."""

@@ -12,6 +12,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from covp.csv_text import cell
 from covp.errors import UsageError
 from covp.report.documents import Cost, Layer, Moved, Offload, Run
 from covp.report.quantities import (
@@ -53,11 +54,12 @@ def write_csv(path: Path, runs: Sequence[tuple[str, Run]]) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow([*head, *memories])
+            writer.writerow(map(cell, [*head, *memories]))
             for cells, moved in found:
                 there = dict(moved)
                 values = [value for _, value in cells]
-                writer.writerow(map(_text, [*values, *(there.get(name) for name in memories)]))
+                values += [there.get(name) for name in memories]
+                writer.writerow(map(_text, map(cell, values)))
     except OSError as problem:
         raise UsageError(f"{path}: cannot be written: {problem.strerror}") from None
 

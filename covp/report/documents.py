@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -311,6 +312,18 @@ def _runs(document: _Document) -> Iterator[Run]:
         yield from (trial.run for trial in document.rows if trial.run is not None)
 
 
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """What of the runs' titles is not the same in all of them; the titles where all of it is."""
+    facts = [
+        (run.model, run.platform, " + ".join(run.accelerators) or "core alone", run.device)
+        for run in runs
+    ]
+    differ = [len({*column}) > 1 for column in zip(*facts, strict=True)]
+    if not any(differ):
+        return [run.title for run in runs]
+    return [", ".join(itertools.compress(each, differ)) for each in facts]
+
+
 def labels(runs: Sequence[Run], files: Sequence[Path], given: Sequence[str]) -> list[str]:
     """A name for each run: given, or what differs between them.
 
@@ -327,7 +340,7 @@ def labels(runs: Sequence[Run], files: Sequence[Path], given: Sequence[str]) -> 
             raise UsageError(f"--label: {len(given)} names for {len(runs)} runs")
         names = list(given)
     else:
-        names = [run.title for run in runs]
+        names = _differences(runs)
         if len({*names}) < len(names):
             names = [f"{file.stem}: {name}" for file, name in zip(files, names, strict=True)]
     return [

@@ -74,8 +74,22 @@ def peak_of(run: Run, target: str) -> Peak | None:
     return next((unit for unit in run.units if unit.name == target), None)
 
 
+_MEMORY_STALLS = ("fetch", "data", "cache")
+"""Causes of cycles in which the core waits for a memory."""
+
+
 def bound(run: Run, layer: Layer) -> str | None:
-    """ "memory" left of the roofline's ridge, else "compute"; None where it is not known."""
+    """What limits a layer, "memory" or "compute"; None where it is not known.
+
+    As the cycles say, where their causes were counted: "memory" where half of them and more are
+    stalls on memory, or where a unit's transfers take longer than its computing. Else by the side
+    of the roofline's ridge, which is what would limit it at its peak.
+    """
+    if layer.offload is not None:
+        return "memory" if layer.offload.memory > layer.offload.compute else "compute"
+    if layer.cycles and layer.cycles_by_cause:
+        stalled = sum(layer.cycles_by_cause.get(cause, 0) for cause in _MEMORY_STALLS)
+        return "memory" if 2 * stalled >= layer.cycles else "compute"
     peak, at = peak_of(run, layer.target), intensity(layer)
     if peak is None or at is None or not peak.macs_per_cycle or not peak.bytes_per_cycle:
         return None

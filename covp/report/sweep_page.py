@@ -30,14 +30,14 @@ class Sweep:
         rows: dictionaries with the names of the document ``covp.sweep/1``.
         objectives: that it was made for, by name, the first ones first; empty: all that differ.
         constraints: its limits, as text.
-        feasible: of each row, whether it is within them.
+        feasible: of each row, whether it is within them; None where a figure is not known.
     """
 
     label: str
     rows: Sequence[Row]
     objectives: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
-    feasible: tuple[bool, ...] = ()
+    feasible: tuple[bool | None, ...] = ()
 
 
 def write_sweep_page(path: Path, sweeps: Sequence[Sweep]) -> None:
@@ -162,14 +162,18 @@ def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Obje
 def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
     rows = designs.shortened(sweep.rows)
     feasible = sweep.feasible or (True,) * len(rows)
-    chosen: list[Row] = [row for row, good in zip(rows, feasible, strict=True) if good]
+    found = list(zip(rows, feasible, strict=True))
+    chosen: list[Row] = [row for row, good in found if good is not False]
     chosen = [row for row in designs.ordered(chosen) if row["status"] == "ok"]
     if not chosen or not objectives:
         return [
             Note("No point satisfies the constraints: " + ", ".join(sweep.constraints), "warning")
         ]
     limits = ", ".join(sweep.constraints)
-    text = f"Of the {len(chosen):,} points with {limits}." if limits else ""
+    text = f"Of the {len(chosen):,} points that do not break {limits}." if limits else ""
+    unknown = sum(good is None for _, good in found)
+    if unknown:
+        text += f" Of {unknown:,} of them a figure with a limit is not known."
     return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]
 
 

@@ -36,5 +36,5 @@ def read_sweep(folder: Path) -> Sweep:
         rows=rows,
         objectives=spec.search.objectives,
         constraints=spec.constraints,
-        feasible=tuple(bool(row["feasible"]) for row in rows),
+        feasible=tuple(row["feasible"] for row in rows),
     )

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from covp.errors import CapacityError
-from covp.platform_file import Platform, load_platform, platform_names
+from covp.platform_file import Platform, load_platform, platform_aliases, platform_names
 from covp.program import Program
 from covp.runtime.linking import ALIGNMENT, ImageMemory
 
@@ -62,7 +62,7 @@ def _of_platform(error: CapacityError, platform: Platform) -> Iterator[str]:
 @functools.cache
 def _shipped() -> tuple[Platform, ...]:
     """The smallest memory first."""
-    platforms = map(load_platform, platform_names())
+    platforms = [load_platform(n) for n in platform_names() if n not in platform_aliases()]
     return tuple(sorted(platforms, key=lambda p: sum(region.bytes for region in p.memory)))
 
 

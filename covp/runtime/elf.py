@@ -1,4 +1,8 @@
-"""`ElfImage`: the few things a loader asks of a 32-bit little-endian ELF file."""
+"""`ElfImage`: the few things a loader asks of a 32-bit little-endian ELF file.
+
+What is loaded is read strictly; names are optional: of a damaged table those that can be read.
+Source: System V ABI, "Object Files" and "Program Loading".
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,51 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-_ALLOC, _NOBITS, _SYMTAB = 0x2, 8, 2
+_ALLOC, _NOBITS, _SYMTAB, _LOAD = 0x2, 8, 2, 1
 _GLOBAL_OR_WEAK = (1, 2)
 _OBJECT, _FUNC = 1, 2
 _SHN_UNDEF, _SHN_ABS = 0, 0xFFF1
+_SYMBOL = struct.Struct("<IIIBBH")
+MACHINES = {"arm": 40, "riscv": 243, "x86": 62}
+"""The numbers of architectures, `ElfImage.machine`."""
+
+
+class _Header(NamedTuple):
+    """Of a section."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
+class _Segment(NamedTuple):
+    kind: int
+    offset: int
+    virtual: int
+    physical: int
+    file_size: int
+    memory_size: int
+    flags: int
+    alignment: int
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section that occupies target memory; ``data`` is empty for zero-initialised ones."""
+    """A section that occupies target memory; ``data`` is empty for zero-initialised ones.
+
+    Attributes:
+        load_address: where a programmer writes it; differs from ``address`` where start-up code
+            copies it.
+    """
 
     name: str
     address: int
@@ -24,6 +63,7 @@ class Section:
     alignment: int
     data: bytes
     zero: bool
+    load_address: int
 
 
 @dataclass(frozen=True)
@@ -48,24 +88,46 @@ class ElfImage:
 
     Attributes:
         content: the bytes of the file.
+        machine: the number of the architecture.
+        entry: address of the first instruction, as in the file.
+
+    Raises:
+        ValueError: it is none, or is damaged where it says what is loaded.
     """
 
     def __init__(self, content: bytes) -> None:
         if content[:7] != b"\x7fELF\x01\x01\x01":
             raise ValueError("not a 32-bit little-endian ELF file")
+        if len(content) < 52:
+            raise ValueError(f"it has {len(content)} bytes, less than a header")
         self.content = content
-        self._headers = self._section_headers()
+        self.machine, self.entry, segments, headers, *_, segment_count, _, count, names = (
+            struct.unpack_from("<2xH4x3I4x6H", content, 16)
+        )
+        self._segments = [_Segment(*row) for row in self._table(segments, segment_count, "<8I")]
+        self._headers = [_Header(*row) for row in self._table(headers, count, "<10I")]
+        self._names = self._headers[names].offset if names < count else len(content)
 
-    @property
+    @cached_property
     def sections(self) -> list[Section]:
-        """The sections that occupy target memory, in file order, empty ones left out."""
-        found = []
-        for name, kind, flags, address, offset, size, _, alignment, _ in self._headers:
-            if flags & _ALLOC and size:
-                zero = kind == _NOBITS
-                data = b"" if zero else self.content[offset : offset + size]
-                found.append(Section(name, address, size, max(alignment, 1), data, zero))
-        return found
+        """The sections that occupy target memory, in file order, empty ones left out.
+
+        Raises:
+            ValueError: one reaches over the end of the file.
+        """
+        return [
+            Section(
+                self._text(self._names + one.name),
+                one.address,
+                one.size,
+                max(one.alignment, 1),
+                b"" if one.kind == _NOBITS else self._data(one),
+                one.kind == _NOBITS,
+                self._load_address(one),
+            )
+            for one in self._headers
+            if one.flags & _ALLOC and one.size
+        ]
 
     @cached_property
     def symbols(self) -> dict[str, Symbol]:
@@ -84,30 +146,46 @@ class ElfImage:
 
     def _defined(self) -> Iterator[tuple[Symbol, int]]:
         """Defined symbols, with their kinds."""
-        for _, kind, _, _, offset, size, strings, _, _ in self._headers:
-            if kind != _SYMTAB:
+        for header in self._headers:
+            if header.kind != _SYMTAB or header.link >= len(self._headers):
                 continue
-            names = self._headers[strings][4]
-            table = self.content[offset : offset + size]
-            for name, value, length, info, _, index in struct.iter_unpack("<IIIBBH", table):
+            names = self._headers[header.link].offset
+            table = self.content[header.offset : header.offset + header.size]
+            whole = len(table) // _SYMBOL.size * _SYMBOL.size
+            for name, value, length, info, _, index in _SYMBOL.iter_unpack(table[:whole]):
                 if index == _SHN_UNDEF or not name or info & 15 > _FUNC:
                     continue
                 visible = info >> 4 in _GLOBAL_OR_WEAK
                 function, absolute = info & 15 == _FUNC, index == _SHN_ABS
                 text = self._text(names + name)
-                yield Symbol(text, value, length, function, absolute, visible), info & 15
+                if text:
+                    yield Symbol(text, value, length, function, absolute, visible), info & 15
 
-    def _section_headers(self) -> list[tuple[str, int, int, int, int, int, int, int, int]]:
-        (start,) = struct.unpack_from("<I", self.content, 0x20)
-        count, names = struct.unpack_from("<HH", self.content, 0x30)
-        rows = [struct.unpack_from("<10I", self.content, start + 40 * i) for i in range(count)]
-        base = rows[names][4] if rows else 0
-        return [
-            (self._text(base + r[0]), r[1], r[2], r[3], r[4], r[5], r[6], r[8], r[9]) for r in rows
-        ]
+    def _table(self, start: int, count: int, form: str) -> Iterator[tuple[int, ...]]:
+        size = struct.calcsize(form) * count
+        if start + size > len(self.content):
+            raise ValueError(f"a table of {count} headers at {start} reaches over its end")
+        return struct.iter_unpack(form, self.content[start : start + size])
+
+    def _data(self, header: _Header) -> bytes:
+        end = header.offset + header.size
+        if end > len(self.content):
+            name = self._text(self._names + header.name)
+            raise ValueError(f"section {name} is to end at {end}; it has {len(self.content)} bytes")
+        return self.content[header.offset : end]
+
+    def _load_address(self, header: _Header) -> int:
+        """Its address, moved as the segment is that has the section's bytes."""
+        for segment in self._segments:
+            at = header.offset - segment.offset
+            if segment.kind == _LOAD and at >= 0 and at + header.size <= segment.file_size:
+                return (header.address + segment.physical - segment.virtual) & 0xFFFFFFFF
+        return header.address
 
     def _text(self, offset: int) -> str:
-        return self.content[offset : self.content.index(b"\0", offset)].decode()
+        """A name; empty where it is outside of the file."""
+        end = self.content.find(b"\0", offset)
+        return self.content[offset:end].decode(errors="replace") if end >= 0 else ""
 
 
 def global_names(objects: Sequence[Path]) -> list[str]:

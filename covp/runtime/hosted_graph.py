@@ -180,7 +180,9 @@ class HostedGraph(GraphModule):
             state = Forbidden.NOTHING if shared else Forbidden.UNWRITTEN
             if not piece.is_written:
                 state = Forbidden.STORE
-            found.append(Extent(self._arena + start, piece.nbytes, piece.name, state))
+            found.append(
+                Extent(self._arena + start, piece.nbytes, piece.name, state, piece.is_output)
+            )
         return found
 
     def _run_calls(self, calls: list[Call]) -> list[Stop]:

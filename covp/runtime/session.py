@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from numpy.typing import ArrayLike
 
 from covp.arguments import demand, demand_each
@@ -110,7 +111,8 @@ class Session(Resident):
         else:
             unit = Source.read(Path(source))
         folders = [Path(folder).resolve() for folder in include]
-        options = ("-g", *self._checks, *flags)
+        defines = (f"-D{name}={value}" for name, value in self.platform.cache_defines.items())
+        options = ("-g", *self._checks, *defines, *flags)
         objects = self.toolchain.compile([unit], include=folders, flags=options)
         module = self._add_library(objects, unit.name)
         module.given = {
@@ -163,7 +165,7 @@ class Session(Resident):
         """
         self.check_open()
         demand("program", program, Program, "what covp.compile gave")
-        if program.platform != self.platform:
+        if msgspec.structs.replace(program.platform, name=self.platform.name) != self.platform:
             raise UsageError(
                 f"{program.name} was compiled for {program.platform.name}, "
                 f"the session runs {self.platform.name}"

@@ -116,6 +116,8 @@ class TaskQueue:
                 as_finding(fault, self._device.device)
                 self._device.reset()  # out of the exception handler
                 raise fault
+            if self._sanitizer is not None:
+                self._sanitizer.check_outputs()
             return stop
         except BaseException:
             for call in batch:

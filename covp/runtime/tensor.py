@@ -18,8 +18,8 @@ class DeviceTensor:
 
     Attributes:
         shape, dtype: as of the numpy array it came from; dtype is little-endian.
-        name, written, members: as of other arguments: it has no name, its bytes have values, and
-            it is no structure with pointers.
+        name, written, members, scratch, value_bytes: as of other arguments: it has no name, its
+            bytes have values, and it is no structure.
         session: where it lives.
     """
 
@@ -28,7 +28,7 @@ class DeviceTensor:
         if values.dtype.kind not in "iufb" or values.dtype.itemsize > 8:
             raise UsageError(f"a tensor of {values.dtype} cannot be put on the device")
         self.session = session
-        self.name, self.written = "", True
+        self.name, self.written, self.scratch, self.value_bytes = "", True, False, b""
         self.members: tuple[tuple[DeviceTensor, bool], ...] = ()
         self.shape: tuple[int, ...] = values.shape
         self.dtype: np.dtype[Any] = values.dtype.newbyteorder("<")

@@ -18,8 +18,9 @@ class Work:
         jobs: that were over; None of units in the core.
         macs: multiply-accumulates; None where the unit does not say.
         bytes_read, bytes_written: moved by its jobs; None of units in the core.
-        share: of the layer, 0 to 1: of its multiply-accumulates, or of the bytes of its output
-            where the layer or the unit counts none.
+        share: of the layer: of its multiply-accumulates, more than 1 where the unit reports more
+            than the layer has; or of the bytes of its output, up to 1, where the layer or the unit
+            counts none. Of a unit in the core up to 1: lanes of its instructions may be padding.
     """
 
     jobs: int | None
@@ -50,7 +51,7 @@ def of_jobs(layer: ProgramLayer, jobs: Sequence[JobRecord]) -> Work:
 
 def _share(layer: ProgramLayer, macs: int | None, stored: int) -> float:
     if layer.work and macs is not None:
-        return min(1.0, macs / layer.work)
+        return macs / layer.work
     needed = sum(tensor.nbytes for tensor in layer.outputs)
     return min(1.0, stored / needed) if needed else float(stored > 0)
 

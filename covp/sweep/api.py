@@ -85,7 +85,7 @@ def sweep(
             points = _searched(given, kept, workers, tell or silent)
         else:
             execute(points, kept, workers, tell=tell or silent)
-        return SweepResult(given, tuple(kept.rows([point.key for point in points])))
+        return SweepResult(given, tuple(kept.results([point.key for point in points])))
 
 
 def _searched(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:

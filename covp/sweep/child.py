@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from covp.closing import Closing
-from covp.device.child_process import ends_with_parent
+from covp.closing import Owned
+from covp.device.child_process import SAFE_PATH, ends_with_parent
 from covp.sweep.points import Point, Row
 
 Evaluate = Callable[[Sequence[Point]], list[Row]]
@@ -69,13 +69,18 @@ class Raised:
 Outcome = list[Row] | Died | Raised
 
 
-class Child(Closing):
+class Child(Owned):
     """A process that evaluates; started when it is first needed. For one thread at a time."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._ended = False
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "a process of the sweep"
 
     def evaluate(self, evaluate: Evaluate, points: Sequence[Point]) -> Outcome:
         """The rows of points, or what came instead of them."""
@@ -103,11 +108,12 @@ class Child(Closing):
         if self._process is None or self._connection is None:
             ours, theirs = multiprocessing.Pipe()
             with theirs:
+                modules = os.pathsep.join(filter(None, sys.path))
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _START.format(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    env={**os.environ, **SAFE_PATH, "PYTHONPATH": modules},
                     start_new_session=True,  # Ctrl-C is the coordinator's
                     preexec_fn=ends_with_parent(signal.SIGKILL),
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -53,24 +52,27 @@ class Constraint:
         limit = float(match["limit"]) * _UNITS[match["unit"].upper()]
         return Constraint(match["figure"], match["sign"], limit)
 
-    def holds(self, row: Row) -> bool:
-        """Whether a row has the figure and it is within the limit."""
+    def holds(self, row: Row) -> bool | None:
+        """Whether the figure of a row is within the limit; None where the row lacks it."""
         value: float | None = getattr(row, self.figure)
-        return value is not None and _SIGNS[self.sign](value, self.limit)
+        return None if value is None else _SIGNS[self.sign](value, self.limit)
 
     def excess(self, row: Row) -> float:
-        """By how much the figure is beyond the limit, in limits; 0 or less: it is within.
-
-        Infinite where the row does not have the figure.
-        """
+        """By how much the figure is beyond the limit, in limits; at most 0 where it breaks none."""
         value: float | None = getattr(row, self.figure)
         if value is None:
-            return math.inf
+            return 0.0
         beyond = value - self.limit if self.sign[0] == "<" else self.limit - value
         share = beyond / (abs(self.limit) or 1.0)
         return share if self.holds(row) else max(share, 1e-9)
 
 
-def is_feasible(row: Row, constraints: Sequence[Constraint]) -> bool:
-    """Whether a row has figures, and all of them are within the limits."""
-    return row.is_ok and all(constraint.holds(row) for constraint in constraints)
+def is_feasible(row: Row, constraints: Sequence[Constraint]) -> bool | None:
+    """Whether a row has figures that are all within the limits.
+
+    None where it breaks none and lacks a figure that has one: an unknown figure breaks no limit.
+    """
+    found = [constraint.holds(row) for constraint in constraints]
+    if not row.is_ok or False in found:
+        return False
+    return None if None in found else True

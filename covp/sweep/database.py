@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,11 +91,29 @@ def opened(location: Location, read_only: bool = False) -> sql.Engine:
     url = location.url
     if read_only:
         query = {"mode": "ro", "uri": "true"}
+        if _is_finished_and_fixed(location.file):
+            query["immutable"] = "1"
         url = url.set(database=f"file:{quote(str(location.file))}", query=query)
     engine = sql.create_engine(url, connect_args={"timeout": _BUSY}, poolclass=sql.StaticPool)
+    sql.event.listen(engine, "connect", _lenient)
     if not read_only:
         sql.event.listen(engine, "connect", _durable)
     return engine
+
+
+def _is_finished_and_fixed(file: Path) -> bool:
+    """Whether no process can write the file, and nothing waits beside it to be put in.
+
+    SQLite keeps an index beside a file with a journal, which it cannot make in such a folder.
+    """
+    waiting = file.with_name(f"{file.name}-wal")
+    journal = waiting.is_file() and waiting.stat().st_size > 0
+    return not journal and not os.access(file.parent, os.W_OK)
+
+
+def _lenient(connection: Any, _: Any) -> None:
+    """Of SQLite: a text that is not UTF-8 is a damaged row, not an unreadable file."""
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
 
 def _durable(connection: Any, _: Any) -> None:
@@ -134,15 +153,32 @@ def told(location: Location) -> Iterator[None]:
         if location.file is None:
             raise _of_server(location, text, error) from None
         raise _of_file(location, text) from None
-    except sql.exc.SQLAlchemyError as error:
+    except (sql.exc.SQLAlchemyError, UnicodeError) as error:  # names of a damaged file
         raise CovpError(f"{location}: {' '.join(str(error).split())}") from None
 
 
 def _of_server(location: Location, text: str, error: sql.exc.DBAPIError) -> CovpError:
-    if not isinstance(error, sql.exc.OperationalError) and not error.connection_invalidated:
+    if not _is_away(error):
         return CovpError(f"{location}: {text}")
     hint = "check that the server runs and that user, password and database are right"
     return Unreachable(f"{location}: {text}; {hint}. What was stored stays")
+
+
+_AWAY = ("08", "53", "57P0")
+"""First characters of SQLSTATE for what passes: connection exceptions, insufficient resources, a
+server that shuts down or starts (PostgreSQL manual, appendix A)."""
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "reserved for")
+
+
+def _is_away(error: sql.exc.DBAPIError) -> bool:
+    """Whether the server may come back; not where it answered and refuses."""
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state.startswith(_AWAY)
+    text = str(error.orig)
+    if "FATAL" in text:  # the answer to a connection, of which psycopg has no SQLSTATE
+        return any(part in text for part in _PASSING)
+    return isinstance(error, sql.exc.OperationalError) or error.connection_invalidated
 
 
 def _of_file(location: Location, text: str) -> CovpError:
@@ -154,6 +190,7 @@ def _of_file(location: Location, text: str) -> CovpError:
         "unable to open": "the folder must be there and writable: name another with -o",
         "readonly": "make the file writable, or name another folder with -o",
         "locked": "another program writes it: close that",
+        "no such": "it was altered, or is no store of a sweep: start the sweep again to mend it",
     }
     hint = next((hint for part, hint in hints.items() if part in text.lower()), None)
     return CovpError(f"{location}: {text}" + (f"; {hint}" if hint else ""))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from covp.csv_text import cell
 from covp.errors import CovpError, UsageError
 from covp.sweep.constraints import Constraint, is_feasible
 from covp.sweep.points import Row
@@ -101,8 +102,8 @@ def write_csv(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint]
     table = columns(rows, constraints)
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))
+    writer.writerow(map(cell, table))
+    writer.writerows(map(cell, row) for row in zip(*table.values(), strict=True))
     write_file(path, text.getvalue().encode())
 
 

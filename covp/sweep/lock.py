@@ -6,11 +6,11 @@ import fcntl
 import os
 from pathlib import Path
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.errors import CovpError, UsageError
 
 
-class Lock(Closing):
+class Lock(Owned):
     """The right to write a file, held by a lock on another file beside it.
 
     Not on the file itself: SQLite loses its own locks when anything closes its file.
@@ -21,7 +21,7 @@ class Lock(Closing):
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = -1
+        self._path, self._file = path, -1
         beside = _beside(path)
         try:
             beside.parent.mkdir(parents=True, exist_ok=True)
@@ -43,9 +43,15 @@ class Lock(Closing):
                 f"{beside}: cannot be written: {reason}; make room, or name another folder with -o"
             ) from None
 
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the right to write {self._path}"
+
     def close(self) -> None:
         """Let another process have it."""
         if self._file >= 0:
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # a fork has the file open, too
             os.close(self._file)
             self._file = -1
 

@@ -45,8 +45,11 @@ class SweepResult:
 
     @property
     def feasible(self) -> list[Row]:
-        """The rows that have figures and keep all constraints."""
-        return [row for row in self.rows if is_feasible(row, self.spec.limits)]
+        """The rows that have figures and break no constraint.
+
+        A figure that is not known breaks none; `covp.sweep.constraints.is_feasible` is None then.
+        """
+        return [row for row in self.rows if is_feasible(row, self.spec.limits) is not False]
 
     @cached_property
     def front(self) -> list[Row]:

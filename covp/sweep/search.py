@@ -118,7 +118,7 @@ class Searcher:
                 self._study.tell(trial, state=TrialState.FAIL)
                 continue
             for limit in self._limits:
-                trial.set_constraint(str(limit), min(limit.excess(row), 1e9))
+                trial.set_constraint(str(limit), limit.excess(row))
             self._study.tell(trial, values)
 
     def _point(self, places: Mapping[str, int]) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import sqlalchemy as sql
 
 from covp.sweep.database import reading
 from covp.sweep.lock import is_held
+from covp.sweep.store import read_rows
 from covp.sweep.tables import LEASE, coordinators, now, rows
 
 _WINDOW = 60.0
@@ -105,16 +106,15 @@ def read_status(where: str | Path) -> Status:
 
 
 def _status(connection: sql.Connection, file: Path | None) -> Status:
-    by_status = sql.select(rows.c.status, sql.func.count()).group_by(rows.c.status)
-    counts: dict[str, int] = dict(map(tuple, connection.execute(by_status)))
+    counts = Counter(row.status for row in read_rows(connection)[0])
     latest = coordinators.c.started.desc()
     sessions = connection.execute(sql.select(coordinators).order_by(latest).limit(20)).all()
     moment: float = connection.scalar(sql.select(now(connection))) or 0.0
     alive = [each for each in sessions if _is_alive(each, moment, file)]
     current = alive or sessions[:1]
     return Status(
-        done=counts.get("ok", 0),
-        failed=counts.get("failed", 0),
+        done=counts["ok"],
+        failed=counts["failed"],
         left=min((each.left for each in current), default=0),
         rate=_rate(connection, min(e.started for e in current), moment) if alive else None,
         running=tuple(f"{each.host}:{each.pid}" for each in alive),

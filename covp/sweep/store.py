@@ -7,6 +7,7 @@ on a point, and counts as long as its owner's heartbeat does. All times are the 
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -18,17 +19,29 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
-from covp.closing import Closing
+from covp.closing import Owned
+from covp.errors import CovpError
 from covp.sweep.database import Location, locate, opened, patiently, reading, told
 from covp.sweep.lock import Lock
 from covp.sweep.points import Row
-from covp.sweep.tables import LEASE, claims, coordinators, from_row, now, prepare, rows, to_row
+from covp.sweep.tables import (
+    LEASE,
+    claims,
+    coordinators,
+    from_row,
+    now,
+    prepare,
+    raw_rows,
+    rows,
+    to_row,
+)
 
+_log = logging.getLogger(__name__)
 _AT_ONCE = 500
 """Keys in one statement; databases limit the number of parameters."""
 
 
-class Store(Closing):
+class Store(Owned):
     """The rows of sweeps, to be read and written by a coordinator.
 
     Args:
@@ -41,24 +54,35 @@ class Store(Closing):
     """
 
     def __init__(self, where: str | Path) -> None:
+        self._where = where
         self.location: Location = locate(where)
         self._lock = Lock(self.location.file) if self.location.file else None
         self._me = uuid.uuid4().hex
         self._insert: Any = sqlite.insert if self.location.file else postgresql.insert
         self._engine = opened(self.location)
-        self._let_go = False
+        self._closed = False
+        self._identity: tuple[int, int] | None = None
         try:
-            with self._begun() as connection:
-                prepare(connection)
+            patiently(self._prepare)
+            self._identity = self._found()
         except BaseException:
             self.close()
             raise
 
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the store {self.location}"
+
+    def _prepare(self) -> None:
+        with self._begun() as connection:
+            prepare(connection)
+
     def close(self) -> None:
-        """Give back what is claimed, and let go of the database."""
-        if self._let_go:
+        """Give back what is claimed, and close the database."""
+        if self._closed:
             return
-        self._let_go = True
+        self._closed = True
         try:
             # what a lost database keeps of this coordinator expires
             with self._engine.begin() as connection:
@@ -175,17 +199,7 @@ class Store(Closing):
 
     def finished(self, keys: Sequence[str]) -> dict[str, str]:
         """Those of some keys that have a row, with its status, "ok" or "failed"."""
-
-        def read() -> dict[str, str]:
-            columns = sql.select(rows.c.key, rows.c.status)
-            with self._begun() as connection:
-                return {
-                    key: status
-                    for part in _parts(keys)
-                    for key, status in connection.execute(columns.where(rows.c.key.in_(part)))
-                }
-
-        return patiently(read)
+        return {row.key: row.status for row in self.rows(keys)}
 
     def forget_failed(self, keys: Sequence[str]) -> None:
         """Remove the failed ones among the rows of some keys, so that they are tried again."""
@@ -197,21 +211,58 @@ class Store(Closing):
     def rows(self, keys: Sequence[str] | None = None) -> list[Row]:
         """The rows of some keys, in their order, without those that there are not.
 
+        Damaged ones are removed, so that their points are evaluated again.
+
         Args:
             keys: None for all rows, in the order in which they were found.
         """
 
         def read() -> list[Row]:
             with self._begun() as connection:
-                return read_rows(connection, keys)
+                found, damaged = read_rows(connection, keys)
+                for part in _parts(damaged):
+                    connection.execute(sql.delete(rows).where(rows.c.key.in_(part)))
+            if damaged:
+                _say_damaged(self.location, len(damaged), "removed")
+            return found
 
         return patiently(read)
+
+    def results(self, keys: Sequence[str]) -> list[Row]:
+        """The rows of some keys that all have one, in their order, as another process reads them.
+
+        Raises:
+            CovpError: rows are not there that were stored.
+        """
+        found = stored_rows(self._where, keys)
+        missing = len(set(keys)) - len(found)
+        if missing:
+            raise CovpError(
+                f"{self.location}: {missing} of {len(set(keys))} rows that were stored are not "
+                "there any more: something altered it meanwhile; start the sweep again"
+            )
+        return found
 
     @contextmanager
     def _begun(self) -> Iterator[sql.Connection]:
         """A transaction. Errors are one line."""
+        if self._identity is not None and self._found() != self._identity:
+            raise CovpError(
+                f"{self.location}: was removed or replaced while the sweep ran: what it held is "
+                "lost; start the sweep again"
+            )
         with told(self.location), self._engine.begin() as connection:
             yield connection
+
+    def _found(self) -> tuple[int, int] | None:
+        """Device and number of the file that the path means now; None where there is none."""
+        if self.location.file is None:
+            return None
+        try:
+            state = self.location.file.stat()
+        except OSError:
+            return None
+        return state.st_dev, state.st_ino
 
 
 def stored_rows(where: str | Path, keys: Sequence[str] | None = None) -> list[Row]:
@@ -221,22 +272,43 @@ def stored_rows(where: str | Path, keys: Sequence[str] | None = None) -> list[Ro
         UsageError: there is no such store.
         CovpError: it cannot be read.
     """
-    with reading(where) as (connection, _):
-        return read_rows(connection, keys)
+    with reading(where) as (connection, location):
+        found, damaged = read_rows(connection, keys)
+    if damaged:
+        _say_damaged(location, len(damaged), "left out")
+    return found
 
 
-def read_rows(connection: sql.Connection, keys: Sequence[str] | None = None) -> list[Row]:
-    """The rows of some keys, or all; see `Store.rows`."""
+def _say_damaged(location: Location, count: int, what: str) -> None:
+    _log.warning(
+        "%s: rows whose checksum is wrong: %d; %s, the sweep evaluates them again",
+        *(location, count, what),
+    )
+
+
+def read_rows(
+    connection: sql.Connection, keys: Sequence[str] | None = None
+) -> tuple[list[Row], list[str]]:
+    """The rows of some keys, or all, see `Store.rows`; and the keys of those that are damaged."""
+    some = sql.select(*raw_rows)
     if keys is None or len(keys) > _AT_ONCE:
-        every = connection.execute(sql.select(rows).order_by(rows.c.finished, rows.c.key))
-        found = [to_row(entry) for entry in every.mappings()]
+        some = some.order_by(rows.c.finished, rows.c.key)
     else:
-        some = connection.execute(sql.select(rows).where(rows.c.key.in_(keys)))
-        found = [to_row(entry) for entry in some.mappings()]
+        some = some.where(rows.c.key.in_(keys))
+    wanted = None if keys is None else set(keys)
+    by_key: dict[str, Row] = {}
+    damaged = []
+    for entry in connection.execute(some).mappings():
+        if wanted is not None and entry["key"] not in wanted:
+            continue
+        row = to_row(entry)
+        if row is None:
+            damaged.append(entry["key"])
+        else:
+            by_key[row.key] = row
     if keys is None:
-        return found
-    by_key = {row.key: row for row in found}
-    return [by_key[key] for key in dict.fromkeys(keys) if key in by_key]
+        return list(by_key.values()), damaged
+    return [by_key[key] for key in dict.fromkeys(keys) if key in by_key], damaged
 
 
 def _among(

@@ -1,7 +1,12 @@
-"""The tables of a store; `rows` has a column per attribute of `Row`."""
+"""The tables of a store; `rows` has a column per attribute of `Row`.
+
+A row is stored with a checksum, and read only where it matches: figures that were altered, by a
+defect of a disk or by hand, are not results.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -44,10 +49,21 @@ def _is_json(field: msgspec.inspect.Field) -> bool:
 
 _JSON = frozenset(field.name for field in _fields() if _is_json(field))
 
+SCHEMA = 2
+"""Of the table `rows`; 1 had no checksums. Rows of another schema are as good as damaged."""
+
 rows = sql.Table(
-    "rows", _meta, *map(_column, _fields()), sql.Column("finished", sql.Double, index=True)
+    "rows",
+    _meta,
+    *map(_column, _fields()),
+    sql.Column("finished", sql.Double, index=True),
+    sql.Column("schema", sql.Integer),
+    sql.Column("checksum", sql.Text),
 )
 """What is known of points. ``finished``: seconds since 1970."""
+
+raw_rows = [sql.type_coerce(column, sql.types.NullType()).label(column.name) for column in rows.c]
+"""The columns of `rows` as they lie there: of SQLite any may hold anything."""
 
 coordinators = sql.Table(
     "coordinators",
@@ -94,16 +110,29 @@ def now(connection: sql.Connection) -> sql.ColumnElement[float]:
 
 def from_row(row: Row) -> dict[str, Any]:
     """The columns of a row."""
-    values = msgspec.structs.asdict(row)
+    # as it is read back: 0 in a column of floats is 0.0
+    values = msgspec.structs.asdict(msgspec.convert(msgspec.structs.asdict(row), Row))
     for name in _JSON:
         values[name] = msgspec.json.encode(values[name]).decode()
-    return values
+    return {**values, "schema": SCHEMA, "checksum": _checksum(values)}
 
 
-def to_row(columns: Any) -> Row:
-    """The row of columns by name; those that are empty are the attribute's default."""
+def to_row(columns: Any) -> Row | None:
+    """The row that was stored in columns by name; None where it is damaged."""
     given = {str(name): value for name, value in columns.items() if value is not None}
     given.pop("finished", None)
-    for name in _JSON & given.keys():
-        given[name] = msgspec.json.decode(given[name])
-    return msgspec.convert(given, Row)
+    try:
+        for name in _JSON & given.keys():
+            given[name] = msgspec.json.decode(given[name])
+        row = msgspec.convert(given, Row, strict=False)  # SQLite's booleans are integers
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return None
+    expected = from_row(row)
+    found = given.get("schema"), given.get("checksum")
+    return row if found == (expected["schema"], expected["checksum"]) else None
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    """Of columns that have a value, so that a later version may add some."""
+    known = sorted((name, value) for name, value in values.items() if value is not None)
+    return hashlib.sha256(msgspec.json.encode([SCHEMA, known])).hexdigest()[:32]

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from covp import temporary
-from covp.closing import Closing
+from covp.closing import Owned
+from covp.device.child_process import safe_path
 from covp.errors import CovpError, DeviceError, UsageError
 from covp.sweep.child import Died, Evaluate, Raised, dask_setup, end_children, evaluate_here
 from covp.sweep.points import Point, Row
@@ -32,6 +33,8 @@ _ANSWER = 5.0
 """Seconds for the answer of a scheduler."""
 _WITHOUT = 600.0
 """Seconds without any worker after which the cluster counts as gone."""
+_STARTS = 12
+"""Times that all workers of the local cluster are replaced while none comes up."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Done:
     seconds: float
 
 
-class Workers(Closing):
+class Workers(Owned):
     """Processes that evaluate.
 
     Dask hands a batch to a worker and, where the worker ends, to another one. The worker has a
@@ -89,6 +92,12 @@ class Workers(Closing):
         self._count = count or _cores()
         self._cluster: Any = None
         self._seen = self._replaced = time.monotonic()
+        self._starts = 0
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "the sweep's cluster"
 
     @cached_property
     def _client(self) -> Any:
@@ -100,14 +109,20 @@ class Workers(Closing):
     def _local(self) -> Any:
         # each with the number of its process in its name, so that what a kill leaves is found
         folder = self._cleanup.enter_context(temporary.temporary_folder("dask"))
-        # a worker that is killed while it starts is not started again; `slots` sees to it
-        lost = {"distributed.deploy.lost-worker-timeout": "10s"}
-        with dask.config.set({"temporary-directory": folder, **lost}):
+        self._cleanup.enter_context(safe_path())
+        settings = {
+            "temporary-directory": folder,
+            # a worker that is killed while it starts is not started again; `slots` sees to it
+            "distributed.deploy.lost-worker-timeout": "10s",
+        }
+        with dask.config.set(settings):
             cluster = distributed.LocalCluster(
                 n_workers=0,  # a worker that is killed while they start would be the end of all
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
+                # other users of this machine reach the loopback interface, too
+                security=distributed.Security.temporary(),
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 memory_limit=0,  # the child's memory is not the worker's
                 silence_logs=logging.CRITICAL + 1,
@@ -165,11 +180,17 @@ class Workers(Closing):
             raise self._gone(error) from None
         now = time.monotonic()
         if found:
-            self._seen = now
+            self._seen, self._starts = now, 0
         elif now - self._seen > _WITHOUT:
             raise self._gone(f"there was no worker for {_WITHOUT:g} s")
         if self._cluster is not None and found < self._count and now - self._replaced > _ANSWER:
             self._replaced = now
+            self._starts += not found
+            if self._starts > _STARTS:
+                raise DeviceError(
+                    f"the local cluster: no worker came up in {_STARTS} attempts; "
+                    "see whether `dask worker --help` runs, or name a cluster with --scheduler"
+                )
             self._cluster.loop.add_callback(self._forget_ended)
             self._cluster.scale(self._count)
         return found

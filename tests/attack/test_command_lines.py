@@ -10,7 +10,7 @@ import pytest
 from covp.cli.main import COMMANDS, main
 
 MODELS = ["kws", "toycar", "nope", "none.tflite", "none.onnx", "/", "", ".", "\u00e4", "k" * 300]
-PLATFORMS = ["riscv32", "stm32l4r5", "host", "zzz", "none.yaml", "/", "", "-1", "p" * 300]
+PLATFORMS = ["riscv32", "cortex-m4", "host", "zzz", "none.yaml", "/", "", "-1", "p" * 300]
 ACCELERATORS = ["qconv2d", "gemm:size=0", "gemm:size=x", "gemm:=", "x=gemm", "none.py:A", ":", "="]
 NUMBERS = ["0", "1", "-1", "1e9", "nan", "inf", "", "x", "9" * 30, "\u0663"]
 OPTIONS = {

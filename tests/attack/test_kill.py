@@ -14,7 +14,7 @@ import pytest
 COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
 COMMANDS = [
     ["run", "toycar", "-p", "riscv32"],
-    ["run", "toycar", "-p", "stm32l4r5"],
+    ["run", "toycar", "-p", "cortex-m4"],
     ["tune", "toycar", "-p", "riscv32", "--trials", "20", "--jobs", "2"],
     ["compare", "toycar", "-p", "riscv32", "-a", "gemm"],
     ["verify", "gemm", "--examples", "5"],

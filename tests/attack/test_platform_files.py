@@ -21,7 +21,7 @@ ODD = [
 @pytest.mark.parametrize("key", ["", "clock_hz", "memory", "stack", "name", "core", "openocd"])
 def test_odd_values(text: str, key: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.yaml"
-    lines = (platforms_dir() / "stm32l4r5.yaml").read_text().splitlines()
+    lines = (platforms_dir() / "nucleo-l4r5zi.yaml").read_text().splitlines()
     kept = [line for line in lines if not line.startswith(key)] if key else []
     path.write_text("\n".join([*kept, f"{key}: {text}" if key else text]))
     reads(path)
@@ -34,7 +34,7 @@ def reads(path: Path) -> None:
         assert str(path) in str(error) and "\n" not in str(error)
 
 
-GOOD = (platforms_dir() / "stm32l4r5.yaml").read_text(encoding="utf-8")
+GOOD = (platforms_dir() / "nucleo-l4r5zi.yaml").read_text(encoding="utf-8")
 LEVELS = range(1, 30)
 BOMBS = {
     "lists": "\n".join(["a0: &a0 x", *(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 9}]" for i in LEVELS)]),
@@ -55,7 +55,7 @@ LINES = {
     "clock_hz: 120_000_000": ["clock_hz: 1.0e+308", "clock_hz: .nan", f"clock_hz: 1{'0' * 308}"],
     "name: flash": [f"name: {text}" for text in (
         '"a\\nb"', '"\\0"', '"\\ud800"', '"\\u202e"', "''", "a" * 5000)],
-    "name: stm32l4r5": ["name: \u202estm32", "name: \u0441tm32"],
+    "name: nucleo-l4r5zi": ["name: \u202estm32", "name: \u0441tm32"],
 }  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def frame(payload: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[DebugTarget]:
-    with VirtualDevice(load_platform("stm32f746")) as device, DebugTarget(device) as target:
+    with VirtualDevice(load_platform("cortex-m7")) as device, DebugTarget(device) as target:
         yield target
 
 

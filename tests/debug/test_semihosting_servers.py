@@ -15,7 +15,7 @@ from covp.debug.firmware import run_firmware
 from covp.debug.gdb_console import GdbConsole
 from covp.debug.gdb_stub import GdbStub
 from covp.debug.ports import debug_port
-from covp.debug.program_file import free_ram
+from covp.debug.program_file import free_ram, read_program
 from covp.debug.server import DebugServer
 from covp.debug.target import DebugTarget, HaltReason
 from covp.device.virtual import VirtualDevice
@@ -42,7 +42,7 @@ def alone(platform: str, elf: Path, folder: Path) -> bytes:
     """The program's output without any debugger."""
     console = Collected(b"typed\n")
     with VirtualDevice(load_platform(platform)) as device:
-        heap = free_ram(device.platform, elf)
+        heap = free_ram(device.platform, read_program(elf, device.platform))
         device.board.set_semihosting(Semihosting(console, folder, ARGUMENTS, heap=heap))
         assert run_firmware(device, elf).status == 42
     return bytes(console.output)
@@ -53,7 +53,7 @@ def gdb_bench(platform: str, folder: Path) -> Iterator[tuple[Bench, Collected]]:
     elf, terminal = build(platform, "zig", PROGRAM), Collected(b"typed\n")
     console = GdbConsole(terminal)
     with VirtualDevice(load_platform(platform)) as device:
-        heap = free_ram(device.platform, elf)
+        heap = free_ram(device.platform, read_program(elf, device.platform))
         device.board.set_semihosting(Semihosting(console, folder, ARGUMENTS, heap=heap))
         with DebugTarget(device) as target:
             with DebugServer(GdbStub(target, console=console).serve) as server:

@@ -11,7 +11,7 @@ from covp.debug.target import Access, DebugTarget, HaltReason
 from covp.errors import DeviceError
 
 SUM = {
-    "stm32l4r5": """
+    "cortex-m4": """
 start:
     movs r0, #0
     movs r1, #5
@@ -49,7 +49,7 @@ end:
     j end
 """,
 }
-RESULT = {"stm32l4r5": ("r0", 0x20000100), "riscv32": ("a0", 0x80000100)}
+RESULT = {"cortex-m4": ("r0", 0x20000100), "riscv32": ("a0", 0x80000100)}
 platforms = pytest.mark.parametrize("platform", sorted(SUM))
 
 
@@ -155,7 +155,7 @@ def test_watched_store_is_not_done_yet(platform, loaded, target, access):
 @platforms
 def test_watched_load(program, platform):
     text = {
-        "stm32l4r5": "start:\n ldr r0, =0x20000100\n ldr r1, [r0, #4]!\n nop\nend: b end\n.ltorg",
+        "cortex-m4": "start:\n ldr r0, =0x20000100\n ldr r1, [r0, #4]!\n nop\nend: b end\n.ltorg",
         "riscv32": "start:\n lui a0, 0x80000\n lw a1, 0x104(a0)\n nop\nend: j end",
     }[platform]
     address = RESULT[platform][1] + 4
@@ -166,18 +166,18 @@ def test_watched_load(program, platform):
         target.set_watchpoint(address, 1, Access.READ)
         target.set_breakpoint(loaded.labels["end"])
         assert halt_of(target) is HaltReason.WATCHPOINT
-        first = "r1" if platform == "stm32l4r5" else "a1"
+        first = "r1" if platform == "cortex-m4" else "a1"
         assert target.read_register(first) == 0
         assert halt_of(target) is HaltReason.BREAKPOINT
         assert target.read_register(first) == 0x04030201
-        if platform == "stm32l4r5":
+        if platform == "cortex-m4":
             assert target.read_register("r0") == address
 
 
 @platforms
 def test_endless_loop_halts_and_goes_on(program, platform):
     text = {
-        "stm32l4r5": "start:\n movs r0, #0\n movs r1, #1\nloop:\n add r0, r1\n b loop\nend: nop",
+        "cortex-m4": "start:\n movs r0, #0\n movs r1, #1\nloop:\n add r0, r1\n b loop\nend: nop",
         "riscv32": "start:\n li a0, 0\n li a1, 1\nloop:\n add a0, a0, a1\n j loop\nend: nop",
     }[platform]
     loaded = program(platform, text)
@@ -211,7 +211,7 @@ def test_endless_loop_halts_and_goes_on(program, platform):
 @platforms
 def test_fault_and_breakpoint_instruction(program, platform):
     text = {
-        "stm32l4r5": "start: ldr r0, =0x10\nhere: ldr r1, [r0]\nstop: bkpt #1\nend: b end\n.ltorg",
+        "cortex-m4": "start: ldr r0, =0x10\nhere: ldr r1, [r0]\nstop: bkpt #1\nend: b end\n.ltorg",
         "riscv32": "start:\n li a0, 0x10\nhere: lw a1, 0(a0)\nstop: ebreak\nend: j end",
     }[platform]
     loaded = program(platform, text)
@@ -230,7 +230,7 @@ def test_fault_and_breakpoint_instruction(program, platform):
 
 
 def test_reset_reads_the_vector_table(program):
-    loaded = program("stm32l4r5", ".word 0x20000800, here + 1\nhere: nop\nstart: nop\nend: b end")
+    loaded = program("cortex-m4", ".word 0x20000800, here + 1\nhere: nop\nstart: nop\nend: b end")
     with DebugTarget(loaded.device) as target:
         assert target.read_register("pc") == loaded.device.platform.flash.start + 8
         assert target.read_register("sp") == 0x20000800
@@ -241,7 +241,7 @@ def test_reset_reads_the_vector_table(program):
 
 
 def test_peripherals_are_seen(program):
-    loaded = program("stm32l4r5", "start: nop\nend: b end")
+    loaded = program("cortex-m4", "start: nop\nend: b end")
     with DebugTarget(loaded.device) as target:
         target.write_memory(0xE000ED08, (0x08000000).to_bytes(4, "little"))
         assert target.read_memory(0xE000ED08, 4) == bytes([0, 0, 0, 8])
@@ -251,10 +251,10 @@ def test_peripherals_are_seen(program):
 
 @platforms
 def test_special_registers(program, platform, target):
-    names = {"stm32l4r5": ["msp", "primask", "fpscr", "s31"], "riscv32": ["csr0x300", "csr0xf14"]}
+    names = {"cortex-m4": ["msp", "primask", "fpscr", "s31"], "riscv32": ["csr0x300", "csr0xf14"]}
     for name in names[platform]:
         target.read_register(name)
-    writable = {"stm32l4r5": "s31", "riscv32": "csr0x340"}[platform]
+    writable = {"cortex-m4": "s31", "riscv32": "csr0x340"}[platform]
     target.write_register(writable, 0x3F800000)
     assert target.read_register(writable) == 0x3F800000
     counter = {"riscv32": "csr0xb02"}.get(platform)

@@ -14,7 +14,7 @@ from covp.report.documents import Run, read_runs
 @pytest.fixture(scope="session")
 def document() -> dict[str, Any]:
     """kws with its convolutions on a unit; traffic and energy are known."""
-    made = build("kws", "nrf52840", ["gemm:technology=horowitz-45nm,bytes_per_cycle=2"])
+    made = build("kws", "nucleo-l4r5zi", ["gemm:technology=horowitz-45nm,bytes_per_cycle=2"])
     return run(made, wanted=Wanted(traffic=True)).record()
 
 

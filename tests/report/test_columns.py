@@ -4,8 +4,10 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from covp.csv_text import cell
 from covp.report.columns import CAUSES, write_csv
 from covp.report.documents import Run
 
@@ -51,7 +53,7 @@ def test_columns_and_sums(tmp_path: Path, kws: Run, document: dict[str, Any]) ->
     for i, layer in enumerate(document["layers"]):
         row = dict(zip(head[15:], rows[i][15:], strict=True))
         assert (row["m_id"], row["name"]) == (str(layer["index"]), layer["name"])
-        assert row["error"].replace("\N{NO-BREAK SPACE}", " ") == "± 6 %"
+        assert row["error"].replace("\N{NO-BREAK SPACE}", " ") == "± 16.1 %"
         offload = layer["offload"]
         if offload:
             access = column("SRAM AC")[i] + column("OnFlash AC")[i]
@@ -69,3 +71,20 @@ def test_several_runs_are_one_table(tmp_path: Path, kws: Run) -> None:
     head, rows = read(tmp_path / "r.csv")
     names = [row[head.index("run")] for row in rows]
     assert names == ["a"] * (len(rows) // 2) + ["b"] * (len(rows) // 2)
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_name_is_a_formula(name: str, tmp_path: Path, kws: Run) -> None:
+    """A spreadsheet executes what begins so, and names come from a model's file."""
+    first, *others = kws.layers
+    named = msgspec.structs.replace(first, name=name, tensor=name)
+    write_csv(tmp_path / "r.csv", [(name, msgspec.structs.replace(kws, layers=[named, *others]))])
+    rows = csv.reader((tmp_path / "r.csv").open(newline=""))
+    cells = [text for row in rows for text in row if name in text]
+    assert cells and all(text == f"'{name}" for text in cells)
+
+
+def test_numbers_stay_numbers() -> None:
+    assert [cell(value) for value in (-1, -1.5, "-1.5e-9", "+7", "a=b", "")] == [
+        *(-1, -1.5, "-1.5e-9", "+7", "a=b", ""),
+    ]

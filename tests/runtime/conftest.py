@@ -10,7 +10,7 @@ import pytest
 from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
-PLATFORMS = ("cortex-m0plus", "stm32l4r5", "stm32f746", "cortex-m33", "riscv32", "riscv32f")
+PLATFORMS = ("cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "riscv32", "riscv32f")
 
 
 def has_toolchain(name: str, platform: str) -> bool:

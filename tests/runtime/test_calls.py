@@ -173,7 +173,7 @@ def test_a_wrong_call_is_refused_in_one_line(
 
 
 def test_what_fits_is_taken(open_session: Callable[..., Session]) -> None:
-    session = open_session("stm32l4r5")
+    session = open_session("cortex-m4")
     module = session.load_c(C)
     raw = session.tensor(np.array([7, 8], np.int32))
     module["anything"](raw)

@@ -47,7 +47,23 @@ SOURCE = "#include <math.h>\n#include <stdint.h>\n" + "".join(
 def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Usual ones, all magnitudes, small integers, and every pair of values with a meaning."""
     rng = np.random.default_rng(5)
-    special = [0.0, -0.0, 1, -1, 0.5, 2, -3, 1e-40, -1e-42, 3e38, np.inf, -np.inf, np.nan]
+    special = [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        0.5,
+        2,
+        -3,
+        1e-40,
+        -1e-42,
+        1e-45,
+        1e-30,
+        3e38,
+        np.inf,
+        -np.inf,
+        np.nan,
+    ]
     grid = np.array([(a, b) for a in special for b in special])
     whole = rng.integers(-12, 12, (300, 2))
     usual = np.stack([rng.uniform(0, 20, 500), rng.uniform(-20, 20, 500)], 1)

@@ -23,7 +23,7 @@ def toycar():
     return covp.load_model("toycar")
 
 
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_lazy_needs_one_execution_and_strict_one_a_layer(open_session: Open, toycar, platform):
     x = np.random.default_rng(3).integers(-128, 128, toycar.inputs[0].shape, np.int8)
     wanted = run_reference(toycar, [x])[0]
@@ -86,7 +86,7 @@ def test_a_tensor_whose_memory_may_be_taken_is_rejected(open_session: Open, toyc
 
 
 def test_a_tensor_knows_its_session(open_session: Open) -> None:
-    here, there = open_session("riscv32"), open_session("stm32l4r5")
+    here, there = open_session("riscv32"), open_session("cortex-m4")
     source = "int first(const int *p) { return *p; }"
     tensor = here.tensor(np.array([7], np.int32))
     assert tensor.session is here

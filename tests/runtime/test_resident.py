@@ -23,7 +23,7 @@ float half(float f) { return f / 2; }
 """
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus", "stm32l4r5", "host"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus", "cortex-m4", "host"])
 def test_words_and_floats_arrive_in_c_order(platform):
     device = "host" if platform == "host" else "virtual"
     with Session(platform, device=device) as session:
@@ -91,7 +91,7 @@ def test_a_device_with_four_methods_is_enough():
     """Same results as with all abilities; figures that it does not give are None."""
     from covp.device.virtual import VirtualDevice
 
-    platform = load_platform("stm32l4r5")
+    platform = load_platform("cortex-m4")
     plain = Plain(VirtualDevice(platform))
     assert plain.abilities == Abilities()
     with Session(platform, device=plain) as session:

@@ -60,7 +60,7 @@ def test_strict_runs_at_once(open_session: Open) -> None:
 
 
 def test_queued_calls_run_when_the_session_ends(open_session: Open) -> None:
-    session = open_session("stm32l4r5")
+    session = open_session("cortex-m4")
     with session:
         module = session.load_c(COUNTER)
         call = module["add"](3)
@@ -268,7 +268,7 @@ def test_c_files_see_headers_beside_them_and_included_folders(
 
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_errors_of_the_compiler_name_file_and_line(open_session: Open, toolchain: str) -> None:
-    session = open_session("stm32l4r5", toolchain=toolchain)
+    session = open_session("cortex-m4", toolchain=toolchain)
     with pytest.raises(ToolchainError, match=r"^module\.c:2: .*undeclared"):
         session.load_c("int f(void) {\n return nothing; }\n")
     with pytest.raises(ToolchainError, match=r"^module\.c:3: undefined symbol missing$"):

@@ -20,7 +20,7 @@ uint32_t next(uint32_t step) { return calls += step; }
 )
 @settings(max_examples=20, deadline=None)
 def test_the_same_calls_give_the_same_results_again(before, after):
-    with Session("stm32l4r5") as session:
+    with Session("cortex-m4") as session:
         step = session.load_c(COUNTER)["next"]
         tensor = session.tensor(np.arange(4, dtype=np.int32))
         for amount in before:

@@ -96,7 +96,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     return Recipe(draw)
 
 
-@pytest.mark.parametrize("platform", ["riscv32f", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32f", "cortex-m4"])
 @settings(deadline=None, max_examples=8)
 @given(recipe=recipes())
 def test_states_are_kept_as_numpy_keeps_them(platform: str, recipe: Recipe) -> None:
@@ -181,7 +181,7 @@ def test_a_part_of_an_inference_leaves_the_states() -> None:
         assert module.run(x)[0].tolist() == [[[4.5] * 4]]
 
 
-@pytest.mark.parametrize("platform", ["riscv32f", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32f", "cortex-m4"])
 def test_the_firmware_resets_and_checks_itself(platform: str, tmp_path: Any) -> None:
     made = build(accumulator(), platform)
     x = np.arange(4, dtype=np.float32).reshape(1, 1, 4)

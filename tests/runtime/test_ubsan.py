@@ -18,7 +18,7 @@ from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 
-CORES = [(p, t) for p in ("stm32l4r5", "cortex-m0plus", "riscv32") for t in ("zig", "gcc")]
+CORES = [(p, t) for p in ("cortex-m4", "cortex-m0plus", "riscv32") for t in ("zig", "gcc")]
 MAX, MIN = 2**31 - 1, -(2**31)
 
 
@@ -230,7 +230,7 @@ def test_objects_of_known_size(platform: str, toolchain: str) -> None:
 
 
 def test_without_it_no_check_is_compiled_in() -> None:
-    with Session("stm32l4r5") as plain, Session("stm32l4r5", ubsan=True) as checked:
+    with Session("cortex-m4") as plain, Session("cortex-m4", ubsan=True) as checked:
         code = "int add(int a, int b) {\n    return a + b;\n}\n"
         sizes = [s.load_c(code).image.blocks[".text"].size for s in (plain, checked)]
         assert sizes[0] < sizes[1]
@@ -241,7 +241,7 @@ def test_without_it_no_check_is_compiled_in() -> None:
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_options_of_a_module_come_later(toolchain: str) -> None:
     """Code that counts on the compiler's shifts of negative values says so."""
-    with with_toolchain("stm32l4r5", toolchain) as session:
+    with with_toolchain("cortex-m4", toolchain) as session:
         off = "-fno-sanitize=shift-base" if toolchain == "zig" else "-fno-sanitize=shift"
         module = session.load_c(SOURCE, flags=(off,))
         assert module["negative_value"](-1, 3).result() == -8

@@ -23,8 +23,8 @@ from .test_elementary_functions import BINARY, SOURCE, UNARY, pairs
 CORES = [
     pytest.param(platform, toolchain, marks=[] if usual else [pytest.mark.slow])
     for platform, toolchain, usual in (
-        ("stm32l4r5", "zig", False),
-        ("stm32l4r5", "gcc", True),
+        ("cortex-m4", "zig", False),
+        ("cortex-m4", "gcc", True),
         ("cortex-m0plus", "zig", True),
         ("cortex-m0plus", "gcc", False),
         ("riscv32", "zig", True),
@@ -123,7 +123,7 @@ def test_models(name: str, platform: str, toolchain: str) -> None:
 @pytest.mark.parametrize("name", ["resnet", "vww", "sww", "kws_float"])
 def test_larger_models(name: str, platform: str, toolchain: str) -> None:
     if platform == "cortex-m0plus":
-        platform = "stm32f746"  # they do not fit its flash
+        platform = "cortex-m7"  # they do not fit its flash
     check_model(name, platform, toolchain)
 
 

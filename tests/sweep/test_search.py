@@ -97,7 +97,7 @@ def test_constraints_lead_the_search() -> None:
     limit = Constraint("area_um2", "<=", 1200.0)
     how = Search(objectives=("cycles",), sampler="tpe")
     fits: Callable[[list[Point]], int] = lambda points: sum(  # noqa: E731
-        limit.holds(row(point)) for point in points
+        limit.holds(row(point)) is True for point in points
     )
     assert fits(searched(how, 80, limit)) > fits(searched(how, 80))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import resource
 import sqlite3
 import subprocess
@@ -10,11 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import sqlalchemy as sql
 
 from covp.errors import CovpError, UsageError
-from covp.sweep import tables
+from covp.sweep import database, tables
 from covp.sweep.points import Row
 from covp.sweep.status import read_status
 from covp.sweep.store import Store, stored_rows
@@ -35,7 +37,7 @@ def test_rows_come_back_as_they_were(url: str) -> None:
         key="k" * 64, model="ü", platform="p", accelerators=("a:size=8", "b"), seed=2**40,
         vary={"a.size": 8, "platform.core": "cortex-m4", "a.share": 0.1, "a.on": True},
         how="run", instructions=2**60, cycles=1, seconds=1e-9, energy_j=0.1 + 0.2, area_um2=1e300,
-        matches_reference=False, cycles_error=0.003, covp_version="1",
+        matches_reference=False, cycles_error=0, covp_version="1",
     )  # fmt: skip
     with Store(url) as store:
         store.put([full, *ROWS], 0)
@@ -192,3 +194,115 @@ def test_a_wrong_file_is_one_line(tmp_path: Path) -> None:
     plain.close()
     with pytest.raises(CovpError, match="no such table"):
         stored_rows(tmp_path / "empty.sqlite")
+
+
+def test_what_was_altered_is_no_result(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Any column of a row that holds another value: the row counts as not there."""
+    figures = {**msgspec.structs.asdict(ROWS[0]), "instructions": 7, "matches_reference": True}
+    row = Row(**{**figures, "cycles_model": "rv32", "reason": None})
+    for column in (each.name for each in tables.rows.c if each.name not in ("key", "finished")):
+        with Store(url) as store:
+            store.put([row], 0)
+            assert store.rows() == [row]
+            altered(store, column, "'0'" if getattr(row, column, None) is True else "'7.5e3'")
+            assert stored_rows(url) == [] and read_status(url).done == 0, column
+            assert "checksum is wrong: 1; left out" in caplog.messages[-1]
+            assert store.finished([row.key]) == {}, column
+            assert "checksum is wrong: 1; removed" in caplog.messages[-1]
+            with pytest.raises(CovpError, match="1 of 1 rows that were stored are not there"):
+                store.results([row.key])
+
+
+def test_an_empty_column_is_its_default_or_no_result(url: str) -> None:
+    for column in (each.name for each in tables.rows.c if each.name not in ("key", "finished")):
+        with Store(url) as store:
+            store.put(ROWS[:1], 0)
+            altered(store, column, "NULL")
+            found = stored_rows(url)
+            assert found in ([], ROWS[:1]) and read_status(url).done == len(found), column
+            assert store.rows() == found
+
+
+def altered(store: Store, column: str, value: str) -> None:
+    kind = tables.rows.c[column].type.compile(store._engine.dialect)
+    if kind in ("BIGINT", "INTEGER"):
+        value = value.replace("7.5e3", "7500")
+    elif kind == "BOOLEAN":
+        value = value.replace("7.5e3", "1")
+    text = sql.text(f'UPDATE rows SET "{column}" = CAST({value} AS {kind})')
+    with store._begun() as connection:
+        connection.execute(text)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_flipped_bits_show_no_wrong_figure(tmp_path: Path, count: int) -> None:
+    """Of a file: what is read is what was stored, or not there, or one error of covp."""
+    path = tmp_path / "sweep.sqlite"
+    with Store(path) as store:
+        store.put(ROWS, 0)
+    whole, stored = path.read_bytes(), {row.key: row for row in ROWS}
+    draw = random.Random()
+    left_out = 0
+    for _ in range(count):
+        place = draw.randrange(8 * len(whole))
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = stored_rows(path)
+        except CovpError as error:
+            assert "\n" not in str(error)
+            continue
+        assert all(stored.get(row.key) == row for row in found), place
+        left_out += len(found) < len(ROWS)
+    assert left_out, "no bit of a row was hit"
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "cut"])
+def test_a_file_that_vanishes_is_said(how: str, tmp_path: Path) -> None:
+    """While a sweep runs: an error, and never rows that are on no disk."""
+    path = tmp_path / "sweep.sqlite"
+    with pytest.raises(CovpError, match=r"sweep\.sqlite: "), Store(path) as store:
+        store.put(ROWS[:10], 10)
+        if how == "removed":
+            path.unlink()
+        elif how == "replaced":
+            path.rename(tmp_path / "other")
+            path.write_bytes((tmp_path / "other").read_bytes())
+        else:
+            for file in (path, tmp_path / "sweep.sqlite-wal"):
+                os.truncate(file, 0)
+        store.put(ROWS[10:], 0)
+        store.results(KEYS)
+
+
+def test_a_server_that_is_away_at_the_start(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come back, as in mid-sweep; one that answers with a refusal is not waited for."""
+    monkeypatch.setattr(database, "PATIENCE", 0.5)
+    tries = []
+    monkeypatch.setattr(database._log, "warning", lambda *text: tries.append(text))
+    with pytest.raises(database.Unreachable):
+        Store("postgresql://me@127.0.0.1:1/sweep")
+    assert tries, "it was not tried again"
+    tries.clear()
+    with pytest.raises(CovpError, match="does not exist"):
+        Store(postgres_server.url.replace("/postgres?", "/nothing?"))
+    assert not tries
+
+
+def test_a_finished_sweep_is_read_from_a_read_only_mount(tmp_path: Path) -> None:
+    """SQLite cannot make the index of a journal there, and needs none."""
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    with Store(folder / "store.sqlite") as store:
+        store.put([failed(0, "why")], 0)
+    subprocess.run(["mount", "--bind", folder, folder], capture_output=True)
+    mounted = ["mount", "-o", "remount,bind,ro", str(folder)]
+    try:
+        if subprocess.run(mounted, capture_output=True).returncode:
+            pytest.skip("this user cannot mount a folder read-only")
+        assert [row.reason for row in stored_rows(folder / "store.sqlite")] == ["why"]
+    finally:
+        subprocess.run(["umount", folder], capture_output=True)

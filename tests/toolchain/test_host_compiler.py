@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covp.errors import ToolchainError, UsageError
-from covp.host_compiler import HostBinary, compile_for_host
+from covp.host_compiler import HostBinary, build_for_host, compile_for_host
 from covp.toolchain import Source
 
 CPP = """
@@ -114,6 +114,17 @@ def test_errors_are_one_line(name: str, text: str, message: str) -> None:
     with pytest.raises(ToolchainError, match=message) as caught:
         compile_for_host("broken", "it", [Source(name, text)], HostBinary("", (), ()))
     assert "\n" not in str(caught.value) and "covp-host-" not in str(caught.value)
+
+
+def test_many_files_are_announced_where_there_is_no_terminal(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """One line, before they are compiled: that takes a minute where it is the RTL of a core."""
+    sources = [Source("one.c", "int one(void) { return 1; }"), Source("two.c", "int two;")]
+    build_for_host("two files", sources)
+    assert capfd.readouterr().err == "covp: compiling two files, once: 2 files ...\n"
+    build_for_host("a file", sources[:1])
+    assert capfd.readouterr().err == ""
 
 
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import altair as alt
@@ -30,7 +31,7 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
                 "cycles": cycles,
                 "low": cycles * (1 - off),
                 "high": cycles * (1 + off),
-                "text": f"{firsts[run.model] / cycles:.2f}x",
+                "text": f"{firsts[run.model] / cycles:.2f}x" if run.model in firsts else "",
                 "error": certainty(run),
             }
         )
@@ -57,8 +58,13 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
 
 
 def first_cycles(runs: Sequence[Named]) -> dict[str, int]:
-    """The cycles of each model's first run that has some: what its others are compared with."""
-    return {run.model: run.cycles for _, run in reversed(runs) if run.cycles}
+    """The cycles of each model's first run: what its others are compared with.
+
+    Of models with several runs that have cycles; one alone is compared with nothing.
+    """
+    times = Counter(run.model for _, run in runs if run.cycles)
+    known = [run for _, run in reversed(runs) if run.cycles and times[run.model] > 1]
+    return {run.model: run.cycles for run in known if run.cycles}
 
 
 def by_layer_figure(runs: Sequence[Named]) -> Figure | None:
