@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from covp.cache import cache_dir
@@ -22,9 +23,16 @@ from covp.device.virtual import VirtualDevice
 from covp.platform_file import load_platform
 from covp.timing.trace import cost
 from covp.toolchain import Source, get_toolchain
-from tests.sampling import pytest_collection_modifyitems  # noqa: F401  (a hook of pytest)
+from tests.sampling import (  # noqa: F401  (hooks of pytest)
+    pytest_addoption,
+    pytest_collection_modifyitems,
+)
 
-PLATFORMS = {"arm": "stm32l4r5", "riscv": "riscv32"}
+# a busy machine is not a wrong result
+settings.register_profile("covp", deadline=None)
+settings.load_profile("covp")
+
+PLATFORMS = {"arm": "cortex-m4", "riscv": "riscv32"}
 
 
 @dataclass
@@ -71,7 +79,7 @@ def load(
 
 @pytest.fixture
 def program() -> Iterator[Callable[..., Loaded]]:
-    """program("stm32l4r5", assembly text) -> Loaded; the devices are closed afterwards."""
+    """program("cortex-m4", assembly text) -> Loaded; the devices are closed afterwards."""
     made: list[Loaded] = []
 
     def make(platform: str, text: str, base: int | None = None) -> Loaded:

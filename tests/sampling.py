@@ -1,22 +1,32 @@
-"""Some cases of tests that have many run by default, all of them with ``-m slow`` or ``-m ""``."""
+"""Which cases of a test with many run by default: another part with every commit.
+
+The cases of a test are cores, compilers, types and operators, and every core meets some of a
+file's tests. A sample has at least one case of each test, and the samples of any `COMMITS`
+commits in a row have all of them. ``--all-cases`` runs them at once, ``--sample N`` those of
+another commit. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``.
+"""
 
 from __future__ import annotations
 
-import math
+import functools
+import os
+import subprocess
 import zlib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-# folder of tests -> of the cases of each of its tests, one in so many runs by default: the cases
-# are cores, compilers, types and operators, and every core meets some of a file's tests
+COMMITS = 10
+"""Commits in a row whose samples have all cases together."""
+
+# folder of tests -> one in so many cases of each of its tests; at most COMMITS
 ONE_IN = {
     "accelerator": 6,
     "attack": 6,
     "bisect": 3,
     "cli": 5,
-    "codegen": 12,
+    "codegen": 10,
     "cores": 2,
     "coverage": 2,
     "data": 2,
@@ -52,19 +62,71 @@ ONE_IN = {
 }
 FEWEST = 3
 """Tests of fewer cases run them all."""
+NUMBER = "COVP_TEST_SAMPLE"
+"""Environment variable: the number of the sample where the tests are not in a git checkout."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before cases are deselected by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sampling")
+    group.addoption("--all-cases", action="store_true", help="run all cases of every test")
+    group.addoption(
+        "--sample", type=int, metavar="N", help="number of the sample (default: commits so far)"
+    )
+    group.addoption(
+        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {COMMITS}"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after cases are deselected by their marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--all-cases"):
+        return
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("slow") is None:
-            cases[item.nodeid.partition("[")[0]].append(item)
-    for name, group in cases.items():
-        kept = math.ceil(len(group) / ONE_IN.get(Path(name.partition("::")[0]).parent.name, 1))
-        if len(group) < FEWEST:
-            continue
-        # an order that is the same everywhere, and has nothing to do with that of the parameters
-        group.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        for item in group[kept:]:
-            item.add_marker(pytest.mark.slow)
+            groups[item.nodeid.partition("[")[0]].append(item)
+        elif config.getoption("--slow-sample"):
+            groups["slow"].append(item)
+    named = set(config.args)
+    number: int | None = config.getoption("--sample")
+    left_out: set[pytest.Item] = set()
+    for name, group in groups.items():
+        one_in = COMMITS if name == "slow" else _one_in(name, len(group))
+        kept = sample([item.nodeid for item in group], one_in, number)
+        left_out |= {item for item in group if item.nodeid not in kept | named}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _one_in(test: str, cases: int) -> int:
+    folder = Path(test.partition("::")[0]).parent.name
+    return ONE_IN.get(folder, 1) if cases >= FEWEST else 1
+
+
+def sample(names: list[str], one_in: int, number: int | None = None) -> set[str]:
+    """Those of some cases that a sample has, at least one.
+
+    Args:
+        names: of all cases.
+        one_in: one in so many of them.
+        number: of the sample; None: of this commit. Those of ``one_in`` numbers in a row have
+            every case once, or more often where there are fewer cases than that.
+    """
+    number = sample_number() if number is None else number
+    one_in = max(1, min(one_in, len(names)))
+    # an order that is the same everywhere, and has nothing to do with that of the parameters
+    ordered = sorted(names, key=lambda name: (zlib.crc32(name.encode()), name))
+    return set(ordered[number % one_in :: one_in])
+
+
+@functools.cache
+def sample_number() -> int:
+    """The number of commits up to this one, or `NUMBER`'s value, or 0 where neither is known."""
+    if NUMBER in os.environ:
+        return int(os.environ[NUMBER])
+    count = ["git", "rev-list", "--count", "HEAD"]
+    try:
+        run = subprocess.run(count, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:
+        return 0
+    return int(run.stdout) if run.returncode == 0 else 0

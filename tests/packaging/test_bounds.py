@@ -1,15 +1,10 @@
 """The lower bounds of the dependencies are what CI tests with: .ci/lowest.txt."""
 
 import re
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip("tomli")
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,16 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from .conftest import FOLDERS, copy_sources
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip("tomli")
 
 
 def test_packages_equal_the_tree(checkout: Path) -> None:

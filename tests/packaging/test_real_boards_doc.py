@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from covp.cli.main import COMMANDS
 from covp.platform_file import load_platform
@@ -36,9 +35,9 @@ def test_messages_are_those_of_the_code(text: str) -> None:
 def test_commands_and_boards_exist(text: str) -> None:
     for command in re.findall(r"^ +covp (\w+)", text, re.M):
         assert command in COMMANDS
-    for name in re.findall(r"^ +covp .*-p (\w+)", text, re.M):
+    for name in re.findall(r"^ +covp .*-p ([\w-]+)", text, re.M):
         load_platform(name)
-    for name, board in re.findall(r"^\| [^|]+ \| `(\w+)` \| `(board/\S+)` \|", text, re.M):
+    for name, board in re.findall(r"^\| [^|]+ \| `([\w-]+)` \| `(board/\S+)` \|", text, re.M):
         stated = load_platform(name).openocd
         assert stated is not None
         assert board in (stated.board, "board/st_nucleo_f7.cfg")
@@ -46,8 +45,9 @@ def test_commands_and_boards_exist(text: str) -> None:
 
 def test_the_registers_of_the_text_are_those_of_the_platform_files(text: str) -> None:
     for name in ("stm32f746", "stm32l4r5"):
-        file = ROOT / "platforms" / f"{name}.yaml"
-        init = " ".join(yaml.safe_load(file.read_text())["openocd"]["init"])
+        stated = load_platform(name).openocd
+        assert stated is not None
+        init = " ".join(stated.init)
         value = re.search(rf"\*\*{name.upper()}\*\*: FLASH_ACR = (0x\w+)", text)
         assert value is not None
         assert f"0x{int(value[1], 0):08x}" in init
