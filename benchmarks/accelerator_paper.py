@@ -102,7 +102,7 @@ def rows() -> list[Row]:
                     before,
                     after,
                     1 - after / before,
-                    comparison.mac_coverage,
+                    comparison.mac_coverage or 0.0,
                     seconds,
                     core_seconds,
                     comparison.matches_reference,

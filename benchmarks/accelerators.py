@@ -78,7 +78,8 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
     profile = result.profile
     assert profile.instructions is not None and profile.cycles is not None
     return Row(model, platform_name, result.toolchain, label, profile.instructions, profile.cycles,
-               result.mac_coverage, min(first), min(again), result.matches_reference)  # fmt: skip
+               result.mac_coverage or 0.0, min(first), min(again),
+               result.matches_reference)  # fmt: skip
 
 
 def show(row: Row, alone: Row, markdown: bool) -> None:

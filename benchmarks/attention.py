@@ -1,6 +1,6 @@
 """Tiled attention beside its operators one by one: instructions, cycles and memory.
 
-    python benchmarks/attention.py [--tokens 196] [--heads 4] [--platforms stm32l4r5 riscv32]
+    python benchmarks/attention.py [--tokens 196] [--heads 4] [--platforms cortex-m4 riscv32]
 
 The int8 transformer of examples/transformer_kws.py: the attention alone (projections included), the
 block, the whole network. "plain" is the same graph without the pass that fuses attention: the
@@ -59,7 +59,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=196)
     parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32"])
     given = parser.parse_args()
     print(f"{given.tokens} tokens of 32 numbers, {given.heads} heads")
     print(f"{'':11}{'platform':11}{'form':7}{'instructions':>13}{'cycles':>12}{'arena':>9}")

@@ -65,7 +65,7 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--platforms", nargs="+", default=["riscv32", "stm32f746"])
+    parser.add_argument("--platforms", nargs="+", default=["riscv32", "cortex-m7"])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()

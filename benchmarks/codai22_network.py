@@ -1,6 +1,6 @@
 """The CODAI'22 paper's network on cores with an FPU: cost, memory, error against onnxruntime.
 
-    python benchmarks/codai22_network.py [--time 128] [--platforms stm32l4r5 riscv32f] [--unrolled]
+    python benchmarks/codai22_network.py [--time 128] [--platforms cortex-m4 riscv32f] [--unrolled]
 
 float: all in float32. int8: convolutions and dense layer in int8 (QDQ), the GRU between in float32.
 unrolled (slow to compile): what TFLite can express, the GRU as some hundred operators. "error" is
@@ -81,7 +81,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--time", type=int, default=128)
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32f"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32f"])
     parser.add_argument("--unrolled", action="store_true")
     given = parser.parse_args()
     inputs = [samples(given.time, seed) for seed in range(INPUTS)]

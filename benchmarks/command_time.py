@@ -1,4 +1,4 @@
-"""From the command to the result: `covp run kws -p stm32f746` as whole processes.
+"""From the command to the result: `covp run kws -p cortex-m7` as whole processes.
 
     python benchmarks/command_time.py
 
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-COMMAND = ("run", "kws", "-p", "stm32f746", "--json")
+COMMAND = ("run", "kws", "-p", "cortex-m7", "--json")
 COLD_LIMIT = 20.0
 WARM_LIMIT = 1.5
 COLD_RUNS = 2

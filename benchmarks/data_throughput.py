@@ -32,7 +32,7 @@ from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
 
 MODELS = ("kws", "resnet", "vww", "toycar", "sww")
-PLATFORMS = ("riscv32", "stm32l4r5", "stm32f746")
+PLATFORMS = ("riscv32", "cortex-m4", "cortex-m7")
 
 
 @dataclass(frozen=True)

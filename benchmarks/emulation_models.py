@@ -23,8 +23,8 @@ MODELS = ("kws", "resnet")
 CASES = (
     ("riscv32", "qemu-riscv32"),
     ("cortex-m0plus", None),
-    ("stm32l4r5", "mps2-an386"),
-    ("stm32f746", "mps2-an500"),
+    ("cortex-m4", "mps2-an386"),
+    ("cortex-m7", "mps2-an500"),
     ("cortex-m33", None),
 )
 """Platforms, and for QEMU those with the same core on a machine that it emulates."""

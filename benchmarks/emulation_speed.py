@@ -37,7 +37,7 @@ from covp.toolchain import Source, get_toolchain
 
 ROUNDS = 7
 TARGETS = {"loop": 1.25, "branch": 1.4, "bits": None}
-PLATFORMS = {"Cortex-M4": "stm32l4r5", "RV32IMC": "riscv32"}
+PLATFORMS = {"Cortex-M4": "cortex-m4", "RV32IMC": "riscv32"}
 
 PROGRAMS = {
     "loop": """

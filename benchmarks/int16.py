@@ -1,6 +1,6 @@
 """int16 activations beside int8: the same layers on emulated cores, in instructions.
 
-    python benchmarks/int16.py [--platforms stm32l4r5 riscv32] [--search] [--json FILE]
+    python benchmarks/int16.py [--platforms cortex-m4 riscv32] [--search] [--json FILE]
 
 Every output is compared with the reference. Schedules are those that a build takes without a
 search; with --search the best of all schedules of either type (some minutes). The limit that the
@@ -21,7 +21,7 @@ from covp.platform_file import load_platform
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32"])
     parser.add_argument("--search", action="store_true", help="the best schedule of either type")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """int4 weights beside int8 ones: the same layers on emulated cores, instructions and flash.
 
-    python benchmarks/int4.py [--platforms stm32l4r5 riscv32] [--search] [--json FILE]
+    python benchmarks/int4.py [--platforms cortex-m4 riscv32] [--search] [--json FILE]
 
 The weights of both forms are the same numbers, from -8 to 7; with int4 flash holds two in a byte.
 Every output is compared with the reference. Flash is code and constants of the layer. Schedules are
@@ -33,7 +33,7 @@ def small_weights(case: ConvCase, bits: int | None) -> Graph:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32"])
     parser.add_argument("--search", action="store_true", help="the best schedule of either form")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()

@@ -26,7 +26,7 @@ from covp.evaluation import build, recorded_schedules, run
 from covp.tune.records import Objective
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
-PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746"]
+PLATFORMS = ["riscv32", "cortex-m4", "cortex-m7"]
 GCC = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc"}
 ANCHORS = json.loads(Path(__file__).with_name("kernel_anchors.json").read_text())["cores"]
 

@@ -42,7 +42,7 @@ from covp.testing import Kernel
 from covp.testing.arrays import arrays
 
 ROUNDS = 7
-PLATFORMS = ("stm32l4r5", "cortex-m0plus", "riscv32")
+PLATFORMS = ("cortex-m4", "cortex-m0plus", "riscv32")
 INSTRUCTIONS = 1000
 MODEL = "kws"
 PAGES = (1, 4, 16, 64)

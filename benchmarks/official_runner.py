@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("runner", type=Path)
     parser.add_argument("--python")
     parser.add_argument("--models", nargs="+", default=[b.model for b in BENCHMARKS.values()])
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32"])
     parser.add_argument("--accelerators", nargs="*", default=["", "qconv2d"])
     parser.add_argument("--modes", nargs="+", default=["p", "a"])
     parser.add_argument("--json", type=Path)

@@ -1,6 +1,6 @@
 """Core and units at the same time: cycles without, promised and with, and the RAM that it takes.
 
-    python benchmarks/overlap.py [--models kws,resnet] [--platforms stm32l4r5,riscv32] [-a UNIT ...]
+    python benchmarks/overlap.py [--models kws,resnet] [--platforms cortex-m4,riscv32] [-a UNIT ...]
 
 "without" is the program that `covp run` makes without ``--overlap``; outputs and every layer are
 compared with the reference.
@@ -14,7 +14,7 @@ import time
 from covp.evaluation import Evaluation, Sample, build, run
 
 MODELS = "kws,resnet,vww,toycar"
-PLATFORMS = "stm32l4r5,riscv32"
+PLATFORMS = "cortex-m4,riscv32"
 UNITS = ["gemm", "qconv2d", "qconv2d:depthwise=false"]
 
 

@@ -32,8 +32,8 @@ SETS = (
     ("riscv32", ("qconv2d:wait=sleep",)),
     ("cv32e40p", ("cfu",)),
     ("cv32e40p", ("a=gemm:wait=sleep", "b=vector")),
-    ("stm32l4r5", ("gemm:size=16",)),
-    ("stm32l4r5", ("qconv2d:wait=sleep",)),
+    ("cortex-m4", ("gemm:size=16",)),
+    ("cortex-m4", ("qconv2d:wait=sleep",)),
     ("cortex-m0plus", ("a=gemm:size=4", "b=vector:wait=sleep")),
 )
 TIMINGS = {

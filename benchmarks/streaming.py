@@ -1,6 +1,6 @@
 """Streams beside windows: cycles of a frame, and every output byte of a stream of 1,000 frames.
 
-    python benchmarks/streaming.py [--frames 1000] [--platform stm32l4r5 --platform riscv32]
+    python benchmarks/streaming.py [--frames 1000] [--platform cortex-m4 --platform riscv32]
 
 Runs each network with `--streaming` on a random stream, and the plain network on every full window
 of it, both on the emulated core. Exits with 1 where an output after the warm-up differs, or where
@@ -166,7 +166,7 @@ def main() -> int:
     for name, (make, hop) in NETWORKS.items():
         graph = make()
         stream = as_streaming(graph, hop)
-        for platform in wanted.platform or ["stm32l4r5", "riscv32"]:
+        for platform in wanted.platform or ["cortex-m4", "riscv32"]:
             found = measure(graph, hop, platform, wanted.frames)
             print(
                 f"| {name} | {platform} | {macs(graph):,} | {macs(stream):,} | {found.plain:,} "

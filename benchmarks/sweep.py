@@ -26,7 +26,7 @@ from covp.sweep.store import stored_rows
 
 SWEEP = {
     "models": ["resnet", "kws", "vww", "toycar"],
-    "platforms": ["riscv32", "stm32l4r5", "stm32f746"],
+    "platforms": ["riscv32", "cortex-m4", "cortex-m7"],
     "accelerators": [
         [],
         ["qconv2d"],

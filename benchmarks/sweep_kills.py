@@ -167,7 +167,7 @@ def specification(sizes: int) -> dict[str, object]:
     """The file of the sweep: 16 designs for each size."""
     return {
         "models": ["kws", "toycar"],
-        "platforms": ["riscv32", "stm32l4r5"],
+        "platforms": ["riscv32", "cortex-m4"],
         "accelerators": [["gemm"]],
         "vary": {
             "gemm.size": list(range(2, 2 + sizes)),

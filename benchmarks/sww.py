@@ -1,6 +1,6 @@
 """The streaming wake word on virtual boards: detections in waves, cycles of a frame.
 
-    python benchmarks/sww.py --data DIR [--platform stm32l4r5 --platform riscv32] [--form both]
+    python benchmarks/sww.py --data DIR [--platform cortex-m4 --platform riscv32] [--form both]
 
 DIR is benchmark/runner/sww_data_dir of mlcommons/tiny: truth files (sww_*_test.json) and the waves
 that they name; a wave that is not there is said and left out. Each wave is played over the virtual
@@ -127,7 +127,7 @@ def main() -> int:
         "| words | FN | FP | differing |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     fine = True
-    for platform in options.platform or ["stm32l4r5", "riscv32"]:
+    for platform in options.platform or ["cortex-m4", "riscv32"]:
         for form in forms:
             made = build("sww", platform, streaming=form == "streaming")
             with Bench(made.program, build_wake_word(made)) as bench:

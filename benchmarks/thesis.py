@@ -32,7 +32,7 @@ from covp.runtime.profile import Profile
 from covp.tune.records import Records, layer_key
 from covp.tune.tuner import Options, Progress, tune
 
-NETWORK, BOARD, TOOLCHAIN = "cifar10", "stm32f746", "zig"
+NETWORK, BOARD, TOOLCHAIN = "cifar10", "cortex-m7", "zig"
 FIRST, THIRD = "conv 5x5x3x32, 32x32", "conv 5x5x32x64, 8x8"
 OPERATORS = {FIRST: 0, THIRD: 4}
 """Name to index in the network."""

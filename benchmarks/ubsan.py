@@ -1,6 +1,6 @@
 """What the checks for undefined behaviour cost: instructions and flash of models, without and with.
 
-    python benchmarks/ubsan.py [--models kws toycar] [--platforms stm32l4r5 riscv32]
+    python benchmarks/ubsan.py [--models kws toycar] [--platforms cortex-m4 riscv32]
                                [--toolchains zig gcc] [--json FILE]
 
 "seconds" is the host's time for the inference with checks. Exit status 1 where something undefined
@@ -69,7 +69,7 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["kws", "toycar"])
-    parser.add_argument("--platforms", nargs="+", default=["stm32l4r5", "riscv32"])
+    parser.add_argument("--platforms", nargs="+", default=["cortex-m4", "riscv32"])
     parser.add_argument("--toolchains", nargs="+", default=["zig", "gcc"])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()

@@ -88,7 +88,7 @@ class _Nodes:
         low = self.ranges[name][0]
         zero_point = np.int8(round(-128 - low / float(self.scale(name))))
         scale = self.constant(f"{name}_scale", self.scale(name))
-        zero = self.constant(f"{name}_zero", zero_point)
+        zero = self.constant(f"{name}_zero", np.asarray(zero_point))
         stored = self.add("QuantizeLinear", [name, scale, zero], f"{name}_q")
         return self.add("DequantizeLinear", [stored, scale, zero], f"{name}_dq")
 

@@ -1,6 +1,6 @@
 """An int8 transformer for keyword spotting, built here with fixed random weights, and run.
 
-    python examples/transformer_kws.py [--platform stm32l4r5] [--tokens 196] [--heads 4]
+    python examples/transformer_kws.py [--platform cortex-m4] [--tokens 196] [--heads 4]
 
 A frame of 40 features becomes a token of 32 numbers plus its position; then come one block
 (attention over all tokens, normalization, an MLP with GELU, residual sums), the mean over the
@@ -185,7 +185,7 @@ def build(tokens: int = 196, heads: int = 4, *, only: str = "") -> Graph:
 def main() -> None:
     """Compile, run, compare with the reference."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--platform", default="stm32l4r5")
+    parser.add_argument("--platform", default="cortex-m4")
     parser.add_argument("--tokens", type=int, default=196)
     parser.add_argument("--heads", type=int, default=4)
     given = parser.parse_args()

@@ -1,6 +1,6 @@
 """Two kernels under test: one in the style of CMSIS-NN, one in that of muRISCV-NN.
 
-pytest --covp-platform stm32l4r5 --covp-platform riscv32 --covp-sanitize
+pytest --covp-platform cortex-m4 --covp-platform riscv32 --covp-sanitize
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def test_convolve_s8(kernel, p):
     size = buffer_size(dims(p.input.shape), dims(p.weights.shape))
     output = np.zeros(p.output_shape, np.int8)
     status = convolve(
-        {"buf": Buffer(np.zeros(size, np.int8), written=False), "size": size},
+        {"buf": Buffer(np.zeros(size, np.int8), scratch=True), "size": size},
         {
             "input_offset": -p.zero_point,
             "output_offset": r.zero_point,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from covp.cli.main import main
@@ -81,6 +82,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 
 RESNET: tuple[str, ...] = ("resnet", "-p", "riscv32")
+FLOAT = ("--float-model", "kws_float")
 CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.run/1": [
         ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain", "--causes"),
@@ -88,6 +90,9 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("run", "toycar", "-p", "stm32l4r5"),
         ("run", "sww", "-p", "stm32l4r5", "--streaming"),
         ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
+        ("run", "toycar", "-p", "riscv32", "-a", "gemm", "--overlap"),
+        ("run", "toycar", "-p", "riscv32", "--data", "x.npy", "--labels", "y.npy"),
+        ("run", "kws", "-p", "riscv32", "--data", "k.npy", "--labels", "c.npy", *FLOAT),
     ],
     "covp.compare/1": [("compare", "kws", "-p", "riscv32", "-a", "qconv2d")],
     "covp.survey/1": [
@@ -133,6 +138,11 @@ def test_a_schema_is_what_is_printed(
     if section == "covp.cores/1":
         Path("main.c").write_text(MAIN)
         Path("sensor.c").write_text("int main(void) { return 0; }")
+    if section == "covp.run/1":
+        shapes = {"x": (2, 640), "y": (2, 640), "k": (2, 49, 10, 1)}
+        for name, shape in shapes.items():
+            np.save(f"{name}.npy", np.zeros(shape, np.float32))
+        np.save("c.npy", np.zeros(2, np.int64))
     if section == "covp.check/1":
         run = call(capsys, "run", "toycar", "-p", "riscv32")
         Path("results.json").write_text(json.dumps(run))

@@ -116,7 +116,7 @@ def copied(folder: Path) -> Path:
 
 
 def test_the_example_is_right_on_two_architectures(tmp_path: Path) -> None:
-    platforms = "--covp-platform stm32l4r5 --covp-platform riscv32"
+    platforms = "--covp-platform cortex-m4 --covp-platform riscv32"
     status, output = run(
         copied(tmp_path / "kernels"), f"pytest {platforms} --covp-sanitize --covp-ubsan"
     )

@@ -1,0 +1,106 @@
+"""docs/accuracy.md, "Where they differ": what is measured beside LiteRT is what the page says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from covp.frontend.tflite import read_tflite
+from covp.graph.attributes import Elementwise, FullyConnected
+from covp.graph.reference import run_reference
+from covp.testing import ConvCase
+from covp.zoo.builder import GraphBuilder
+from covp.zoo.tflite_writer import write_tflite
+
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+Pair = tuple[bytes, list[Any]]
+SEEDS = range(25)
+
+
+def layers(kind: str, dtype: Literal["int8", "int16", "float32"], **fields: Any) -> Iterator[Pair]:
+    """Models of one layer with weights and a bias, and their inputs."""
+    channels = (24, 9) if kind == "FULLY_CONNECTED" else (6, 6)
+    for seed in SEEDS:
+        case = ConvCase(
+            kind, dtype=dtype, bias=True, channels=channels, size=(6, 6), kernel=(3, 3),
+            seed=seed, **fields,
+        )  # fmt: skip
+        yield write_tflite(case.graph()), case.inputs()
+
+
+def convolutions_of_int16() -> Iterator[Pair]:
+    yield from layers("CONV_2D", "int16")
+    yield from layers("CONV_2D", "int16", narrow_bias=True)
+    yield from layers("DEPTHWISE_CONV_2D", "int16")
+
+
+def products_of_int16() -> Iterator[Pair]:
+    for seed in SEEDS:
+        rng, builder = np.random.default_rng(seed), GraphBuilder("product")
+        x, y = (builder.input((4000,), np.int16, float(rng.uniform(0.001, 0.1))) for _ in "xy")
+        scale = x.scale * y.scale * 20_000
+        product = builder.add("MUL", x, y, attributes=Elementwise(), scale=scale)
+        values = [rng.integers(-32768, 32768, 4000).astype(np.int16) for _ in "xy"]
+        yield write_tflite(builder.graph(product)), values
+
+
+def float_layers_of_int8_weights() -> Iterator[Pair]:
+    for seed in SEEDS:
+        rng, builder = np.random.default_rng(seed), GraphBuilder("dynamic")
+        depth = int(2 ** rng.uniform(3, 10))
+        x = builder.input((4, depth), np.float32)
+        w = builder.constant(rng.integers(-127, 128, (16, depth)).astype(np.int8), 0.01)
+        b = builder.constant(rng.normal(0, 1, 16).astype(np.float32))
+        y = builder.add("FULLY_CONNECTED", x, w, b, attributes=FullyConnected())
+        yield write_tflite(builder.graph(y)), [rng.normal(0, 1, (4, depth)).astype(np.float32)]
+
+
+MEASURED: dict[str, Callable[[], Iterator[Pair]]] = {
+    "FULLY_CONNECTED, int8": lambda: layers("FULLY_CONNECTED", "int8"),
+    "FULLY_CONNECTED, int16 with a bias of int64": lambda: layers("FULLY_CONNECTED", "int16"),
+    "FULLY_CONNECTED, int16 with a bias of int32": lambda: layers(
+        "FULLY_CONNECTED", "int16", narrow_bias=True
+    ),
+    "CONV_2D, DEPTHWISE_CONV_2D, int16": convolutions_of_int16,
+    "MUL, int16": products_of_int16,
+    "float weights as int8 (dynamic range)": float_layers_of_int8_weights,
+}
+"""Of each row of the page: models and inputs."""
+
+
+def stated(operator: str) -> str:
+    """The last column of an operator's row."""
+    for line in PAGE.read_text().splitlines():
+        columns = [column.strip() for column in line.strip("|").split("|")]
+        if columns[0] == operator:
+            return columns[-1]
+    raise AssertionError(f"{operator} has no row")
+
+
+def share(text: str) -> tuple[float, float]:
+    """Of "0.1 to 2 %" and "1 in 1 of 20,000 values": the bounds, as shares."""
+    between = re.search(r"([\d.]+) to ([\d.]+) %", text)
+    if between:
+        return float(between[1]) / 100, float(between[2]) / 100
+    rare = re.search(r"in 1 of ([\d,]+) values", text)
+    return (0, 3 / float(rare[1].replace(",", ""))) if rare else (0, 1)
+
+
+@pytest.mark.parametrize("operator", MEASURED)
+def test_a_row_is_what_is_measured(litert: Any, operator: str) -> None:
+    said, pairs = stated(operator), []
+    for data, values in MEASURED[operator]():
+        pairs.append((run_reference(read_tflite(data), values)[0], litert(data, values)[0]))
+    low, high = share(said)
+    if "of the range" in said:
+        off = [float(np.abs(a - b).max() / (a.max() - a.min())) for a, b in pairs]
+        assert low <= min(off) and max(off) <= high, (min(off), max(off))
+        return
+    steps = np.concatenate([np.abs(a.astype(int) - b).ravel() for a, b in pairs])
+    assert steps.max() == 0 if said == "none" else steps.max() <= 1
+    assert low <= (steps > 0).mean() <= high, (steps > 0).mean()
