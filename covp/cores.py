@@ -79,6 +79,8 @@ class Core:
             schedules there are a good guess here.
         allows_misaligned: loads and stores at any address work, if slowly; else those that kernels
             may not use ("unaligned") are faults.
+        flushes_data_cache: VexRiscv's instruction 0x500f empties the data cache, which writes
+            through; else RISC-V cores have the Zicbom extension where they have a data cache.
     """
 
     name: str
@@ -93,6 +95,12 @@ class Core:
     zig_flags: tuple[str, ...] = ()
     like: str = ""
     allows_misaligned: bool = False
+    flushes_data_cache: bool = False
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether every misaligned load or store is a fault."""
+        return not (self.allows_misaligned or self.has("unaligned"))
 
     @property
     def architecture(self) -> Literal["arm", "riscv", "x86"]:
@@ -150,6 +158,7 @@ def _riscv(
         unicorn_cpu="ANY",
         like=like,
         allows_misaligned=allows_misaligned,
+        flushes_data_cache=name.startswith("vexriscv"),
     )
 
 

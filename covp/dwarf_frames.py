@@ -34,27 +34,33 @@ class FrameTable:
     """The frame rules of one ELF file.
 
     Args:
-        elf: pyelftools' ``ELFFile``.
-        functions: (start, end, name), by address. Entries of functions that the linker dropped
-            are left in the section, at address 0: they are told by their length.
+        entries: first address, end and pyelftools' entry of each function.
     """
 
-    def __init__(self, elf: Any, functions: Sequence[tuple[int, int, str]]) -> None:
-        self._entries: list[tuple[int, int, Any]] = []
+    def __init__(self, entries: Sequence[tuple[int, int, Any]] = ()) -> None:
+        self._entries = sorted(entries, key=lambda entry: entry[:2])
         self._rows: dict[int, list[dict[Any, Any]]] = {}
-        if not elf.has_dwarf_info():
-            return
-        dwarf = elf.get_dwarf_info()
-        if not dwarf.has_CFI():
-            return
+
+    @classmethod
+    def of(cls, dwarf: Any, functions: Sequence[tuple[int, int, str]]) -> FrameTable:
+        """The table of a file.
+
+        Args:
+            dwarf: pyelftools' ``DWARFInfo``, or None.
+            functions: (start, end, name), by address. Entries of functions that the linker dropped
+                are left in the section, at address 0: they are told by their length.
+        """
+        if dwarf is None or not dwarf.has_CFI():
+            return cls()
+        entries = []
         lengths = {start: end - start for start, end, _ in functions}
         for entry in dwarf.CFI_entries():
             if "initial_location" not in entry.header:
                 continue  # what several functions have in common
             start, size = entry.header["initial_location"], entry.header["address_range"]
             if start or lengths.get(0) == size:
-                self._entries.append((start, start + size, entry))
-        self._entries.sort(key=lambda entry: entry[:2])
+                entries.append((start, start + size, entry))
+        return cls(entries)
 
     def rule(self, address: int) -> FrameRule | None:
         """The rule at an instruction; None where nothing, or nothing simple, is known."""

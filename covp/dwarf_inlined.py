@@ -12,12 +12,14 @@ from typing import Any
 _SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")
 
 
-def inlined_calls(elf: Any, address: int) -> list[tuple[str, str]]:
-    """(function, "file.c:12" of its call) of each inlined call at ``address``, innermost first."""
-    if not elf.has_dwarf_info():
-        return []
-    dwarf = elf.get_dwarf_info()
-    for unit in dwarf.iter_CUs():
+def inlined_calls(dwarf: Any, address: int) -> list[tuple[str, str]]:
+    """(function, "file.c:12" of its call) of each inlined call at ``address``, innermost first.
+
+    Args:
+        dwarf: pyelftools' ``DWARFInfo``, or None.
+        address: of an instruction.
+    """
+    for unit in dwarf.iter_CUs() if dwarf is not None else ():
         top = unit.get_top_DIE()
         if not _holds(dwarf, top, address):
             continue

@@ -141,6 +141,7 @@ FaultKind = Literal[
     "write to const",
     "store to code",
     "uninitialised read",
+    "unwritten output",
     "stack limit",
 ]
 """The short names of faults."""

@@ -16,7 +16,7 @@ from covp import cache
 from covp.cache import content_key
 from covp.errors import ToolchainError
 from covp.temporary import temporary_folder
-from covp.toolchain import Source, compiler_environment
+from covp.toolchain import Source, compiler_environment, zig_binary
 
 _CPP = (".cpp", ".cc", ".cxx")
 _HEADERS = ("*.h", "*.hh", "*.hpp")
@@ -112,7 +112,7 @@ def build_for_host(
 
 
 class _Progress:
-    """One line on a terminal: how many of the files are compiled."""
+    """One line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
 
     def __init__(self, what: str, files: int) -> None:
         self._text, self._files, self._done = f"covp: compiling {what}, once", files, 0
@@ -120,6 +120,8 @@ class _Progress:
         self._lock = threading.Lock()
 
     def __enter__(self) -> _Progress:
+        if self._files > 1 and not self._shown:
+            print(f"{self._text}: {self._files} files ...", file=sys.stderr, flush=True)
         self._show(" ...")
         return self
 
@@ -172,7 +174,7 @@ class _Build:
 
     def _run(self, language: str, arguments: Sequence[str]) -> None:
         run = subprocess.run(
-            [sys.executable, "-m", "ziglang", language, *arguments],
+            [zig_binary(), language, *arguments],
             env=compiler_environment(self.folder),
             capture_output=True,
             text=True,

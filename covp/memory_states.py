@@ -9,14 +9,20 @@ from enum import IntFlag
 class Forbidden(IntFlag):
     """The state of a byte; 0: it may be loaded and stored, and has a value.
 
-    A store to an unwritten byte gives it a value; loads of it may be copies only.
+    Bits without a value may be loaded, stored and computed with as long as they decide nothing.
+
+    Attributes:
+        UNWRITTEN: nothing was stored there.
+        CARRIED: bits without a value were stored there.
     """
 
     NOTHING = 0
     LOAD = 1
     STORE = 2
     UNWRITTEN = 4
+    CARRIED = 8
     ACCESS = LOAD | STORE
+    UNDEFINED = UNWRITTEN | CARRIED
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,11 @@ class Finding:
         pc: of the instruction.
         address, size: of the access, in bytes.
         is_store: else it is a load.
-        is_unwritten: the bytes were never written, and something else than a copy is made of them.
-        is_misaligned: the core faults at such an address.
+        is_unwritten: bits of the bytes have no value, and they decide something.
         is_gone: the bytes are of a frame of the stack that is gone.
         sp: the stack pointer.
+        decides: what they decide: "a branch" ...; "" of other findings.
+        loaded_at: the pc of their load.
     """
 
     pc: int
@@ -38,6 +45,7 @@ class Finding:
     size: int
     is_store: bool
     is_unwritten: bool
-    is_misaligned: bool
     is_gone: bool
     sp: int
+    decides: str
+    loaded_at: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from covp import zoo
 from covp.errors import UsageError
 from covp.frontend import Shapes, read_model
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Origin
 from covp.passes.bind_states import bind_states
 from covp.zoo.catalog import CATALOG
 
@@ -40,6 +40,7 @@ class ModelFile:
         """
         graph = read_model(self.path, shapes)
         graph.source = self.source
+        graph.origin = Origin(self.path, shapes or {})
         if self.source != "file":
             graph.name = self.name
         return graph

@@ -69,6 +69,7 @@ class LayerMemory:
         nbytes: its size.
         is_read: it holds something before the layer.
         is_written: the layer leaves something there, or needs it to work in.
+        is_output: all of it is to be written.
     """
 
     name: str
@@ -76,6 +77,7 @@ class LayerMemory:
     nbytes: int
     is_read: bool
     is_written: bool
+    is_output: bool
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,10 @@ class Program:
         sources: file name to text; ``.c`` files are compiled, ``.h`` files are included.
         run_function: ``void f(uint8_t *arena)``, one inference from the arena's inputs to its
             outputs.
-        arena_symbol: a uint8_t array for all activations, aligned to 16 bytes, which simulations
-            and firmware pass; in a file of its own, ``NAME_arena.c``.
+        arena_symbol: a uint8_t array for all activations, which simulations and firmware pass; in a
+            file of its own, ``NAME_arena.c``.
         arena_bytes: its size.
+        arena_alignment: its address is a multiple of it: 16, or a line of the core's data cache.
         inputs, outputs: in the model's order; offsets count from ``arena_symbol``.
         layers: in the order they run.
         accelerators: what has to be on the bus.
@@ -250,6 +253,7 @@ class Program:
     states: tuple[ProgramState, ...] = ()
     reset_function: str = ""
     keep_function: str = ""
+    arena_alignment: int = 16
 
     @property
     def state_bytes(self) -> int:

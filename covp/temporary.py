@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+import weakref
 from pathlib import Path
 
 from covp.errors import CovpError
@@ -17,7 +18,27 @@ _FOREIGN_AGE = 7 * 24 * 3600.0  # seconds until a folder of another process name
 _swept: set[Path] = set()
 
 
-def temporary_folder(purpose: str, beside: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+class TemporaryFolder:
+    """A folder that is removed at the end of its block, with this object or with its process.
+
+    Unlike `tempfile.TemporaryDirectory`, whose folder a fork of the process removes, too.
+
+    Attributes:
+        name: its path.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._end = weakref.finalize(self, _remove_own, Path(name), os.getpid())
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
+
+
+def temporary_folder(purpose: str, beside: Path | None = None) -> TemporaryFolder:
     """A folder that is removed at the end of its block, or after this process was killed.
 
     Args:
@@ -31,7 +52,7 @@ def temporary_folder(purpose: str, beside: Path | None = None) -> tempfile.Tempo
         parent = Path(tempfile.gettempdir()) if beside is None else beside
         sweep(parent)
         hidden = "" if beside is None else "."
-        return tempfile.TemporaryDirectory(prefix=f"{hidden}covp-{owner(purpose)}-", dir=parent)
+        return TemporaryFolder(tempfile.mkdtemp("", f"{hidden}covp-{owner(purpose)}-", parent))
     except OSError as error:
         if beside is not None:
             raise
@@ -94,6 +115,11 @@ def _process_space() -> int:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return 0
+
+
+def _remove_own(path: Path, process: int) -> None:
+    if process == os.getpid():
+        _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -324,6 +324,26 @@ _NO_SANITIZER = "-fno-sanitize=all"
 _LLD_EMULATION = {"arm": "armelf", "riscv": "elf32lriscv", "x86": "elf32_x86_64"}
 
 
+def zig_binary() -> str:
+    """The path of zig's program: of the ziglang wheel, or on the search path.
+
+    Called by its path: ``python -m ziglang`` would execute a ziglang.py of the current folder.
+
+    Raises:
+        ToolchainError: there is none.
+    """
+    spec = importlib.util.find_spec("ziglang")
+    if spec is not None and spec.origin is not None:
+        for name in ("zig", "zig.exe"):
+            binary = Path(spec.origin).parent / name
+            if binary.is_file():
+                return str(binary)
+    binary_on_path = shutil.which("zig")
+    if binary_on_path is None:
+        raise ToolchainError("zig is not installed: pip install ziglang")
+    return binary_on_path
+
+
 class Zig(Toolchain):
     """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
 
@@ -355,16 +375,7 @@ class Zig(Toolchain):
         return ("-mllvm", "-enable-global-merge=false")
 
     def _find(self) -> str:
-        spec = importlib.util.find_spec("ziglang")
-        if spec is not None and spec.origin is not None:
-            for name in ("zig", "zig.exe"):
-                binary = Path(spec.origin).parent / name
-                if binary.is_file():
-                    return str(binary)
-        binary_on_path = shutil.which("zig")
-        if binary_on_path is None:
-            raise ToolchainError("zig is not installed: pip install ziglang")
-        return binary_on_path
+        return zig_binary()
 
     def _version_arguments(self) -> tuple[str, ...]:
         return ("version",)

@@ -135,7 +135,7 @@ def calibrate(
         tuple(row for row, one in zip(rows, known, strict=True) if one.program.is_random),
         left_out,
     )
-    return _labelled(calibration, found)
+    return _labelled(calibration, found, platform.wait_states)
 
 
 def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
@@ -199,8 +199,8 @@ def _figures(model: ModelFile) -> list[str]:
     return [name for names in model.by_class.values() for name in names]
 
 
-def _labelled(found: Calibration, measured: Measurement) -> Calibration:
-    """With the source and the error in the model."""
+def _labelled(found: Calibration, measured: Measurement, memory: str) -> Calibration:
+    """With the source and the error in the model, and the memory that it was found with."""
     source = measured.source
     by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]
     where = f" with {source.assumes}" if source.assumes else ""
@@ -211,6 +211,6 @@ def _labelled(found: Calibration, measured: Measurement) -> Calibration:
     error = max(_STEP, math.ceil(found.worst_error / _STEP) * _STEP)
     assumes = f"{', '.join(found.kept)} as in {found.start}" if found.kept else ""
     model = msgspec.structs.replace(
-        found.model, source=text, assumes=assumes, error=round(error, 6)
+        found.model, source=text, assumes=assumes, error=round(error, 6), memory=memory
     )
     return replace(found, model=model)

@@ -22,7 +22,8 @@ from covp.timing.native import (
     WaitStates,
     placed,
 )
-from covp.timing.trace import MISALIGNED, Runs, Trace, histories
+from covp.timing.trace import Runs, Trace, histories
+from covp.timing.ways import FELL, JUMPED, MEMORY
 
 Array = NDArray[np.float64]
 Classes = frozenset[str]
@@ -62,14 +63,12 @@ class Prepared:
         measured: cycles.
         blocks: of many rounds without those of few.
         operands: (class, first, second) to how often; see `OperandRuns`.
-        misaligned: accesses that crossed a word.
     """
 
     is_random: bool
     measured: int
     blocks: tuple[Block, ...]
     operands: Mapping[tuple[str, int, int], int]
-    misaligned: int
 
     @classmethod
     def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> Prepared:
@@ -79,7 +78,6 @@ class Prepared:
             one.cycles,
             tuple(_blocks(one, name_of)),
             _operands(one),
-            one.many.misaligned - one.few.misaligned,
         )
 
     @property
@@ -143,7 +141,6 @@ class Costs:
         self._all = _chosen(self._blocks, range(len(self._blocks)))
         self._chosen: dict[Classes, _Chosen] = {}
         self._by_operands: dict[bytes, Array] = {}
-        self._misaligned = np.array([one.misaligned for one in programs], float)
         is_random = np.array([one.is_random for one in programs])
         share = np.where(is_random, 1 / max(1, is_random.sum()), 1 / max(1, (~is_random).sum()))
         self.weights: Array = share / self.measured
@@ -188,7 +185,6 @@ class Costs:
 
     def _timed(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
         total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
-        total += self._misaligned * (pipeline.native.misaligned + pipeline.data_waits)
         total += self._of_operands(model, pipeline)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
 
@@ -207,7 +203,7 @@ def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
     found: Counter[tuple[str, int, int]] = Counter()
     for trace, sign in ((one.many, 1), (one.few, -1)):
         for run in trace.operands:
-            if run.kind != MISALIGNED:
+            if run.kind not in (MEMORY, FELL, JUMPED):
                 found[run.kind, run.first, run.second] += sign * run.count
     return found
 

@@ -41,7 +41,7 @@ class Knob:
     @property
     def classes(self) -> Classes | None:
         """Classes of instructions whose time it changes; None: all."""
-        if self.field or self.key == "misaligned":
+        if self.field:
             return frozenset()  # counted apart from blocks
         return frozenset({self.name}) if self.name else None
 

@@ -25,6 +25,8 @@ def accelerators(
     if registers is not None:
         if accelerator is None:
             raise click.UsageError("--registers needs the name of an accelerator")
+        if as_json:
+            raise click.UsageError(f"--registers prints {registers}, not JSON: leave --json out")
         click.echo(_register_map(accelerator, registers, platform), nl=False)
         return
     name = type(find_backend(accelerator)).name if accelerator is not None else None

@@ -14,10 +14,11 @@ from covp.cli import options, timeline_files
 from covp.cli.output import print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
-from covp.cli.verdict import amount, difference_lines, equality, reproduction
+from covp.cli.verdict import amount, difference_lines, equality, reproduction, source_lines
 from covp.errors import UsageError
 from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey
 from covp.evaluation import compare as core_and_accelerators
+from covp.evaluation.comparison import share_text
 from covp.platform_file import load_platform
 
 
@@ -198,6 +199,9 @@ def _verdicts(
     ]
     if line := amount([run for run, _ in runs]):
         yield line
+    for comparison in found:
+        for line in source_lines(comparison.alone):
+            yield f"file of {comparison.alone.model}: {line}"
     for run, again in runs:
         if not run.matches_reference:
             for line in difference_lines(run, again):
@@ -213,7 +217,7 @@ def _row(comparison: Comparison) -> list[object]:
         accelerated.profile.instructions,
         None if saved is None else f"{saved:.1%}",
         None if faster is None else f"{faster:.1f}x",
-        f"{comparison.mac_coverage:.0%}",
+        share_text(comparison.mac_coverage),
         f"{alone.simulation_seconds + accelerated.simulation_seconds:.2f} s",
         equality([alone, accelerated]),
         samples_and_labels.accuracy_cell(alone.data),

@@ -17,7 +17,7 @@ from covp.device.virtual import VirtualDevice
 from covp.platform_file import Platform, load_platform
 
 _PORTS = {"stlink": 7184, "jtag": 9824}
-_JTAG_TARGETS = {"stm32f746": "target/stm32f7x.cfg", "stm32l4r5": "target/stm32l4x.cfg"}
+_JTAG_TARGETS = {"stm32f7": "target/stm32f7x.cfg", "stm32l4": "target/stm32l4x.cfg"}
 
 
 @click.command()
@@ -59,5 +59,5 @@ def openocd_line(platform: Platform, protocol: str, port: int) -> str:
     adapter = f"adapter driver remote_bitbang; remote_bitbang port {port}"
     return (
         f'openocd -c "{adapter}; remote_bitbang host 127.0.0.1; transport select jtag" '
-        f"-f {_JTAG_TARGETS.get(platform.name, 'target/YOURS.cfg')}"
+        f"-f {_JTAG_TARGETS.get(platform.board, 'target/YOURS.cfg')}"
     )

@@ -14,6 +14,7 @@ from covp.errors import UsageError
 from covp.evaluation import Sample, build
 from covp.evaluation.data.files import read_array
 from covp.export import Application, Library, Project, export_project
+from covp.export.firmware import board_warning
 from covp.export.layouts import layout_names
 from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
 from covp.mlperf.firmware import tiny_application
@@ -103,7 +104,9 @@ def export(
         **interface,
         name=prefix or "",
     )
-    warn(made.program.warnings)
+    silent = board_warning(board) if layout in ("make", "cmake") else None
+    warnings = [*made.program.warnings, *([silent] if silent else [])]
+    warn(warnings)
     sample = Sample.of(made.graph, values) if values else Sample.random(made.graph, seed)
     project = Project.of(made, sample, static_arena=arena == "static")
     if tiny:
@@ -116,7 +119,7 @@ def export(
                 "schema": "covp.export/1",
                 "model_source": made.source,
                 "schedules": asdict(made.schedules),
-                "warnings": list(made.program.warnings),
+                "warnings": warnings,
                 "layout": layout,
                 "folder": str(output),
                 "files": files,

@@ -82,9 +82,9 @@ def firmware(
     with VirtualDevice(chosen) as device:
         ports = output.listen(device)
         _attach(device, accelerators)
-        load_elf(device, elf)  # first: errors of the file come before all else
+        program = load_elf(device, elf)  # first: errors of the file come before all else
         if answers:
-            heap = free_ram(chosen, elf)
+            heap = free_ram(chosen, program)
             host = Semihosting(semihosting.terminal(), files, arguments, heap=heap)
             device.board.set_semihosting(host)
         if serial_input is not None:

@@ -93,7 +93,7 @@ def gdbserver(
             )
             warn(made.program.warnings)
             elf, program = _firmware(device, made, seed), made.program
-        entry = load_elf(device, elf) if elf else None
+        loaded = load_elf(device, elf) if elf else None
         if launch_json:
             launch.check_replaceable(launch_json)
         if svd_file:
@@ -103,13 +103,13 @@ def gdbserver(
         terminal = semihosting.terminal()
         console = GdbConsole(terminal) if where == "gdb" else None
         if where != "off":
-            heap = free_ram(chosen, elf) if elf else None
+            heap = free_ram(chosen, loaded) if loaded else None
             device.board.set_semihosting(
                 Semihosting(console or terminal, files, arguments, heap=heap)
             )
         with DebugTarget(device) as target:
-            if entry is not None:
-                target.write_register("pc", entry)  # as GDB's load does
+            if loaded is not None:
+                target.write_register("pc", loaded.entry)  # as GDB's load does
             say = partial(click.echo, err=True)
             stub = GdbStub(target, say, console)
             with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():

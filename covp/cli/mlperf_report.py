@@ -8,6 +8,7 @@ import click
 
 from covp.cli.provenance import model_note
 from covp.cli.tables import cell, print_table
+from covp.evaluation.comparison import share_text
 from covp.mlperf.quality import Quality
 from covp.mlperf.rows import Row
 from covp.mlperf.sweep import LABEL
@@ -81,7 +82,7 @@ def _cells(row: Row, columns: Sequence[str]) -> list[object]:
             "energy (est.)": _shown(cost.energy_uj, 1, ",.1f", " uJ"),
             "flash": cost.flash_bytes,
             "RAM": cost.ram_bytes,
-            "MACs offloaded": f"{cost.mac_coverage:.0%}",
+            "MACs offloaded": share_text(cost.mac_coverage),
             "outputs": "right" if cost.matches_reference else "DIFFER",
         }
     if row.quality is not None:

@@ -170,9 +170,10 @@ max_scratch = click.option(
 )
 check = click.option(
     "--check",
-    type=click.Choice(["none", "output", "layers"]),
-    help="Compare with the reference: each layer's tensor over several inputs, the outputs of this "
-    "run, or nothing. Default: layers on virtual and host, output on slower devices.",
+    type=click.Choice(["none", "output", "layers", "source"]),
+    help="Compare with the reference: nothing, the outputs of this run, each layer's tensor over "
+    "several inputs, or (source) these, and all beside onnxruntime or LiteRT executing the file. "
+    "Default: output on slow devices; else layers, and the file where that takes a second.",
 )
 sanitize = click.option(
     "--sanitize",

@@ -13,6 +13,7 @@ from covp.cli.output import print_json, progress, warn
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
+from covp.evaluation.comparison import share_text
 from covp.platform_file import Platform
 
 
@@ -136,7 +137,7 @@ def _row(trial: Trial, offloads: bool) -> list[object]:
         None if seconds is None else f"{seconds * 1e3:,.2f} ms",
         result.memory.flash_bytes,
         result.memory.ram_bytes,
-        *([f"{result.mac_coverage:.0%}"] if offloads else []),
+        *([share_text(result.mac_coverage)] if offloads else []),
         ", ".join(f"{use.name} {use.free_bytes // 1024:,} KB" for use in trial.regions),
         equality([result]),
         accuracy_cell(result.data),

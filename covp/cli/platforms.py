@@ -11,7 +11,7 @@ from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
 from covp.energy.core_area import core_area
-from covp.platform_file import Platform, load_platform, platform_names
+from covp.platform_file import Platform, load_platform, platform_aliases, platform_names
 
 
 @click.command()
@@ -19,6 +19,7 @@ from covp.platform_file import Platform, load_platform, platform_names
 def platforms(as_json: bool) -> None:
     """List the platforms that can be named with --platform."""
     known = [load_platform(name) for name in platform_names()]
+    aliases = platform_aliases()
 
     def size(platform: Platform, kind: str) -> int:
         return sum(region.bytes for region in platform.memory if region.kind == kind)
@@ -32,6 +33,7 @@ def platforms(as_json: bool) -> None:
             [
                 {
                     "name": p.name,
+                    "alias_of": aliases.get(p.name),
                     "description": p.description,
                     "core": p.core.name,
                     "clock_hz": p.clock_hz if has_clock(p) else None,
@@ -49,7 +51,7 @@ def platforms(as_json: bool) -> None:
         [
             p.name,
             p.core.name,
-            p.description,
+            f"another name of {aliases[p.name]}" if p.name in aliases else p.description,
             f"{p.clock_hz / 1e6:g} MHz" if has_clock(p) else "-",
             f"{size(p, 'flash') // 1024:,} KB",
             f"{size(p, 'ram') // 1024:,} KB",

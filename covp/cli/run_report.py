@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 import click
 
 from covp.cli.data import data_lines
@@ -106,13 +108,13 @@ def _print_jobs(result: Evaluation) -> None:
 
 
 def _share(result: Evaluation, name: str) -> str:
-    """The share of the model's MACs that an accelerator did, and of its layers' if that is less."""
+    """The share of the model's MACs that an accelerator did, and of its layers' if not all."""
     own = [entry for entry in result.profile.layers if entry.layer.target == name]
     total = sum(entry.layer.macs for entry in result.profile.layers)
     planned, done = sum(e.layer.macs for e in own), sum(e.offloaded_macs for e in own)
     if not total or not planned:
         return ""
-    short = "" if done > planned * (1 - 1e-9) else f", of its own layers' {done / planned:.0%}"
+    short = "" if isclose(done, planned) else f", of its own layers' {done / planned:.0%}"
     return f"; it did {done / total:.0%} of the model's MACs{short}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from covp.cli.tables import print_table
-from covp.sweep.export import record
+from covp.sweep.constraints import is_feasible
 from covp.sweep.points import Row
 from covp.sweep.result import SweepResult
 
@@ -28,9 +28,32 @@ def print_result(result: SweepResult) -> None:
         _print_rows(rows[:_MOST], title)
     elif good and unknown:
         click.echo(f"no front: no design has {', '.join(unknown)}; leave it out of `objectives`")
+    elif good:
+        click.echo(f"no front: {_why_empty(result)}")
     if len(rows) > _MOST:
         click.echo(f"and {len(rows) - _MOST:,} more on the front")
     _print_counts(result)
+
+
+def _why_empty(result: SweepResult) -> str:
+    """Of a sweep that has designs with figures."""
+    limits, rows = result.spec.limits, [row for row in result.rows if row.is_ok]
+    if result.feasible:
+        return f"no design has all of {', '.join(result.objectives)}"
+    nearest = min(rows, key=lambda row: max(limit.excess(row) for limit in limits))
+    broken = [
+        f"{limit.figure} of {getattr(nearest, limit.figure):,}"
+        for limit in limits
+        if limit.holds(nearest) is False
+    ]
+    return f"every design breaks a constraint; the nearest one has {' and '.join(broken)}"
+
+
+def _unknown(result: SweepResult) -> str:
+    """The figures with a limit that designs lack which break none."""
+    names = [limit.figure for limit in result.spec.limits]
+    rows = result.feasible
+    return ", ".join(n for n in dict.fromkeys(names) if any(getattr(r, n) is None for r in rows))
 
 
 def _different(result: SweepResult) -> list[Row]:
@@ -76,8 +99,14 @@ def _print_counts(result: SweepResult) -> None:
     good = [row for row in result.rows if row.is_ok]
     click.echo(f"{len(good):,} designs with figures, {len(result.failed):,} failed")
     if limits:
-        kept = sum(record(row, limits)["feasible"] for row in good)
-        click.echo(f"{kept:,} keep all constraints: {', '.join(result.spec.constraints)}")
+        kept = [is_feasible(row, limits) for row in good]
+        click.echo(
+            f"{kept.count(True):,} keep all constraints: {', '.join(result.spec.constraints)}"
+        )
+        if None in kept:
+            click.echo(
+                f"{kept.count(None):,} break none, but {_unknown(result)} is not known of them"
+            )
     unchecked = {row.cycles_model for row in good if row.cycles_model and row.cycles_error is None}
     if unchecked:
         click.echo(f"timing models without a known error: {', '.join(sorted(unchecked))}")

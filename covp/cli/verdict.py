@@ -18,6 +18,8 @@ _DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "speed", "max_
 def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed: int) -> str:
     """The `covp run` that shows a difference again, from the options of the present command.
 
+    The level of its check is left out, see `difference_lines`.
+
     Args:
         model, platform: as they were given.
         accelerators: of the run in question.
@@ -40,15 +42,17 @@ def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed:
             words += [f"--{name.replace('_', '-')}", str(given[name])]
     if not given.get("tuned", True):
         words.append("--untuned")
-    return shlex.join([*words, "--check", "layers"])
+    return shlex.join(words)
 
 
 def equality(results: Sequence[Evaluation]) -> str:
     """A cell of the column "bit-exact": integers match to the bit, floats within the tolerance."""
     if any(result.mismatches for result in results):
         return "OUTPUTS DIFFER"
-    if not all(result.matches_reference for result in results):
+    if any(result.check.mismatch for result in results):
         return "LAYERS DIFFER"
+    if not all(result.matches_reference for result in results):
+        return "SOURCE DIFFERS"
     if any(result.check.level == "none" for result in results):
         return "not checked"
     is_float = any(result.check.worst_error is not None for result in results)
@@ -88,7 +92,15 @@ def verdict_lines(result: Evaluation, again: str) -> list[str]:
         line += f"; {result.oracle} arithmetic"
     if check.level == "output" and default_level(result.device) == "output":
         line += f" ({result.device} is slow; --check layers compares each layer)"
-    return [line]
+    return [line, *source_lines(result)]
+
+
+def source_lines(result: Evaluation) -> list[str]:
+    """How the model's file was compared; nothing where that was neither done nor requested."""
+    source = result.check.source
+    if source is None or (source.skipped is not None and result.check.level != "source"):
+        return []
+    return [str(source)]
 
 
 def difference_lines(result: Evaluation, again: str) -> list[str]:
@@ -98,7 +110,10 @@ def difference_lines(result: Evaluation, again: str) -> list[str]:
         result: of one run.
         again: the command, see `reproduction`.
     """
-    mismatch = result.check.mismatch
-    if mismatch is None:
-        return []
-    return [f"NOT BIT-EXACT: {mismatch}", f"again: {again}", f"what it means: {_PAGE}"]
+    mismatch, source = result.check.mismatch, result.check.source
+    page = f"what it means: {_PAGE}"
+    if mismatch is not None:
+        return [f"NOT BIT-EXACT: {mismatch}", f"again: {again} --check layers", page]
+    if source is not None and not source.holds:
+        return [f"SOURCE DIFFERS: {source}", f"again: {again} --check source", page]
+    return []

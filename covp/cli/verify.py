@@ -17,9 +17,9 @@ from covp.cli.output import print_json
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
-    default=20.0,
+    default=90.0,
     show_default=True,
-    help="After about that time no further layer is tried.",
+    help="Of processor time, after which no further layer is tried.",
 )
 @click.option(
     "--model",
@@ -43,17 +43,21 @@ def verify(
     toolchain: str,
     as_json: bool,
 ) -> int:
-    """Try random layers on ACCEL, bit-exact against the reference, then misuse its registers.
+    """Try layers on ACCEL, bit-exact against the reference, then misuse its registers.
 
     The driver runs on the emulated core of PLATFORM, the model on its bus. A failure is shrunk to
-    the smallest layer and printed as a test.
+    the smallest layer and printed as a test. The reference of each --model is compared with
+    onnxruntime or LiteRT executing its file, where these are installed.
     """
+    from covp.evaluation.source import judged
     from covp.verify import verify as search
 
     def progress(what: str) -> None:
         if not as_json:
             click.echo(f"trying {what}", err=True)
 
+    files = {model: judged(model, shapes) for model in models}
+    wrong = [found for found in files.values() if not found.holds]
     verdict = search(
         accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
     )
@@ -70,12 +74,14 @@ def verify(
                 "rejected": verdict.rejected,
                 "too_large": verdict.too_large,
                 "models": verdict.models,
+                "sources": {model: str(found) for model, found in files.items()},
                 "seconds": verdict.seconds,
+                "finished": verdict.finished,
                 "macs_per_cycle": verdict.rates[0],
                 "bytes_per_cycle": verdict.rates[1],
             }
         )
-        return 1 if verdict.failure else 0
+        return 1 if verdict.failure or wrong else 0
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)
@@ -86,10 +92,14 @@ def verify(
     if verdict.models:
         each = ", ".join(f"{name} {count}" for name, count in verdict.models.items())
         click.echo(f"layers of models: {each}")
+    for model, found in files.items():
+        click.echo(f"{'' if found.holds else 'SOURCE DIFFERS: '}file of {model}: {found}")
     if any(verdict.rates):
         macs, moved = verdict.rates
         each = f"{macs:.3g} MACs and " if macs else ""
         click.echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
+    if not verdict.finished:
+        click.echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
     if verdict.failure:
         click.echo(f"FAILED: {verdict.failure}")
         if verdict.test:
@@ -98,4 +108,4 @@ def verify(
     click.echo("all outputs equal the reference, and nothing beside them was written")
     if verdict.abuses:
         click.echo(f"{verdict.abuses} wrong uses of the registers were rejected or harmless")
-    return 0
+    return 1 if wrong else 0

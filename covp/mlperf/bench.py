@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError
@@ -50,7 +50,7 @@ class PinPort(Protocol):
 PinWatcher = Callable[[str, bool, int], None]
 
 
-class Bench(Closing):
+class Bench(Owned):
     """The board boots when it is made, and runs in a thread of its own until it is closed.
 
     Its time is virtual: it passes while the firmware works and while a wave is played, as fast as
@@ -86,7 +86,7 @@ class Bench(Closing):
         self._pins.on_change = self._on_output
         self._port = serial_port(self.device)
         self._port.on_byte = self._on_byte
-        entry = load_elf(self.device, elf)
+        entry = load_elf(self.device, elf).entry
         self.device.write_register("pc", entry | self.device.core.thumb)
         self._source = self.device.clock.outside()
         self._thread = threading.Thread(target=self._run, name="covp-board", daemon=True)
@@ -95,6 +95,11 @@ class Bench(Closing):
             failure = self._failure
             self.close()
             raise DeviceError(f"the firmware does not boot: {failure or 'it sends nothing'}")
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "the board of the bench"
 
     def close(self) -> None:
         """Switch the board off. A second call does nothing."""

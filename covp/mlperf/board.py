@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from covp.closing import Closing
+from covp.closing import Owned
 from covp.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, PlatformError
@@ -59,7 +59,7 @@ class Windows:
             self._open = 0
 
 
-class BenchmarkBoard(Closing):
+class BenchmarkBoard(Owned):
     """Firmware with a model on an emulated core, its serial port on a pseudo terminal.
 
     It has booted when this returns, and serves in threads of its own until it is closed. Several
@@ -105,13 +105,18 @@ class BenchmarkBoard(Closing):
             self.close()
             raise
 
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the board on {self.path}"
+
     def _prepare(self) -> None:
         """The program in memory, accelerators on the bus, the port on the terminal."""
         device, firmware = self.device, self.firmware
         port = serial_port(device)
         for accelerator in firmware.program.accelerators:
             attach_accelerator(device, accelerator)
-        entry = load_elf(device, firmware.elf)
+        entry = load_elf(device, firmware.elf).entry
         device.write_register("pc", entry | device.core.thumb)
         self._link = link = SerialLink(device.clock, self._send, self.windows.see)
         self._terminal = Terminal(link.receive, link.keep_alive)

@@ -90,7 +90,7 @@ class Performance:
     flash_bytes: int
     ram_bytes: int
     arena_bytes: int
-    mac_coverage: float
+    mac_coverage: float | None
     matches_reference: bool
     toolchain: str
     warnings: tuple[str, ...]

@@ -12,6 +12,7 @@ import time
 import tty
 from collections.abc import Callable
 
+from covp.closing import Owned
 from covp.errors import UsageError
 
 _TICK = 0.5  # seconds between two calls of on_tick
@@ -19,7 +20,7 @@ _READS, _READ_SECONDS = 5, 0.05  # empty looks in a row that say that all is rea
 _PATIENCE = 1.0  # seconds that a full terminal is waited for
 
 
-class Terminal:
+class Terminal(Owned):
     """A pseudo terminal in raw mode, which clients open and close by its path as they like.
 
     Its own end for clients stays open: otherwise the settings would be the kernel's again when the
@@ -54,6 +55,11 @@ class Terminal:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="covp-terminal", daemon=True)
         self._thread.start()
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return f"the terminal {self.path}"
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client; what no client reads is lost, as on a cable. Thread-safe.

@@ -12,7 +12,7 @@ from covp.export.library import Library
 from covp.multicore.platform_header import NAME, platform_header
 from covp.platform_file import FIRST, Platform
 from covp.program import Program
-from covp.runtime.elf import ElfImage, Symbol
+from covp.runtime.elf import Symbol
 from covp.runtime.standalone import link_standalone
 from covp.toolchain import Source, get_toolchain, split_sources
 
@@ -153,7 +153,7 @@ def read_firmware(
                 f"{_where(platform, address)}; its own memory is "
                 f"{', '.join(region.name for region in own.memory)}"
             )
-    return Firmware(core, path, program, ElfImage(path.read_bytes()).symbols, model)
+    return Firmware(core, path, program, program.symbols, model)
 
 
 def _halfwords(function: Symbol) -> range:

@@ -25,6 +25,8 @@ def platform_header(platform: Platform, core: str) -> str:
         f"#define CLOCK_HZ {platform.for_core(core).clock_hz}u /* of this core */",
         f"#define BUS_HZ {platform.clock_hz}u /* of the peripherals */",
     ]
+    defines = platform.for_core(core).cache_defines  # of covp_cache.h
+    lines += [f"#define {name} {value}" for name, value in defines.items()]
     for region in platform.memory:
         name = c_name(region.name).upper()
         lines += [f"#define {name}_START 0x{region.start:08x}u",

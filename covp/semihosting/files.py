@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from covp.closing import Owned
 from covp.semihosting.abi import FEATURES
 from covp.semihosting.console import Console
 
@@ -61,13 +62,18 @@ class _Terminal:
         """Nothing is kept."""
 
 
-class _Stored:
+class _Stored(Owned):
     """A host file, or bytes that look like one."""
 
     is_terminal = False
 
     def __init__(self, stream: io.FileIO | io.BufferedReader) -> None:
         self._stream = stream
+
+    @property
+    def label(self) -> str:
+        """See `Owned`."""
+        return "a file that the program has open"
 
     def write(self, data: bytes) -> int:
         try:

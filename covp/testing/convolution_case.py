@@ -42,6 +42,8 @@ class ConvCase(Layer):
         per_channel: a scale for each output channel; FULLY_CONNECTED has one in any case.
         weight_limit: the largest magnitude of int8 weights, 1 to 127.
         zeros: part of the weights that is 0, from 0 to 1.
+        levels: the int8 weights are some of these values only; (): any within ``weight_limit``.
+        nonzero: (n, m): of each m weights in a row of input channels, n at most are not 0.
         extreme: int8 inputs and weights are at their ranges' ends only.
         largest: the weights of an int8 layer's channel are all the lowest or all the highest, and
             so are the inputs: sums are as large as they can be, and fill the output.
@@ -73,6 +75,8 @@ class ConvCase(Layer):
     largest: bool = False
     wide: bool = False
     narrow_bias: bool = False
+    levels: tuple[int, ...] = ()
+    nonzero: Pair | None = None
 
     def graph(self) -> Graph:
         """The layer alone."""
@@ -135,7 +139,9 @@ class ConvCase(Layer):
 
     def _weights(self, rng: np.random.Generator, shape: Shape) -> NDArray[np.int8]:
         limit = self.weight_limit
-        if self.largest:
+        if self.levels:
+            weights = rng.choice(np.array(self.levels), shape)
+        elif self.largest:
             axis = 3 if self.kind == "DEPTHWISE_CONV_2D" else 0
             ends = rng.choice(np.array([-limit - (limit == 127), limit]), shape[axis])
             each = [1] * len(shape)
@@ -147,6 +153,13 @@ class ConvCase(Layer):
             weights = rng.integers(-limit, limit + 1, shape)
         if self.zeros:
             weights[rng.random(shape) < self.zeros] = 0
+        if self.nonzero is not None:
+            kept, group = self.nonzero
+            rows = weights.reshape(-1, shape[-1])
+            for start in range(0, shape[-1], group):
+                part = rows[:, start : start + group]
+                order = rng.permuted(np.broadcast_to(np.arange(part.shape[1]), part.shape), axis=1)
+                part[order >= kept] = 0
         return np.asarray(weights, np.int8)
 
     def _result_scale(self, filters: Shape) -> float:

@@ -122,7 +122,7 @@ class ScheduleBench:
 
 def _inputs(op: Op, seed: int) -> dict[int, NDArray[Any]]:
     tensors = [t for t in op.inputs if t is not None and not t.constant]
-    return dict(zip(map(id, tensors), random_inputs(tensors, seed), strict=True))
+    return dict(zip(map(id, tensors), random_inputs(tensors, seed, [op]), strict=True))
 
 
 def _initial(argument: Tensor | Scratch, inputs: dict[int, NDArray[Any]]) -> NDArray[Any]:

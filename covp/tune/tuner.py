@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import get_args
 
+from covp import cache
 from covp.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.codegen.intrinsics import DotProduct, dot_products
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
+from covp.device.child_process import safe_path
 from covp.graph.graph import Graph, Op
 from covp.passes import run_passes
 from covp.platform_file import Platform, load_platform
@@ -146,11 +149,12 @@ def tune(
         One result per distinct layer that has a choice of schedules.
 
     Raises:
-        CovpError: the toolchain or device failed.
+        CovpError: the toolchain or device failed, or trials cannot be kept on disk.
     """
     platform = load_platform(platform)
     demand("graph", graph, Graph, "a graph, as covp.load_model gives it")
     _check(options)
+    cache.demand_lasting("records")
     known = Records.available() if records is None else records
     tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:
@@ -208,12 +212,15 @@ class _Tuner:
         ScheduleBench(platform, toolchain, options.device).close()
         bench = platform, toolchain, options.device, dot_products()
         self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
+        self.cleanup = ExitStack()
 
     def __enter__(self) -> _Tuner:
+        self.cleanup.enter_context(safe_path())
+        self.cleanup.callback(self.pool.shutdown, wait=True, cancel_futures=True)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.cleanup.close()
 
     def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
         """Search one layer after the other within the budget."""

@@ -97,7 +97,7 @@ def passes(test: Path) -> bool:
     return True
 
 
-@pytest.fixture(params=["riscv32", "stm32l4r5", "cortex-m0plus"])
+@pytest.fixture(params=["riscv32", "cortex-m4", "cortex-m0plus"])
 def platform(request: pytest.FixtureRequest) -> str:
     """Each core in turn."""
     name: str = request.param

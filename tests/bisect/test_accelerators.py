@@ -66,7 +66,7 @@ def with_unit(tmp_path: Path, platform: str, before: str = "", after: str = "") 
     return covp.compile(chain(), platform, [f"{path}:Mac"], allow_slower=True, schedules=None)
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_a_wrong_model(platform, tmp_path):
     wrong = "job.INPUT_ZERO_POINT + 1"
     program = with_unit(tmp_path, platform, "- job.INPUT_ZERO_POINT", f"- {wrong}")

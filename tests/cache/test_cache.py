@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,55 @@ def test_a_place_that_cannot_be_written(
         assert cache.load("objects", name) == name.encode()
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
-    assert err.startswith(f"covp: the cache folder {place} cannot be written: ")
+    assert err.startswith(f"covp: the cache folder {place} cannot be used: ")
+
+
+def opened_up(path: Path) -> None:
+    path.chmod(path.stat().st_mode | 0o002)
+
+
+def given_away(path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(path, 12345, -1)
+
+
+@pytest.mark.parametrize("how", [opened_up, given_away])
+@pytest.mark.parametrize("what", ["", "native", "native/a.so"])
+def test_what_others_own_or_may_write_is_not_there(
+    how: Callable[[Path], None], what: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Native code of the cache is executed, and its checksum is no secret."""
+    cache.store("native", "a.so", b"ours")
+    assert cache.load("native", "a.so") == b"ours"
+    how(root / what)
+    assert cache.load("native", "a.so") is None
+    path = cache.store("native", "a.so", b"made anew")
+    assert cache.load("native", "a.so") == b"made anew" == path.read_bytes()
+    # a file is replaced by one of ours; a folder is not used
+    assert (root in path.parents) == (what == "native/a.so")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (what != "native/a.so")
+    assert all(f"the cache folder {root} cannot be used: " in line for line in lines)
+
+
+def test_the_cache_is_ours_whatever_the_umask(root: Path) -> None:
+    before = os.umask(0)
+    try:
+        cache.store("native", "a.so", b"ours")
+    finally:
+        os.umask(before)
+    assert cache.load("native", "a.so") == b"ours"
+    assert not any(path.stat().st_mode & 0o022 for path in (root, *root.rglob("*")))
+
+
+def test_what_has_to_last_is_not_kept_in_a_temporary_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache.demand_lasting("records")
+    monkeypatch.setenv("COVP_CACHE_DIR", "/proc/covp")
+    with pytest.raises(CovpError, match=r"/proc/covp cannot be used: .*COVP_CACHE_DIR"):
+        cache.demand_lasting("records")
 
 
 def full(*arguments: object) -> None:
@@ -151,10 +200,10 @@ def test_a_lookup_touches_what_was_long_not_used() -> None:
     """Often enough for what another process needs now to be spared."""
     path = cache.store("objects", "a.o", b"content")
     now = time.time()
-    for age, is_touched in ((cache.TOUCH_SECONDS - 60, False), (cache.TOUCH_SECONDS + 60, True)):
+    for age, is_touched in ((cache.TOUCH_SECONDS - 10, False), (cache.TOUCH_SECONDS + 10, True)):
         os.utime(path, (now - age, now - age))
         assert cache.load("objects", "a.o") == b"content"
-        assert (path.stat().st_mtime > now - 60) is is_touched
+        assert (path.stat().st_mtime > now - 5) is is_touched
 
 
 def test_a_store_evicts_what_is_old() -> None:

@@ -93,7 +93,7 @@ M4 = {
 @pytest.mark.parametrize(
     ("platform", "core", "changes", "start"),
     [
-        ("stm32l4r5", "m4", M4, "m4"),
+        ("cortex-m4", "m4", M4, "m4"),
         ("cv32e40p", "cv32e40p", {}, "rv32"),
         ("ibex", "ibex", {"taken": {"branch": 3}, "latency": {"load": 2}}, "rv32"),
         ("riscv32", "picorv32", {}, "rv32"),

@@ -157,8 +157,26 @@ class Mismatch(msgspec.Struct):
     elements: Count
 
 
+class SourceOperator(msgspec.Struct):
+    layer: str
+    op: str
+    tensor: str
+    differ: Count
+    elements: Count
+    steps: float | None
+    rule: str | None
+
+
+class SourceCheck(msgspec.Struct):
+    oracle: str
+    bytes: Count
+    differ: Count
+    inputs: Count
+    operators: list[SourceOperator]
+
+
 class Check(msgspec.Struct):
-    level: Literal["none", "output", "layers"]
+    level: Literal["none", "output", "layers", "source"]
     layers: Count
     inputs: Count
     seconds: Seconds
@@ -167,6 +185,7 @@ class Check(msgspec.Struct):
     mismatch: Mismatch | None
     sanitized: bool
     ubsan: bool
+    source: SourceCheck | None
 
 
 class EnergyPart(msgspec.Struct):
@@ -233,7 +252,7 @@ class Row(msgspec.Struct):
     accelerated: Run
     instructions_saved: float | None
     speedup: float | None
-    mac_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    mac_coverage: Annotated[float, msgspec.Meta(ge=0, le=1)] | None
 
 
 class Compare(msgspec.Struct):

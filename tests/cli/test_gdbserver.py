@@ -180,3 +180,9 @@ def wrong_place(elf: Path, folder: Path) -> Path:
     path = folder / "moved.elf"
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.parametrize("command", ["gdbserver", "debugport"])
+def test_an_empty_address_is_not_all_of_them(command: str, call: Call) -> None:
+    refused = call(command, "-p", "riscv32", "--host", "", "--port", "0")
+    assert refused.refusal.startswith("covp: host: an address is needed")

@@ -17,11 +17,16 @@ def test_platforms(call: Call) -> None:
     assert [entry["name"] for entry in done.document] == platform_names()
     found = {entry["name"]: entry for entry in done.document}
     board = found["stm32f746"]
+    assert board["alias_of"] == "disco-f746ng" and found["disco-f746ng"]["alias_of"] is None
+    assert board == found["disco-f746ng"] | {"name": "stm32f746", "alias_of": "disco-f746ng"} | {
+        "description": board["description"]
+    }
     assert board["clock_hz"] == 216_000_000
     assert found["host"]["clock_hz"] is None, "it is not known"
     assert (board["flash_bytes"], board["ram_bytes"]) == (1024 * 1024, 320 * 1024)
     text = call("platforms").out
     assert all(name in text for name in platform_names())
+    assert "another name of disco-f746ng" in text
 
 
 def test_accelerators(call: Call) -> None:
@@ -31,6 +36,13 @@ def test_accelerators(call: Call) -> None:
     assert "requantize" in [parameter["name"] for parameter in found["qconv2d"]["parameters"]]
     text = call("accelerators").out
     assert "qconv2d" in text and "requantize=true" in text
+
+
+@pytest.mark.parametrize("form", ["markdown", "header", "svd"])
+def test_registers_are_text_and_never_beside_json(form: str, call: Call) -> None:
+    assert call("accelerators", "gemm", "--registers", form).out
+    refused = call("accelerators", "gemm", "--registers", form, "--json")
+    assert refused.status == 2 and refused.document["error"]["kind"] == "UsageError"
 
 
 def test_models(call: Call) -> None:

@@ -14,7 +14,7 @@ from covp.zoo.tflite_writer import write_tflite
 
 from .conftest import Call
 
-UNIT = ("-p", "stm32l4r5", "-a", "gemm:bytes_per_cycle=1", "--untuned")
+UNIT = ("-p", "cortex-m4", "-a", "gemm:bytes_per_cycle=1", "--untuned")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_promise_and_result_are_printed_and_in_the_json(call: Call, branches: Pa
 
 
 def test_it_needs_an_accelerator(call: Call, branches: Path) -> None:
-    done = call("run", branches, "-p", "stm32l4r5", "--overlap")
+    done = call("run", branches, "-p", "cortex-m4", "--overlap")
     assert done.status == 2 and "name one with --accel" in done.err
 
 

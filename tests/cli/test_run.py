@@ -22,7 +22,7 @@ def document(call: Call, *arguments: object) -> Run:
     return msgspec.convert(done.document, Run).added_up()
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "stm32f746", "cortex-m0plus"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m7", "cortex-m0plus"])
 def test_document(call: Call, small: Path, platform: str) -> None:
     run = document(call, small, "-p", platform)
     assert (run.model, run.platform, run.device) == ("small", platform, "virtual")

@@ -29,7 +29,7 @@ def test_what_cannot_be_is_one_line(call: Call, wrong: str) -> None:
 def test_tune_and_compare_know_streams(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = call("compare", "sww", "-p", "riscv32", "-p", "stm32l4r5", "--streaming", "--json")
+    done = call("compare", "sww", "-p", "riscv32", "-p", "cortex-m4", "--streaming", "--json")
     macs = [row["run"]["streaming"]["macs"] for row in json.loads(done.out)["rows"]]
     assert macs == [46_040, 46_040]
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))

@@ -23,7 +23,7 @@ pytest.importorskip("sqlalchemy", reason="covp[sweep] is not installed")
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 SWEEP = """
 models: [small.tflite]
-platforms: [riscv32, stm32l4r5]
+platforms: [riscv32, cortex-m4]
 accelerators: [[], ["gemm:technology=gemmini-22nm"]]
 vary: {gemm.size: [4, 16], platform.ram.size: [128K, 5K]}
 constraints: [flash_bytes <= 7K]

@@ -63,7 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[
     source = tmp_path_factory.mktemp("code") / "unit.c"
     source.write_text(SOURCE)
     data = []
-    for platform, calls in (("riscv32", [(5, 2)]), ("stm32l4r5", [(9, 9), (0, 1)])):
+    for platform, calls in (("riscv32", [(5, 2)]), ("cortex-m4", [(9, 9), (0, 1)])):
         with covp.Session(platform) as session:
             f = session.load_c(source, flags=("-O0",))["f"]
             g = session.load_c(TEXT, flags=("-O0",))["g"]

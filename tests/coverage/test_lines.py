@@ -15,8 +15,8 @@ from covp.coverage import Coverage
 from tests.coverage.gcov import gcov
 from tests.coverage.programs import functions
 
-PLATFORMS = ["stm32l4r5", "cortex-m0plus", "riscv32"]
-PREFIX = {"stm32l4r5": "arm-none-eabi-", "cortex-m0plus": "arm-none-eabi-"}
+PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
+PREFIX = {"cortex-m4": "arm-none-eabi-", "cortex-m0plus": "arm-none-eabi-"}
 needs_gcov = pytest.mark.skipif(
     not (shutil.which("gcc") and shutil.which("gcov")), reason="gcc and gcov are not installed"
 )

@@ -165,7 +165,7 @@ def test_collecting() -> None:
 
 def test_code_up_to_a_fault() -> None:
     text = "int f(int *p)\n{\n  int x = 1;\n  *p = x;\n  return x;\n}\n"
-    with covp.Session("stm32l4r5") as session, Coverage(session) as c:
+    with covp.Session("cortex-m4") as session, Coverage(session) as c:
         f = session.load_c(text, flags=("-O0",))["f"]
         with pytest.raises(DeviceFault):
             session.call(f.address | 1, 0xF0000000)
@@ -176,7 +176,7 @@ def test_code_up_to_a_fault() -> None:
 def test_queued_calls_and_closing() -> None:
     """A queued call that faults at the end, and a session that closes inside, are counted."""
     text = "int f(int n)\n{\n  if (n)\n    __builtin_trap();\n  return 1;\n}\n"
-    with covp.Session("stm32l4r5") as session:
+    with covp.Session("cortex-m4") as session:
         f = session.load_c(text, flags=("-O0",))["f"]
         with pytest.raises(DeviceFault), Coverage(session) as c:
             f(0)

@@ -58,7 +58,7 @@ class FirmwareBench:
         self._empty = self._latest = 0
         self.port.on_empty = self._stop_when_quiet
         self.port.on_byte = self._sent
-        entry = load_elf(self.device, elf)
+        entry = load_elf(self.device, elf).entry
         self.device.write_register("pc", entry | self.device.core.thumb)
         self.boot = self.say(b"")
         self._booted = self.device.save_state()

@@ -78,7 +78,7 @@ def test_numbers_are_printed_as_printf_does(printer: Session, value: float) -> N
     assert to.numpy()[:count].tobytes().decode() == f"{float(np.float32(value)):.3f}"
 
 
-@pytest.fixture(scope="module", params=["stm32l4r5", "riscv32"])
+@pytest.fixture(scope="module", params=["cortex-m4", "riscv32"])
 def autoencoder(request: pytest.FixtureRequest) -> Iterator[FirmwareBench]:
     bench = FirmwareBench(request.param, "ad01", graph=AUTOENCODER)
     yield bench

@@ -16,7 +16,7 @@ from .protocol_model import ProtocolModel, fits
 
 SIZE = 12
 GRAPH = small_network(SIZE)
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 
 
 def result(data: bytes) -> str:

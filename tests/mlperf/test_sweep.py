@@ -45,12 +45,12 @@ def test_classes_are_those_of_litert(name: str, tmp_path: Path, litert: Litert) 
     labels = [(c + i % 2) % count for i, c in enumerate(wanted)]
     lines = [f"{i:03}.bin,{count},{label}\n" for i, label in enumerate(labels)]
     (tmp_path / name / "y_labels.csv").write_text("".join(lines))
-    rows = sweep([MODELS[name]], ["stm32l4r5"], [["qconv2d"]], data=tmp_path / name, jobs=2)
+    rows = sweep([MODELS[name]], ["cortex-m4"], [["qconv2d"]], data=tmp_path / name, jobs=2)
     rows += sweep([MODELS[name]], ["riscv32"], data=tmp_path, reference=name != "kws01")
     assert accuracies(rows) == [0.5, 0.5]
     by = [row.quality.computed_by for row in rows if row.quality]
     assert by == ["device", "device" if name == "kws01" else "reference"]
-    assert rows[0].performance is not None and rows[0].performance.mac_coverage > 0.5
+    assert rows[0].performance is not None and (rows[0].performance.mac_coverage or 0) > 0.5
 
 
 def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
@@ -83,7 +83,7 @@ def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
 
 
 def test_the_cost_is_that_of_a_run() -> None:
-    for row in sweep(["toycar"], ["riscv32", "stm32l4r5"], [(), ["gemm"]]):
+    for row in sweep(["toycar"], ["riscv32", "cortex-m4"], [(), ["gemm"]]):
         point, cost = row.point, row.performance
         alone = evaluate("toycar", point.platform, point.accelerators, check="output")
         assert cost is not None and row.reason is None and row.is_right
@@ -99,8 +99,8 @@ def test_the_cost_is_that_of_a_run() -> None:
 
 def test_the_wake_word_is_measured_by_frame(tmp_path: Path) -> None:
     """A frame costs a fraction of a window: 30 rows are computed anew in each window."""
-    (frame,) = sweep(["sww"], ["stm32l4r5"])
-    window = evaluate("sww", "stm32l4r5", check="none")
+    (frame,) = sweep(["sww"], ["cortex-m4"])
+    window = evaluate("sww", "cortex-m4", check="none")
     assert frame.record()["per"] == "frame" and frame.performance is not None
     assert 5 * (frame.performance.instructions or 0) < (window.profile.instructions or 0)
 

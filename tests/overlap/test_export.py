@@ -23,7 +23,7 @@ UNITS = ["gemm:size=2,wait=sleep", "qconv2d:depthwise=false,requantize=false,mac
 @pytest.mark.parametrize(
     "compiler, platform, unit",
     [
-        ("gcc", "stm32l4r5", UNITS[0]),
+        ("gcc", "cortex-m4", UNITS[0]),
         pytest.param("zig", "riscv32", UNITS[1], marks=pytest.mark.slow),
     ],
 )
@@ -43,7 +43,7 @@ def test_it_compiles_without_a_warning(compiler: str, platform: str, unit: str) 
 def test_firmware_takes_what_the_simulation_took(tmp_path: Path) -> None:
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("GCC for Arm is not installed")
-    made = build(chain(), "stm32l4r5", UNITS[:1], toolchain="gcc", schedules=None, overlap=True)
+    made = build(chain(), "cortex-m4", UNITS[:1], toolchain="gcc", schedules=None, overlap=True)
     project = Project.of(made)
     export_project(project, tmp_path / "out")
     subprocess.run(["make", "-s", "-j2"], cwd=tmp_path / "out", check=True)

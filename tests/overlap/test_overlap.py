@@ -24,7 +24,7 @@ from .graphs import chain, one_after_the_other, two_branches
 
 
 @pytest.mark.parametrize(
-    "platform, wait", [("stm32l4r5", "poll"), ("stm32l4r5", "sleep"), ("riscv32", "sleep")]
+    "platform, wait", [("cortex-m4", "poll"), ("cortex-m4", "sleep"), ("riscv32", "sleep")]
 )
 def test_a_branch_on_the_core_is_computed_while_the_unit_works(platform: str, wait: str) -> None:
     unit = f"gemm:wait={wait},bytes_per_cycle=1"
@@ -42,7 +42,7 @@ def test_a_branch_on_the_core_is_computed_while_the_unit_works(platform: str, wa
 @pytest.mark.parametrize(
     "platform, unit",
     [
-        ("stm32l4r5", "gemm:size=2"),
+        ("cortex-m4", "gemm:size=2"),
         ("riscv32", "qconv2d:depthwise=false,requantize=false,macs_per_cycle=2"),
     ],
 )
@@ -61,15 +61,15 @@ def test_a_chain_gains_by_bands(platform: str, unit: str) -> None:
 
 
 def test_where_nothing_is_gained_the_program_is_the_usual_one() -> None:
-    usual = build(one_after_the_other(), "stm32l4r5", ["gemm"], schedules=None)
-    made = build(one_after_the_other(), "stm32l4r5", ["gemm"], schedules=None, overlap=True)
+    usual = build(one_after_the_other(), "cortex-m4", ["gemm"], schedules=None)
+    made = build(one_after_the_other(), "cortex-m4", ["gemm"], schedules=None, overlap=True)
     assert made.overlap is not None and made.overlap.hidden == 0
     assert made.program.sources == usual.program.sources
 
 
 def test_a_program_that_does_not_wait_gives_wrong_bytes() -> None:
     """That the results of these tests can be wrong at all."""
-    platform, unit = load_platform("stm32l4r5"), "gemm:startup_cycles=400000"
+    platform, unit = load_platform("cortex-m4"), "gemm:startup_cycles=400000"
     inputs = [np.full((1, 16, 16, 8), 11, np.int8)]
     expected = run_reference(two_branches(), inputs)[0]
     begun, core, ended, last = (
@@ -102,7 +102,7 @@ def test_without_an_accelerator_there_is_nothing_to_overlap() -> None:
 
 def test_a_schedule_that_needs_more_memory_than_there_is_is_not_taken() -> None:
     """More tensors are alive at once in bands: here 16 KB, with the stack, are too little."""
-    unit, roomy = ["gemm:size=2"], load_platform("stm32l4r5")
+    unit, roomy = ["gemm:size=2"], load_platform("cortex-m4")
     graph = chain(columns=16, channels=16)
     arena = covp.compile(graph, roomy, unit, schedules=None, overlap=True).arena_bytes
     memory = tuple(
@@ -114,7 +114,7 @@ def test_a_schedule_that_needs_more_memory_than_there_is_is_not_taken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["stm32l4r5", "riscv32"])
+@pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 @pytest.mark.parametrize(
     "model, unit, share", [("resnet", "gemm", 0.25), ("kws", "qconv2d:depthwise=false", 0.05)]
 )

@@ -27,7 +27,7 @@ from .graphs import Network, chain
 
 SLOW = ["gemm:startup_cycles=20000", "vector:startup_cycles=3000"]
 FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,startup_cycles=7"]
-PLATFORMS = ["stm32l4r5", "riscv32", "cortex-m0plus"]
+PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 7])

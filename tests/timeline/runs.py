@@ -17,8 +17,8 @@ from tests.timeline.chrome_reader import ReadSlice, ReadTrace, read_trace
 
 RUNS = [
     ("sww", "riscv32", "gemm"),
-    ("kws", "stm32l4r5"),
-    ("resnet", "stm32l4r5", "qconv2d"),
+    ("kws", "cortex-m4"),
+    ("resnet", "cortex-m4", "qconv2d"),
     ("toycar", "disco-f746ng"),  # with caches
 ]
 runs = pytest.mark.parametrize("names", RUNS, ids="-".join)

@@ -67,7 +67,7 @@ def test_what_is_refused(
 
 
 def test_compare_shows_one_platform(call: Call, tmp_path: Path) -> None:  # noqa: F811
-    platforms = ("-p", "riscv32", "-p", "stm32l4r5")
+    platforms = ("-p", "riscv32", "-p", "cortex-m4")
     outcome = call("compare", "sww", *platforms, "--trace", tmp_path / "a.json")
     assert "--trace" in outcome.refusal
 

@@ -103,7 +103,7 @@ handler: sw zero, 4(s0)
 """
 
 
-@pytest.fixture(params=["stm32l4r5", "cortex-m0plus", "riscv32"])
+@pytest.fixture(params=["cortex-m4", "cortex-m0plus", "riscv32"])
 def recorded(request: pytest.FixtureRequest) -> Iterator[tuple[Stop, TimelineLog, Worker]]:
     program = load(request.param, RISCV if request.param == "riscv32" else ARM)
     with program.device as device:

@@ -60,7 +60,7 @@ class Noted(Peripheral):
 
 
 PROGRAMS = {
-    "stm32l4r5": f"""
+    "cortex-m4": f"""
  .word 0, start + 1
 start: ldr r0, =0x{BASE:08x}
  movs r1, #17

@@ -17,7 +17,7 @@ from covp.testing import ConvCase
 from covp.tune.records import Records
 from covp.tune.tuner import Options, tune
 
-BOARD = covp.load_platform("stm32f746")
+BOARD = covp.load_platform("cortex-m7")
 WITHOUT_DSP = msgspec.structs.replace(BOARD, core_name="cortex-m7f-nodsp")
 
 

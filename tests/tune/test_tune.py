@@ -258,7 +258,7 @@ def test_a_schedule_that_does_not_fit_is_refused() -> None:
 
 
 def test_the_default_is_among_the_schedules() -> None:
-    platform = covp.load_platform("stm32l4r5")
+    platform = covp.load_platform("cortex-m4")
     for op in run_passes(covp.load_model("kws")).ops:
         points = schedules(KernelRequest(op, platform.core, "layer"))
         assert len(points) == len(set(points))

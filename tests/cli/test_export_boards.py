@@ -1,0 +1,24 @@
+"""What `covp export` says of boards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from covp.platform_file import load_platform
+
+from .conftest import Call, small_model
+
+
+def test_a_board_without_support_is_silent_and_says_so(call: Call, tmp_path: Path) -> None:
+    """Nothing is polled that the chip may not have, and nobody waits for text."""
+    path = tmp_path / "small.tflite"
+    path.write_bytes(small_model())
+    board = load_platform("stm32h743")
+    assert board.board == "silent"
+    for layout in ("make", "arduino"):
+        folder = tmp_path / layout
+        done = call("export", path, "-p", "stm32h743", "--layout", layout, "-o", folder)
+        said = "no board support for stm32h743: its firmware prints nothing and sets no clock"
+        assert (
+            (said in done.err) == (said in (folder / "README.md").read_text()) == (layout == "make")
+        )
