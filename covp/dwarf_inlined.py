@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
+from covp.errors import printable
+
 _SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")
 
 
@@ -71,7 +73,7 @@ def _name(die: Any) -> str:
     """Of the function that was inlined; the text of a nameless one is "?"."""
     for _ in range(4):  # instance, abstract instance, declaration
         if "DW_AT_name" in die.attributes:
-            return str(die.attributes["DW_AT_name"].value.decode("utf-8", "replace"))
+            return printable(die.attributes["DW_AT_name"].value)
         link = next(
             (k for k in ("DW_AT_abstract_origin", "DW_AT_specification") if k in die.attributes),
             None,
@@ -88,8 +90,7 @@ def _files(dwarf: Any, unit: Any) -> dict[int, str]:
     if program is None:
         return {}
     first = 0 if program.header.version >= 5 else 1
-    names = (PurePath(entry.name.decode("utf-8", "replace")).name
-             for entry in program["file_entry"])  # fmt: skip
+    names = (PurePath(printable(entry.name)).name for entry in program["file_entry"])
     return dict(enumerate(names, first))
 
 

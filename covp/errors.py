@@ -211,6 +211,12 @@ class DeviceFault(DeviceError):
         return text
 
 
+def printable(text: str | bytes) -> str:
+    """A name out of a file, which stays on one line of messages and tables."""
+    decoded = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in decoded)
+
+
 def near_misses(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: near misses among the ``known`` ones if any, else all of them."""
     names = sorted(known)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from covp.dwarf_frames import FrameRule, FrameTable
 from covp.dwarf_inlined import inlined_calls
+from covp.errors import printable
 
 _Read = TypeVar("_Read")
 
@@ -142,7 +143,7 @@ def read_functions(elf: Any) -> list[tuple[int, int, str]]:
             continue
         start, size = symbol["st_value"] & ~thumb, symbol["st_size"]
         if start not in found or size > found[start][0]:
-            found[start] = (size, symbol.name)
+            found[start] = (size, printable(symbol.name))
     starts = sorted(found)
     functions = []
     for start, following in zip(starts, [*starts[1:], 1 << 32], strict=False):
@@ -167,7 +168,7 @@ def _read_lines(dwarf: Any) -> list[tuple[int, str | None]]:
             if state.end_sequence:
                 lines.append((state.address, None))
             elif state.line and state.file - first < len(files):  # 0: the compiler's own code
-                name = PurePath(files[state.file - first].name.decode("utf-8", "replace")).name
+                name = PurePath(printable(files[state.file - first].name)).name
                 lines.append((state.address, f"{name}:{state.line}"))
     # A sequence's end yields to a sequence that starts at the same address.
     lines.sort(key=lambda entry: (entry[0], entry[1] is not None))

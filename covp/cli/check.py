@@ -10,7 +10,7 @@ import click
 
 from covp.cli import options
 from covp.cli.output import print_json
-from covp.errors import UsageError
+from covp.errors import UsageError, printable
 from covp.evaluation.regression import FIGURES, Verdict, check_results, shown
 from covp.evaluation.saved import SavedRun, read_results
 
@@ -143,4 +143,4 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
 
 def _escaped(text: str) -> str:
     """Text that cannot leave its cell or line of Markdown."""
-    return "".join(c if c.isprintable() else "?" for c in text).replace("|", "\\|")
+    return printable(text).replace("|", "\\|")

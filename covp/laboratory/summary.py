@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from covp.errors import printable
 from covp.laboratory.baseline import Baseline, changes, other_work
 from covp.laboratory.figures import KernelKey, Results
 
@@ -72,5 +73,4 @@ def markdown(rows: Sequence[Sequence[str]], worse: Sequence[str]) -> str:
 
 def _escaped(text: str) -> str:
     """Text that cannot leave its cell or line of Markdown."""
-    clean = "".join(c if c.isprintable() else "?" for c in text)
-    return "".join(f"\\{c}" if c in "|*_`[]<>\\" else c for c in clean)
+    return "".join(f"\\{c}" if c in "|*_`[]<>\\" else c for c in printable(text))

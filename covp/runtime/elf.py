@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from covp.errors import printable
+
 _ALLOC, _NOBITS, _SYMTAB, _LOAD = 0x2, 8, 2, 1
 _GLOBAL_OR_WEAK = (1, 2)
 _OBJECT, _FUNC = 1, 2
@@ -185,7 +187,7 @@ class ElfImage:
     def _text(self, offset: int) -> str:
         """A name; empty where it is outside of the file."""
         end = self.content.find(b"\0", offset)
-        return self.content[offset:end].decode(errors="replace") if end >= 0 else ""
+        return printable(self.content[offset:end]) if end >= 0 else ""
 
 
 def global_names(objects: Sequence[Path]) -> list[str]:

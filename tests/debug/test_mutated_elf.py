@@ -156,6 +156,18 @@ def test_damaged_files_run_or_are_refused_in_one_line(
         assert "\n" not in said.partition("\n  called")[0]
 
 
+def test_names_of_files_and_functions_stay_on_one_line(
+    damage: tuple[str, Mutations], tmp_path: Path
+) -> None:
+    platform, mutations = damage
+    file = tmp_path / "program.elf"
+    for name, bad in (b"wild", b"w\nl\x1b"), (b"main", b"m\r\x85n"), (b"deep", b"\0eep"):
+        assert name in mutations.content
+        file.write_bytes(mutations.content.replace(name, bad))
+        said = uses(platform, file)
+        assert said.startswith("DeviceFault: unmapped read") and said.isprintable()
+
+
 @pytest.mark.parametrize("section", [".symtab", ".strtab", ".debug_line", ".debug_info",
                                      ".debug_abbrev", ".debug_frame", ".debug_str"])  # fmt: skip
 def test_a_file_without_one_optional_part_runs_as_before(

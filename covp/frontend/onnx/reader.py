@@ -15,7 +15,7 @@ from typing import Any
 
 import onnx
 
-from covp.errors import ModelError, near_misses
+from covp.errors import ModelError, near_misses, printable
 from covp.frontend.model_file import identifier
 from covp.frontend.onnx.control_flow import convert_if, convert_loop
 from covp.frontend.onnx.converters import CONVERTERS, unknown_operator
@@ -78,8 +78,7 @@ def read_onnx(
             _validate(stated, graph, shapes or {})
         return graph
     except ModelError as error:
-        text = " ".join(str(error).split())
-        text = "".join(letter if letter.isprintable() else "?" for letter in text)
+        text = printable(" ".join(str(error).split()))
         cut = f"{text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}"
         raise ModelError(f"{where}: {cut}") from error.__cause__
     except RecursionError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tflite
 
-from covp.errors import ModelError
+from covp.errors import ModelError, printable
 
 _KIND_NAMES = {v: k for k, v in vars(tflite.BuiltinOperator).items() if isinstance(v, int)}
 # kinds of operators that are the same; SQUEEZE's output is its input's bytes in the file's shape
@@ -95,12 +95,6 @@ class File:
             return self._outside(raw.LargeCustomOptionsOffset(), raw.LargeCustomOptionsSize())
         content = raw.CustomOptionsAsNumpy()
         return b"" if isinstance(content, int) else content.tobytes()
-
-
-def printable(name: bytes) -> str:
-    """A name that stays on one line, in messages and in tables."""
-    text = name.decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def indices(values: Any, count: int) -> Iterator[int]:

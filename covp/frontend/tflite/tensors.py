@@ -9,8 +9,8 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from covp.errors import ModelError
-from covp.frontend.tflite.flatbuffer import File, printable
+from covp.errors import ModelError, printable
+from covp.frontend.tflite.flatbuffer import File
 from covp.frontend.tflite.unsigned import as_signed
 from covp.graph.graph import Quantization, Tensor
 
