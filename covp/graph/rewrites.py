@@ -21,6 +21,8 @@ from covp.graph.rounding_rules import Rule
 
 MOST_WORK = 60_000_000
 """Multiply-accumulates and elements that a validation executes; regions beyond are left out."""
+FEWEST_DRAWS, MOST_DRAWS, WORK_OF_DRAWS = 2, 16, 100_000
+"""Random values of a region: more for a small one, of which few elements may not be saturated."""
 
 
 def wrong_rewrite(
@@ -40,7 +42,7 @@ def wrong_rewrite(
     shared = _shared(before, after, names)
     made = {id(tensor) for op in before.ops for tensor in op.outputs}
     old, new = Regions(before, shared), Regions(after, shared)
-    work, values = 0, dict[str, Array]()
+    work, draws = 0, _draws()
     for target in (tensor for op in after.ops for tensor in op.outputs):
         stated = shared.get(target.name)
         if stated is None or id(stated) not in made:
@@ -52,8 +54,10 @@ def wrong_rewrite(
         if work + cost > MOST_WORK:
             continue
         work += cost
-        found = _compared(*pair, values, rules)
-        if found is not None and found.rule is None:
+        found = _difference(*pair, draws, rules)
+        if found is None:
+            continue
+        if len(pair[0].leaves) == 1 or _from_inputs(before, after, target, shared, rules):
             return found
     return None
 
@@ -79,6 +83,23 @@ def demand_same_results(
         )
 
 
+def _from_inputs(
+    before: Graph, after: Graph, target: Tensor, shared: dict[str, Tensor], rules: Iterable[Rule]
+) -> bool:
+    """Whether a tensor differs for values of the inputs, too.
+
+    What several tensors hold may depend on each other, as one is computed from the other. A rewrite
+    that is right may need that, and random values of each do not have it.
+    """
+    made = {id(tensor) for op in before.ops for tensor in op.outputs}
+    inputs = {name for name, tensor in shared.items() if id(tensor) not in made}
+    stated = shared[target.name]
+    pair = aligned(Regions(after, inputs), target, Regions(before, inputs), stated)
+    if not all(_can_run(region, shared) for region in pair):
+        return False
+    return _difference(*pair, _draws(), rules) is not None
+
+
 def _shared(before: Graph, after: Graph, names: Container[str] | None) -> dict[str, Tensor]:
     """The tensors of the first graph that the second one has as well, by name."""
     forms = {t.name: (t.shape, t.dtype) for t in after.tensors() if t.data is None}
@@ -101,26 +122,39 @@ def _work(region: Region) -> int:
     return region.macs + sum(op.output.size for op in region.ops)
 
 
-def _compared(
-    region: Region, stated: Region, values: dict[str, Array], rules: Iterable[Rule]
+def _draws() -> list[dict[str, Array]]:
+    return [{} for _ in range(MOST_DRAWS)]
+
+
+def _difference(
+    region: Region, stated: Region, draws: list[dict[str, Array]], rules: Iterable[Rule]
 ) -> Deviation | None:
-    for each in (region, stated):
-        for _, tensor in each.leaves:
-            if tensor.name not in values:
-                values[tensor.name] = _drawn(tensor)
-    try:
-        wanted = stated.run(values)[id(stated.target)]
-        return next(compared(region, stated, values, wanted, rules), None)
-    except (ArithmeticError, LookupError, ValueError):  # an index or a length that there is not
-        return None
+    """Without a rule, for the first values for which there is one."""
+    leaves = {tensor.name: tensor for each in (region, stated) for _, tensor in each.leaves}
+    work = max(1, sum(map(_work, (region, stated))))
+    count = max(FEWEST_DRAWS, WORK_OF_DRAWS // work)
+    for number, values in enumerate(draws[:count]):
+        for name in leaves.keys() - values.keys():
+            values[name] = _drawn(leaves[name], number)
+        try:
+            wanted = stated.run(values)[id(stated.target)]
+            found = next(compared(region, stated, values, wanted, rules), None)
+        except (ArithmeticError, LookupError, ValueError):  # an index or a length that there is not
+            continue
+        if found is not None and found.rule is None:
+            return found
+    return None
 
 
-def _drawn(tensor: Tensor) -> Array:
-    """Quantized values over the whole range, normal floats; 0 and 1 for indices and lengths."""
-    rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
+def _drawn(tensor: Tensor, number: int) -> Array:
+    """Quantized values, of a part of the range or all of it; normal floats; 0, 1 for indices."""
+    rng = np.random.default_rng([number, zlib.crc32(tensor.name.encode())])
     if tensor.dtype.kind == "f":
         return rng.standard_normal(tensor.shape).astype(tensor.dtype)
     if tensor.quantization is None:
         return rng.integers(0, 2, tensor.shape).astype(tensor.dtype)
     info = np.iinfo(tensor.dtype)
-    return rng.integers(info.min, info.max, tensor.shape, tensor.dtype, endpoint=True)
+    whole = rng.integers(info.min, info.max, tensor.shape, np.int64, endpoint=True)
+    zero = int(tensor.quantization.zero_point.flat[0])
+    values = zero + (whole - zero >> 3 * number % 5)  # near it, less is saturated
+    return values.astype(tensor.dtype)

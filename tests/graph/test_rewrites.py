@@ -94,6 +94,22 @@ def test_indices_are_within_their_axis():
     assert wrong_rewrite(graph(0), graph(1)) is not None
 
 
+def test_a_rewrite_may_use_what_one_tensor_tells_of_another():
+    """y = tanh(x), z = y + y: that one y is computed anew is right."""
+
+    def graph(*kinds):
+        x, y, z, anew = (plain(name, (1, 4)) for name in ("x", "y", "z", "anew"))
+        made = [
+            Op(kind, kind, [x], [tensor]) for kind, tensor in zip(kinds, (y, anew), strict=False)
+        ]
+        add = Op("ADD", "add", [y, anew if len(kinds) > 1 else y], [z], Elementwise())
+        return Graph("g", [x], [y, z], [*made, add])
+
+    assert wrong_rewrite(graph("TANH"), graph("TANH", "TANH")) is None
+    found = wrong_rewrite(graph("TANH"), graph("TANH", "SQRT"))
+    assert found is not None and found.tensor == "z"
+
+
 def test_a_network_beyond_the_bound_is_validated_in_part(monkeypatch):
     graph = covp.load_model("resnet")
     after = copy_graph(graph)
