@@ -24,6 +24,9 @@ MOST_WORK = 60_000_000
 FEWEST_DRAWS, MOST_DRAWS, WORK_OF_DRAWS = 2, 16, 100_000
 """Random values of a region: more for a small one, of which few elements may not be saturated."""
 
+_FAILURES = (ArithmeticError, LookupError, ValueError)
+DEFECT = "this is a defect of covp, please report it with the model"
+
 
 def wrong_rewrite(
     before: Graph,
@@ -38,6 +41,9 @@ def wrong_rewrite(
         after: what it became. Tensors of one name, shape and type have the same content.
         rules: that may allow a difference; without any, integers are equal bit for bit.
         names: of the tensors that are the same in both, if not all of one name are.
+
+    Raises:
+        ModelError: the first graph can be executed on random tensors and the second one cannot.
     """
     shared = _shared(before, after, names)
     made = {id(tensor) for op in before.ops for tensor in op.outputs}
@@ -77,10 +83,7 @@ def demand_same_results(
     """
     found = wrong_rewrite(before, after, rules, names)
     if found is not None:
-        raise ModelError(
-            f"{what} changed what the model computes: {found}; this is a defect of covp, please "
-            "report it with the model"
-        )
+        raise ModelError(f"{what} changed what the model computes: {found}; {DEFECT}")
 
 
 def _from_inputs(
@@ -138,9 +141,15 @@ def _difference(
             values[name] = _drawn(leaves[name], number)
         try:
             wanted = stated.run(values)[id(stated.target)]
-            found = next(compared(region, stated, values, wanted, rules), None)
-        except (ArithmeticError, LookupError, ValueError):  # an index or a length that there is not
+        except _FAILURES:  # an index or a length that there is not
             continue
+        try:
+            found = next(compared(region, stated, values, wanted, rules), None)
+        except _FAILURES as error:
+            op, reason = region.ops[-1], " ".join(str(error).split())
+            raise ModelError(
+                f"{op.kind} {op.name} is rewritten and fails: {reason}; {DEFECT}"
+            ) from None
         if found is not None and found.rule is None:
             return found
     return None

@@ -251,8 +251,8 @@
 
     function save() {
       // a spreadsheet would compute a text that begins as a formula does
-      const plain = (cell) => (/^[=+\-@\t\r]/.test(cell) && isNaN(cell) ? `'${cell}` : cell);
-      const quoted = (cell) => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell);
+      const plain = (cell) => (/^[=+\-@\t\r\n]/.test(cell) && isNaN(cell) ? `'${cell}` : cell);
+      const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell);
       const csv = tabular(",", (cell) => quoted(plain(cell)));
       const url = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
       element("a", { href: url, download: "points.csv" }).click();

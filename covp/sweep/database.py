@@ -102,13 +102,14 @@ def opened(location: Location, read_only: bool = False) -> sql.Engine:
 
 
 def _is_finished_and_fixed(file: Path) -> bool:
-    """Whether no process can write the file, and nothing waits beside it to be put in.
+    """Whether no process has the file open to write, and this one cannot make the index beside it.
 
-    SQLite keeps an index beside a file with a journal, which it cannot make in such a folder.
+    SQLite needs an index beside a file with a journal; one that is there is a writer's, who may
+    be another user.
     """
-    waiting = file.with_name(f"{file.name}-wal")
-    journal = waiting.is_file() and waiting.stat().st_size > 0
-    return not journal and not os.access(file.parent, os.W_OK)
+    index, journal = (file.with_name(f"{file.name}-{end}") for end in ("shm", "wal"))
+    waits = journal.is_file() and journal.stat().st_size > 0
+    return not (waits or index.exists() or os.access(file.parent, os.W_OK))
 
 
 def _lenient(connection: Any, _: Any) -> None:

@@ -234,7 +234,7 @@ class Store(Owned):
         Raises:
             CovpError: rows are not there that were stored.
         """
-        found = stored_rows(self._where, keys)
+        found = patiently(lambda: stored_rows(self._where, keys))
         missing = len(set(keys)) - len(found)
         if missing:
             raise CovpError(

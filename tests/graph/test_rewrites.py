@@ -13,7 +13,7 @@ import pytest
 import covp
 import covp.passes
 from covp.errors import ModelError
-from covp.graph.attributes import Elementwise
+from covp.graph.attributes import Elementwise, Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.gather import Gather
 from covp.graph.rewrites import MOST_WORK, wrong_rewrite
@@ -108,6 +108,17 @@ def test_a_rewrite_may_use_what_one_tensor_tells_of_another():
     assert wrong_rewrite(graph("TANH"), graph("TANH", "TANH")) is None
     found = wrong_rewrite(graph("TANH"), graph("TANH", "SQRT"))
     assert found is not None and found.tensor == "z"
+
+
+def test_a_rewrite_that_cannot_be_executed_is_no_right_one():
+    """Before it can; after it the permutation is of another rank."""
+
+    def graph(permutation):
+        x, y = plain("x", (2, 2)), plain("y", (2, 2))
+        return Graph("g", [x], [y], [Op("TRANSPOSE", "t", [x], [y], Transpose(permutation))])
+
+    with pytest.raises(ModelError, match="TRANSPOSE t is rewritten and fails: axes"):
+        wrong_rewrite(graph((1, 0)), graph((0, 2, 1)))
 
 
 def test_a_network_beyond_the_bound_is_validated_in_part(monkeypatch):

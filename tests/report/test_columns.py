@@ -73,7 +73,9 @@ def test_several_runs_are_one_table(tmp_path: Path, kws: Run) -> None:
     assert names == ["a"] * (len(rows) // 2) + ["b"] * (len(rows) // 2)
 
 
-@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize(
+    "name", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
+)
 def test_no_name_is_a_formula(name: str, tmp_path: Path, kws: Run) -> None:
     """A spreadsheet executes what begins so, and names come from a model's file."""
     first, *others = kws.layers

@@ -306,3 +306,36 @@ def test_a_finished_sweep_is_read_from_a_read_only_mount(tmp_path: Path) -> None
         assert [row.reason for row in stored_rows(folder / "store.sqlite")] == ["why"]
     finally:
         subprocess.run(["umount", folder], capture_output=True)
+
+
+def test_a_store_that_another_user_writes_is_no_fixed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite reads an immutable file without locks: its pages would change under the reader."""
+    path = tmp_path / "store.sqlite"
+    location = database.locate(path)
+    with monkeypatch.context() as patched, Store(path) as store:
+        patched.setattr(os, "access", lambda *_: False)  # as in another user's folder
+        store.put(ROWS, 0)
+        for _ in range(2):
+            assert "immutable" not in database.opened(location, read_only=True).url.query
+            assert stored_rows(path, KEYS) == ROWS
+            with store._engine.connect() as connection:  # nothing waits to be put in
+                connection.execute(sql.text("PRAGMA wal_checkpoint(TRUNCATE)"))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "immutable" in database.opened(location, read_only=True).url.query
+
+
+def test_results_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is away for a moment at the end of a sweep is not the end of its results."""
+    answers: list[list[Row] | database.Unreachable] = [database.Unreachable("away"), ROWS]
+
+    def read(*_: object) -> list[Row]:
+        answer = answers.pop(0)
+        if isinstance(answer, database.Unreachable):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("covp.sweep.store.stored_rows", read)
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.results(KEYS) == ROWS and not answers

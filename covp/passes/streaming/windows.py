@@ -15,7 +15,7 @@ from covp.graph.graph import Graph, Streaming
 from covp.graph.ops import macs
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor, run_all
-from covp.graph.rewrites import MOST_WORK
+from covp.graph.rewrites import DEFECT, MOST_WORK
 from covp.passes import run_passes
 
 Array = NDArray[Any]
@@ -79,8 +79,7 @@ def demand_same_windows(graph: Graph) -> Graph:
         if count := differences(found[name], wanted).size:
             raise ModelError(
                 f"{graph.name}: streaming changed what the model computes: {count:,} of "
-                f"{wanted.size:,} elements of {name} after {streaming.warm_up} inferences; this is "
-                "a defect of covp, please report it with the model"
+                f"{wanted.size:,} elements of {name} after {streaming.warm_up} inferences; {DEFECT}"
             )
     return graph
 
