@@ -10,6 +10,7 @@ extern uint8_t covp_workspace_start[], covp_workspace_end[];
 
 int main(void);
 void covp_start(void);
+void board_start_memory(void);
 
 volatile int covp_exit_status;
 
@@ -26,8 +27,14 @@ static size_t bytes_between(const uint8_t *start, const uint8_t *end)
     return (size_t)((uintptr_t)end - (uintptr_t)start);
 }
 
+/* What RAM needs before it can be written, replaced by board support. */
+__attribute__((weak)) void board_start_memory(void)
+{
+}
+
 void covp_start(void)
 {
+    board_start_memory();
     memcpy(covp_data_start, covp_data_load, bytes_between(covp_data_start, covp_data_end));
     memset(covp_bss_start, 0, bytes_between(covp_bss_start, covp_bss_end));
     covp_workspace_reset(covp_workspace_start,

@@ -1,6 +1,6 @@
-"""The pins of STM32F7 and L4+: all ports, one after the other.
+"""The pins of STM32F7, H7 and L4+: all ports, one after the other.
 
-Registers: ST RM0432 (STM32L4+) 8.4, RM0385 (STM32F74x) 6.4.
+Registers: ST RM0432 (STM32L4+) 8.4, RM0385 (STM32F74x) 6.4, RM0433 (STM32H743), "GPIO registers".
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covp.hardware.registers import Register, RegisterMap
-from covp.peripherals._stm32 import Stm32Peripheral
+from covp.peripherals._stm32 import Stm32Peripheral, is_clocked
 
 _PORTS = "ABCDEFGHIJK"
 _SPACING = 0x400
@@ -42,7 +42,8 @@ class Stm32Gpio(Stm32Peripheral):
     """Ports A to K. Levels in and out work; locks, pull resistors and strengths are kept only.
 
     Args:
-        analog: pins are analog after reset (L4+), not inputs (F7).
+        analog: pins are analog after reset (L4+, H7), not inputs (F7).
+        clock: address of RCC's register whose bits 0, 1 ... give the ports A, B ... their clock.
         on_output: called with the port's letter, the pin and its level whenever an output changes.
     """
 
@@ -52,9 +53,12 @@ class Stm32Gpio(Stm32Peripheral):
     )
 
     def __init__(
-        self, analog: bool = False, on_output: Callable[[str, int, bool], None] | None = None
+        self,
+        analog: bool = False,
+        clock: int | None = None,
+        on_output: Callable[[str, int, bool], None] | None = None,
     ) -> None:
-        self.analog, self.on_output = analog, on_output
+        self.analog, self.on_output, self._enable = analog, on_output, clock
         super().__init__()
 
     def reset(self) -> None:
@@ -88,6 +92,10 @@ class Stm32Gpio(Stm32Peripheral):
         return sum(1 << pin for pin in range(16) if modes >> 2 * pin & 3 == mode)
 
     # -- registers ----------------------------------------------------------------------------
+
+    def has_clock(self, offset: int) -> bool:
+        """Whether the port is switched on in RCC."""
+        return is_clocked(self, self._enable, offset // _SPACING)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
         """A store of the core."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.peripherals._stm32 import Stm32Peripheral
 
+SYSCFG = 0x58000400  # of the H743
+
 
 class L4Pwr(Stm32Peripheral):
     """PWR of the STM32L4+ (ST RM0432 5.4).
@@ -66,3 +68,48 @@ class F7Pwr(Stm32Peripheral):
         is_on = self.get("CR1", "ODEN")
         self.set("CSR1", "ODRDY", is_on)
         self.set("CSR1", "ODSWRDY", is_on & self.get("CR1", "ODSWEN"))
+
+
+class H7Pwr(Stm32Peripheral):
+    """PWR of the STM32H743 (ST RM0433, "PWR registers"). Low-power modes have no effect.
+
+    The supply is chosen by the first store to CR3 after a power-up, which clears SCUEN.
+    """
+
+    registers = RegisterMap(
+        Register("CR1", 0x00, reset=0xF000C000),
+        Register("CSR1", 0x04, access="ro", fields=[
+            Field("PVDO", 4), Field("ACTVOSRDY", 13, reset=1), Field("ACTVOS", 14, 2, reset=1),
+            Field("AVDO", 16),
+        ]),
+        Register("CR2", 0x08),
+        Register("CR3", 0x0C, fields=[
+            Field("BYPASS", 0), Field("LDOEN", 1, reset=1), Field("SCUEN", 2, access="ro", reset=1),
+            Field("VBE", 8), Field("VBRS", 9), Field("USB33DEN", 24), Field("USBREGEN", 25),
+            Field("USB33RDY", 26, access="ro"),
+        ]),
+        Register("CPUCR", 0x10),
+        Register("D3CR", 0x18, on_write="regulate", fields=[
+            Field("VOSRDY", 13, access="ro", reset=1),
+            Field("VOS", 14, 2, reset=1, doc="3: scale 1, for the highest frequencies."),
+        ]),
+        Register("WKUPCR", 0x20, access="wo"), Register("WKUPFR", 0x24, access="ro"),
+        Register("WKUPEPR", 0x28),
+    )  # fmt: skip
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """A store of the core."""
+        old, is_open = self.values["CR3"], self.get("CR3", "SCUEN")
+        super().write_register(offset, size, value)
+        if offset == self.registers["CR3"].offset:
+            self.set("CR3", "SCUEN", 0)
+            if not is_open:
+                self.values["CR3"] = self.values["CR3"] & ~3 | old & 3
+
+    def regulate(self, value: int) -> None:
+        """D3CR was written; 0 is reserved, and with over-drive (SYSCFG) the voltage stays."""
+        syscfg = self.bus.registers_at(SYSCFG)
+        boosted = isinstance(syscfg, Stm32Peripheral) and syscfg.get("PWRCR", "ODEN")
+        if boosted or not self.get("D3CR", "VOS"):
+            self.set("D3CR", "VOS", self.get("CSR1", "ACTVOS"))
+        self.set("CSR1", "ACTVOS", self.get("D3CR", "VOS"))

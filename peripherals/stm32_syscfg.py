@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.peripherals._stm32 import Stm32Peripheral
+from covp.peripherals._stm32 import Stm32Peripheral, is_clocked
 
+_H7_PWR, _H7_APB4ENR = 0x58024800, 0x580244F4
 _EXTICR = [Register(f"EXTICR{n + 1}", 0x08 + 4 * n) for n in range(4)]
 
 
@@ -37,8 +38,40 @@ class F7Syscfg(Stm32Peripheral):
         self.set("CMPCR", "READY", self.get("CMPCR", "CMP_PD"))
 
 
+class H7Syscfg(Stm32Peripheral):
+    """SYSCFG of the STM32H743 (ST RM0433, "SYSCFG register description"), behind a clock gate."""
+
+    registers = RegisterMap(
+        Register("PMCR", 0x04), *_EXTICR,
+        Register("CCCSR", 0x20, on_write="compensate", fields=[
+            Field("EN", 0), Field("CS", 1), Field("READY", 8, access="ro"), Field("HSLV", 16),
+        ]),
+        Register("CCVR", 0x24, access="ro"), Register("CCCR", 0x28),
+        Register("PWRCR", 0x2C, fields=[
+            Field("ODEN", 0, on_write="boost", doc="Over-drive: with scale 1, VOS0."),
+        ]),
+        Register("PKGR", 0x124, access="ro"),
+    )  # fmt: skip
+
+    def has_clock(self, offset: int) -> bool:
+        """SYSCFGEN."""
+        return is_clocked(self, _H7_APB4ENR, 1)
+
+    def compensate(self, value: int) -> None:
+        """CCCSR was written."""
+        self.set("CCCSR", "READY", self.get("CCCSR", "EN"))
+
+    def boost(self, value: int) -> None:
+        """ODEN was set, which only scale 1 and the LDO allow."""
+        pwr = self.bus.registers_at(_H7_PWR)
+        if isinstance(pwr, Stm32Peripheral) and (
+            pwr.get("CSR1", "ACTVOS") != 3 or not pwr.get("CR3", "LDOEN")
+        ):
+            self.set("PWRCR", "ODEN", 0)
+
+
 class Dbgmcu(Stm32Peripheral):
-    """DBGMCU (ST RM0385 40.16, RM0432 57.14): who the chip is; what a halt freezes has no effect.
+    """DBGMCU (ST RM0385 40.16, RM0432 57.14, RM0433 60.5): who the chip is; freezing has no effect.
 
     Args:
         idcode: device and revision.
@@ -58,3 +91,14 @@ class Dbgmcu(Stm32Peripheral):
         kept = {name: value for name, value in self.values.items() if value}
         super().reset()
         self.values |= {**kept, "IDCODE": self._idcode}
+
+
+class H7Dbgmcu(Dbgmcu):
+    """DBGMCU of the STM32H743 and, 12 KB on, the control of its trace funnel (SWTF)."""
+
+    size = 0x4000
+    registers = RegisterMap(
+        Register("IDCODE", 0x00, access="ro"), Register("CR", 0x04),
+        Register("APB3FZ1", 0x34), Register("APB1LFZ1", 0x3C), Register("APB2FZ1", 0x4C),
+        Register("APB4FZ1", 0x54), Register("SWTF_CTRL", 0x3000),
+    )  # fmt: skip

@@ -12,19 +12,19 @@ _FLASH_START = 0x08000000
 
 
 class SystemMemory(Stm32Peripheral):
-    """Read-only words beside the flash (RM0432 58, RM0385 41); the rest reads as erased.
+    """Read-only words beside the flash (RM0432 58, RM0385 41, RM0433 61); the rest is erased.
 
     Args:
         uid: offset of the unique device identifier, 96 bits.
         flash_size: offset of the flash size in KB, 16 bits.
-        package: offset of the package number, 16 bits, here 0.
+        package: offset of the package number, 16 bits, here 0; None: it is elsewhere (H7).
     """
 
     size = 0x800
     registers = RegisterMap()
 
-    def __init__(self, uid: int, flash_size: int, package: int) -> None:
-        self._places = (uid, flash_size, package)
+    def __init__(self, uid: int, flash_size: int, package: int | None = None) -> None:
+        self._places = (uid, flash_size, *(() if package is None else (package,)))
         if not all(0 <= place <= self.size - len(_UID) for place in self._places):
             raise ValueError(f"uid, flash_size and package must be offsets below 0x{self.size:x}")
         self._content = b""
@@ -36,7 +36,7 @@ class SystemMemory(Stm32Peripheral):
         kilobytes = bus.region_at(_FLASH_START).bytes // 1024
         content = bytearray(b"\xff" * self.size)
         for place, data in zip(
-            self._places, (_UID, kilobytes.to_bytes(2, "little"), bytes(2)), strict=True
+            self._places, (_UID, kilobytes.to_bytes(2, "little"), bytes(2)), strict=False
         ):
             content[place : place + len(data)] = data
         self._content = bytes(content)

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.hardware.serial_port import SerialPort
+from covp.peripherals._stm32 import is_clocked
 
 _FIFO_BITS = 7 << 29  # CR1: RXFFIE, TXFEIE, FIFOEN
 _CLEARABLE = 0x5F  # of ISR by ICR: PE, FE, NE, ORE, IDLE, TC
@@ -30,6 +31,7 @@ class Stm32Usart(SerialPort):
     Args:
         low_power: an LPUART: baud rate = 256 * clock / BRR.
         fifo: it has FIFOs of 8 bytes and a prescaler (L4+, H7); on F7 their bits are reserved.
+        clock, clock_bit: address of RCC's register, and its bit, without which nothing works.
         on_byte, paced, hertz: see `SerialPort`.
     """
 
@@ -94,11 +96,14 @@ class Stm32Usart(SerialPort):
         self,
         low_power: bool = False,
         fifo: bool = True,
+        clock: int | None = None,
+        clock_bit: int = 0,
         on_byte: Callable[[int], None] | None = None,
         paced: bool = False,
         hertz: int | None = None,
     ) -> None:
         self.low_power, self.fifo = low_power, fifo
+        self._enable = (clock, clock_bit)
         super().__init__(on_byte, paced, hertz)
 
     def reset(self) -> None:
@@ -109,6 +114,15 @@ class Stm32Usart(SerialPort):
             self.values["ISR"] |= _TCBGT
 
     # -- registers ----------------------------------------------------------------------------
+
+    def read_register(self, offset: int, size: int) -> int:
+        """A load of the core; 0 without a clock."""
+        return super().read_register(offset, size) if is_clocked(self, *self._enable) else 0
+
+    def write_register(self, offset: int, size: int, value: int) -> None:
+        """A store of the core, which is ignored without a clock."""
+        if is_clocked(self, *self._enable):
+            super().write_register(offset, size, value)
 
     def control(self, value: int) -> None:
         """CR1 or CR3 was written. Without UE the flags of ISR are those after reset."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.peripherals._stm32 import Rcc
-from covp.peripherals.stm32_pwr import F7Pwr
-from covp.peripherals.stm32f7_flash import Stm32F7Flash
 
 _PWR, _FLASH = 0x40007000, 0x40023C00
 _SCALES = {
@@ -77,16 +75,18 @@ class Stm32F7Rcc(Rcc):
         Register("DCKCFGR2", 0x90),
     )  # fmt: skip
 
-    def limits(self) -> Iterator[tuple[int, str]]:
+    def limits(self) -> Iterator[tuple[str, int, int, str]]:
         """RM0385 3.3.2 (wait states at 2.7 V and more) and 4.1.4 (voltage scaling)."""
-        scale = self.field_at(_PWR, F7Pwr, "CR1", "VOS")
+        scale = self.field_at(_PWR, "CR1", "VOS")
         if scale is not None:
-            is_over = self.field_at(_PWR, F7Pwr, "CSR1", "ODSWRDY")
+            is_over = self.field_at(_PWR, "CSR1", "ODSWRDY")
             slow, fast = _SCALES[max(scale, 1)]
-            yield fast if is_over else slow, f"PWR_CR1.VOS = {scale}, ODSWRDY = {is_over}"
-        latency = self.field_at(_FLASH, Stm32F7Flash, "ACR", "LATENCY")
+            most, why = fast if is_over else slow, f"PWR_CR1.VOS = {scale}, ODSWRDY = {is_over}"
+            yield "HCLK", self.core_hz, most, why
+        latency = self.field_at(_FLASH, "ACR", "LATENCY")
         if latency is not None:
-            yield 30_000_000 * (1 + latency), f"FLASH_ACR.LATENCY = {latency}"
+            most = 30_000_000 * (1 + latency)
+            yield "HCLK", self.core_hz, most, f"FLASH_ACR.LATENCY = {latency}"
 
     def pll_hz(self, source_hz: int) -> int:
         """PLLCLK = source / M * N / P, P in 2, 4, 6, 8 (RM0385 5.3.2)."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.peripherals._stm32 import Rcc
-from covp.peripherals.stm32_pwr import L4Pwr
-from covp.peripherals.stm32l4_flash import Stm32L4Flash
 
 _PWR, _FLASH = 0x40007000, 0x40022000
 
@@ -95,18 +93,18 @@ class Stm32L4Rcc(Rcc):
         Register("CCIPR2", 0x9C), Register("DLYCFGR", 0xA4),
     )  # fmt: skip
 
-    def limits(self) -> Iterator[tuple[int, str]]:
+    def limits(self) -> Iterator[tuple[str, int, int, str]]:
         """RM0432 3.3.3 (wait states) and 5.1.8 (ranges of the voltage)."""
-        is_low = self.field_at(_PWR, L4Pwr, "CR1", "VOS") == 2
+        is_low = self.field_at(_PWR, "CR1", "VOS") == 2
         if is_low:
-            yield 26_000_000, "PWR_CR1.VOS = 2"
-        elif self.field_at(_PWR, L4Pwr, "CR5", "R1MODE"):
-            yield 80_000_000, "PWR_CR5.R1MODE = 1"
-        latency = self.field_at(_FLASH, Stm32L4Flash, "ACR", "LATENCY")
+            yield "HCLK", self.core_hz, 26_000_000, "PWR_CR1.VOS = 2"
+        elif self.field_at(_PWR, "CR5", "R1MODE"):
+            yield "HCLK", self.core_hz, 80_000_000, "PWR_CR5.R1MODE = 1"
+        latency = self.field_at(_FLASH, "ACR", "LATENCY")
         if latency is not None:
             step = 8_000_000 if is_low else 20_000_000
             most = 26_000_000 if is_low and latency > 1 else step * (1 + latency)
-            yield most, f"FLASH_ACR.LATENCY = {latency}"
+            yield "HCLK", self.core_hz, most, f"FLASH_ACR.LATENCY = {latency}"
 
     def msi_hz(self) -> int:
         """As MSIRANGE says, or MSISRANGE as long as MSIRGSEL is 0 (RM0432 6.2.3)."""

@@ -51,7 +51,7 @@ class CortexMDebug:
 
     def __init__(self, target: DebugTarget, log: Callable[[str], None] = lambda line: None) -> None:
         self.target = target
-        self.ids = core_ids(target.device.platform.core)
+        self.ids = core_ids(target.device.platform)
         watchpoints = WatchpointUnit(
             target, self.ids, lambda offset: self._device_word(_DWT + offset)
         )

@@ -8,10 +8,10 @@ identification registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from covp.cores import Core
 from covp.errors import DeviceError
+from covp.platform_file import Platform
 
 _ROM_CLASS, _CORESIGHT_CLASS, _GENERIC_CLASS = 0x1, 0x9, 0xE
 
@@ -109,8 +109,14 @@ _BY_CPU = {
 }
 
 
-def core_ids(core: Core) -> CoreIds:
-    """The core's identification. Raises DeviceError: a core without Arm's debug registers."""
+_SERIAL_WIRE = {"stm32h7": 0x6BA02477}
+"""Debug ports that are not the core's usual one, by board support (RM0433, "DP registers")."""
+
+
+def core_ids(platform: Platform) -> CoreIds:
+    """Its core's identification. Raises DeviceError: a core without Arm's debug registers."""
+    core = platform.core
     if core.architecture != "arm" or core.unicorn_cpu not in _BY_CPU:
         raise DeviceError(f"core {core.name} has no Cortex-M debug registers; use a Cortex-M core")
-    return _BY_CPU[core.unicorn_cpu]
+    ids = _BY_CPU[core.unicorn_cpu]
+    return replace(ids, swd_id=_SERIAL_WIRE.get(platform.board, ids.swd_id))

@@ -126,6 +126,8 @@ def board_files(platform: Platform) -> Mapping[str, str]:
         )
     boards = ("board.h", "output.c", "cycles.h", "cycles.c", f"{platform.board}.c")
     found = {name: (runtime / "boards" / name).read_text(encoding="utf-8") for name in boards}
+    if '#include "stm32.h"' in found[boards[-1]]:
+        found["stm32.h"] = (runtime / "boards" / "stm32.h").read_text(encoding="utf-8")
     return {**found, "printf.c": (runtime / "printf.c").read_text(encoding="utf-8")}
 
 

@@ -302,6 +302,11 @@ class Bus:
         self._tell(model.name, True, size)
         return model.write_register(address - base, size, value)
 
+    def registers_at(self, address: int) -> Registers | None:
+        """The peripheral at an ``address``; None: none that the master reaches."""
+        found = self._registers(address) if self._registers is not None else None
+        return found[1] if found is not None else None
+
     def _tell(self, place: str, is_write: bool, size: int) -> None:
         if self._ledger is not None and self._is_counted:
             self._ledger.add(self.master, place, is_write, size)

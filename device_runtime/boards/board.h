@@ -7,6 +7,9 @@
 
 #include "board_config.h"
 
+/* What RAM needs before it can be written, such as a clock; by default nothing (startup.c). */
+void board_start_memory(void);
+
 /* Clock, wait states, caches, serial port and cycle counter. */
 void board_init(void);
 

@@ -1,40 +1,27 @@
 /* STM32F746: clock from HSE or HSI through the PLL, over-drive, flash, caches, serial port.
  *
- * ST RM0385: 3.7.1 (FLASH_ACR), 4.4 (PWR), 5.3 (RCC), 6.4 (GPIO), 31.8 (USART); Arm DDI0403E B3.2
- * and B2.2.7 (caches). board_config.h may have BOARD_HSE_HZ, and BOARD_HSE_BYPASS where the external
- * clock comes from another chip; without it the internal oscillator of 16 MHz is used. BOARD_USART is
- * 1 (PA9, PB7: 32F746GDISCOVERY) or 3 (PD8, PD9: NUCLEO-F746ZG).
+ * ST RM0385: 3.7.1 (FLASH_ACR), 4.4 (PWR), 5.3 (RCC), 6.4 (GPIO), 31.8 (USART). board_config.h
+ * may have BOARD_HSE_HZ, and BOARD_HSE_BYPASS where the external clock comes from another chip; without it
+ * the internal oscillator of 16 MHz is used. BOARD_USART is 1 (PA9, PB7: 32F746GDISCOVERY) or 3 (PD8, PD9:
+ * NUCLEO-F746ZG).
  */
+#define GPIO_BASE 0x40020000u
+#define RCC_GPIOENR REGISTER(0x40023830u) /* AHB1ENR */
+
 #include "board.h"
 #include "board_config.h"
 #include "cycles.h"
-
-#define REGISTER(address) (*(volatile uint32_t *)(address))
+#include "stm32.h"
 
 #define PWR_CR1 REGISTER(0x40007000u)
 #define PWR_CSR1 REGISTER(0x40007004u)
 #define RCC_CR REGISTER(0x40023800u)
 #define RCC_PLLCFGR REGISTER(0x40023804u)
 #define RCC_CFGR REGISTER(0x40023808u)
-#define RCC_AHB1ENR REGISTER(0x40023830u)
 #define RCC_APB1ENR REGISTER(0x40023840u)
 #define RCC_APB2ENR REGISTER(0x40023844u)
 #define FLASH_ACR REGISTER(0x40023c00u)
-#define GPIO(port) (0x40020000u + 0x400u * (port))
-#define GPIO_MODER(port) REGISTER(GPIO(port))
-#define GPIO_AFR(port, pin) REGISTER(GPIO(port) + 0x20u + (pin) / 8u * 4u)
-#define USART_CR1 REGISTER(BOARD_UART + 0x00u)
-#define USART_BRR REGISTER(BOARD_UART + 0x0cu)
-#define USART_ISR REGISTER(BOARD_UART + 0x1cu)
-#define USART_RDR REGISTER(BOARD_UART + 0x24u)
-#define USART_TDR REGISTER(BOARD_UART + 0x28u)
-#define SCB_CCR REGISTER(0xe000ed14u)
-#define SCB_CCSIDR REGISTER(0xe000ed80u)
-#define SCB_CSSELR REGISTER(0xe000ed84u)
-#define SCB_ICIALLU REGISTER(0xe000ef50u)
-#define SCB_DCISW REGISTER(0xe000ef60u)
 
-#define BAUD 115200u
 #define PLL_N (BOARD_CLOCK_HZ / 500000u) /* 1 MHz times N, divided by 2 */
 #define WAIT_STATES ((BOARD_CLOCK_HZ - 1u) / 30000000u) /* table 5: 2.7 to 3.6 V */
 
@@ -51,16 +38,6 @@
 #endif
 
 enum { PORT_A, PORT_B, PORT_C, PORT_D };
-
-static void set(volatile uint32_t *address, uint32_t mask, uint32_t value)
-{
-    *address = (*address & ~mask) | value;
-}
-
-static void barrier(void)
-{
-    __asm__ volatile("dsb\n\tisb" ::: "memory");
-}
 
 /* The system clock is HSI when the PLL is set up. */
 static void start_oscillator(void)
@@ -112,34 +89,7 @@ static void start_clock(void)
         ;
 }
 
-static void start_caches(void)
-{
-    barrier();
-    SCB_ICIALLU = 0;
-    barrier();
-    if (!(SCB_CCR & 1u << 16)) {
-        SCB_CSSELR = 0; /* the data cache of level 1 */
-        barrier();
-        const uint32_t sets = (SCB_CCSIDR >> 13 & 0x7fffu) + 1u;
-        const uint32_t ways = (SCB_CCSIDR >> 3 & 0x3ffu) + 1u;
-        for (uint32_t line = 0; line < sets; line++)
-            for (uint32_t way = 0; way < ways; way++)
-                SCB_DCISW = way << 30 | line << 5; /* four ways, lines of 32 bytes */
-        barrier();
-    }
-    SCB_CCR |= 1u << 17 | 1u << 16; /* IC, DC */
-    barrier();
-}
-
 #ifdef BOARD_OUTPUT_SERIAL
-
-static void connect_pin(uint32_t port, uint32_t pin)
-{
-    RCC_AHB1ENR |= 1u << port;
-    (void)RCC_AHB1ENR;
-    set(&GPIO_AFR(port, pin), 0xfu << (pin % 8u * 4u), 7u << (pin % 8u * 4u));
-    set(&GPIO_MODER(port), 3u << (2u * pin), 2u << (2u * pin));
-}
 
 static void start_serial(void)
 {
@@ -147,34 +97,18 @@ static void start_serial(void)
     const uint32_t clock = BOARD_CLOCK_HZ / 2u;
     RCC_APB2ENR |= 1u << 4; /* USART1EN */
     (void)RCC_APB2ENR;
-    connect_pin(PORT_A, 9);
-    connect_pin(PORT_B, 7);
+    connect_pin(PORT_A, 9, 7);
+    connect_pin(PORT_B, 7, 7);
 #elif BOARD_USART == 3
     const uint32_t clock = BOARD_CLOCK_HZ / 4u;
     RCC_APB1ENR |= 1u << 18; /* USART3EN */
     (void)RCC_APB1ENR;
-    connect_pin(PORT_D, 8);
-    connect_pin(PORT_D, 9);
+    connect_pin(PORT_D, 8, 7);
+    connect_pin(PORT_D, 9, 7);
 #else
 #error "BOARD_USART is 1 or 3: see firmware.defines of the platform file"
 #endif
-    USART_CR1 = 0;
-    USART_BRR = (clock + BAUD / 2u) / BAUD;
-    USART_CR1 = 1u << 3 | 1u << 2 | 1u; /* TE, RE, UE */
-}
-
-void board_write(const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        while (!(USART_ISR & 1u << 7)) /* TXE */
-            ;
-        USART_TDR = (uint8_t)text[i];
-    }
-}
-
-int board_read(void)
-{
-    return USART_ISR & 1u << 5 ? (int)(USART_RDR & 0xffu) : -1; /* RXNE */
+    start_usart((clock + BAUD / 2u) / BAUD);
 }
 
 #endif

@@ -3,11 +3,13 @@
  * ST RM0432: 5 (PWR), 3.7.1 (FLASH_ACR), 6.4 (RCC), 8.4 (GPIO), 51.7 (LPUART). The MSI is trimmed
  * to about 1 percent, which is enough for a serial port.
  */
+#define GPIO_BASE 0x48000000u
+#define RCC_GPIOENR REGISTER(0x4002104cu) /* AHB2ENR */
+
 #include "board.h"
 #include "board_config.h"
 #include "cycles.h"
-
-#define REGISTER(address) (*(volatile uint32_t *)(address))
+#include "stm32.h"
 
 #define PWR_CR1 REGISTER(0x40007000u)
 #define PWR_CR2 REGISTER(0x40007004u)
@@ -16,20 +18,10 @@
 #define RCC_CR REGISTER(0x40021000u)
 #define RCC_CFGR REGISTER(0x40021008u)
 #define RCC_PLLCFGR REGISTER(0x4002100cu)
-#define RCC_AHB2ENR REGISTER(0x4002104cu)
 #define RCC_APB1ENR1 REGISTER(0x40021058u)
 #define RCC_APB1ENR2 REGISTER(0x4002105cu)
 #define FLASH_ACR REGISTER(0x40022000u)
-#define GPIOG_MODER REGISTER(0x48001800u)
-#define GPIOG_AFRL REGISTER(0x48001820u)
-#define GPIOG_AFRH REGISTER(0x48001824u)
-#define LPUART_CR1 REGISTER(BOARD_UART + 0x00u)
-#define LPUART_BRR REGISTER(BOARD_UART + 0x0cu)
-#define LPUART_ISR REGISTER(BOARD_UART + 0x1cu)
-#define LPUART_RDR REGISTER(BOARD_UART + 0x24u)
-#define LPUART_TDR REGISTER(BOARD_UART + 0x28u)
 
-#define BAUD 115200u
 #define MSI_HZ 4000000u
 #define PLL_N (2u * (BOARD_CLOCK_HZ / MSI_HZ)) /* 4 MHz times N, divided by 2 */
 #define WAIT_STATES ((BOARD_CLOCK_HZ - 1u) / 20000000u) /* table 15: range 1 and its boost mode */
@@ -37,11 +29,6 @@
 #if BOARD_CLOCK_HZ % MSI_HZ || BOARD_CLOCK_HZ < 32000000u || BOARD_CLOCK_HZ > 120000000u
 #error "the PLL gives multiples of 4 MHz from 32 to 120 MHz: change clock_hz of the platform file"
 #endif
-
-static void set(volatile uint32_t *address, uint32_t mask, uint32_t value)
-{
-    *address = (*address & ~mask) | value;
-}
 
 /* 6.2: above 80 MHz the range 1 boost mode, entered and left with the AHB's clock divided by 2. */
 static void start_clock(void)
@@ -81,32 +68,16 @@ static void start_clock(void)
 
 #ifdef BOARD_OUTPUT_SERIAL
 
+enum { PORT_G = 6 };
+
 static void start_serial(void)
 {
-    RCC_AHB2ENR |= 1u << 6;  /* GPIOGEN */
     RCC_APB1ENR2 |= 1u << 0; /* LPUART1EN, clocked by PCLK1 */
     (void)RCC_APB1ENR2;
     PWR_CR2 |= 1u << 9; /* IOSV: the supply of PG2 to PG15 is there */
-    set(&GPIOG_AFRL, 0xfu << 28, 8u << 28);
-    set(&GPIOG_AFRH, 0xfu, 8u);
-    set(&GPIOG_MODER, 0xfu << 14, 0xau << 14);
-    LPUART_CR1 = 0;
-    LPUART_BRR = (uint32_t)((256ull * BOARD_CLOCK_HZ + BAUD / 2u) / BAUD);
-    LPUART_CR1 = 1u << 3 | 1u << 2 | 1u; /* TE, RE, UE */
-}
-
-void board_write(const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        while (!(LPUART_ISR & 1u << 7)) /* TXE */
-            ;
-        LPUART_TDR = (uint8_t)text[i];
-    }
-}
-
-int board_read(void)
-{
-    return LPUART_ISR & 1u << 5 ? (int)(LPUART_RDR & 0xffu) : -1; /* RXNE */
+    connect_pin(PORT_G, 7, 8);
+    connect_pin(PORT_G, 8, 8);
+    start_usart((uint32_t)((256ull * BOARD_CLOCK_HZ + BAUD / 2u) / BAUD));
 }
 
 #endif

@@ -17,8 +17,11 @@ from covp.errors import DeviceError
 
 from .openocd_board import virtual_board
 
-# STM32F746 and STM32L4R5: FLASH_ACR's address, and what it should hold before a run
-FLASH_ACR = {"stm32f746": (0x40023C00, 0x307), "stm32l4r5": (0x40022000, 0x705)}
+# FLASH_ACR's address, and what it should hold before a run
+FLASH_ACR = {
+    "stm32f746": (0x40023C00, 0x307), "stm32l4r5": (0x40022000, 0x705),
+    "stm32h743": (0x52002000, 0x24),
+}  # fmt: skip
 CCR = 0xE000ED14
 IC = 1 << 17
 

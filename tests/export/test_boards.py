@@ -35,7 +35,7 @@ from .board_programs import link_program, serial_port
 from .firmware import Ran, run_firmware
 
 QEMU = ("mps2-an386", "mps2-an500", "mps3-an547", "hifive1", "qemu-riscv32")
-STM32 = ("nucleo-l4r5zi", "nucleo-f746zg", "disco-f746ng")
+STM32 = ("nucleo-l4r5zi", "nucleo-f746zg", "disco-f746ng", "stm32h743")
 BOARDS = (*QEMU, *STM32, "nrf52840", "cortex-m0plus", "riscv32", "cv32e40p")
 # Of parameters of one type that could be swapped, and names that a C library reserves for itself,
 # which printf is: those are what the functions are called.
@@ -241,6 +241,7 @@ def test_bytes_both_ways_on_qemu(platform: str) -> None:
         ("stm32l4r5", ""), ("stm32f746", "BOARD_OUTPUT_RTT"), ("hifive1", ""),
         ("mps2-an386", "BOARD_OUTPUT_SEMIHOSTING"), ("qemu-riscv32", "BOARD_OUTPUT_SEMIHOSTING"),
         ("nucleo-f746zg", ""), ("mps3-an547", ""), ("cortex-m0plus", ""), ("nrf52840", ""),
+        ("stm32h743", ""), ("stm32h743", "BOARD_OUTPUT_RTT"),
     ],
 )  # fmt: skip
 def test_static_checks_find_nothing(tool: str, platform: str, output: str, tmp_path: Path) -> None:
@@ -293,6 +294,9 @@ def after_start(board: Platform) -> dict[str, Any]:
         ("stm32f746", 216_000_000, "A9 B7 = 7", 2),
         ("nucleo-f746zg", 216_000_000, "D8 D9 = 7", 1),
         ("nucleo-f746zg", 100_000_000, "D8 D9 = 7", 1),
+        ("stm32h743", 480_000_000, "D8 D9 = 7", 1),
+        ("stm32h743", 400_000_000, "D8 D9 = 7", 1),
+        ("stm32h743", 96_000_000, "D8 D9 = 7", 1),
     ],
 )
 def test_clocks_of_stm32(platform: str, clock_hz: int, pins: str, bus: int) -> None:
@@ -312,6 +316,13 @@ def test_clocks_of_stm32(platform: str, clock_hz: int, pins: str, bus: int) -> N
         assert waits == {120_000_000: 5, 80_000_000: 3}[clock_hz]
         assert pwr.get("CR5", "R1MODE") == (clock_hz <= 80_000_000)
         assert pwr.values["CR2"] >> 9 & 1  # IOSV: pins G2 to G15 are supplied
+    elif platform == "stm32h743":  # RM0433 table 17; DS12110 6.3.1: VOS0 above 400 MHz
+        assert waits == {480_000_000: 4, 400_000_000: 2, 96_000_000: 0}[clock_hz]
+        assert pwr.get("CSR1", "ACTVOS") == 3
+        assert found["syscfg"].get("PWRCR", "ODEN") == (clock_hz > 400_000_000)
+        assert rcc.hclk_hz == clock_hz // 2 and rcc.bus_hz(2) == clock_hz // 4
+        assert rcc.values["AHB2ENR"] >> 29 == 7  # SRAM1 to SRAM3
+        assert not pwr.get("CR3", "SCUEN") and pwr.get("CR3", "LDOEN")
     else:  # RM0385 table 5; 4.1.4: over-drive; 5.2: APB1 54 MHz, APB2 108 MHz at most
         assert waits == {216_000_000: 7, 100_000_000: 3}[clock_hz]
         assert pwr.get("CSR1", "ODSWRDY") == (clock_hz > 180_000_000)

@@ -8,6 +8,7 @@ import pytest
 
 from covp.device.board import Board
 from covp.errors import DeviceFault
+from covp.hardware.serial_port import SerialPort
 from covp.peripherals._stm32 import Stm32Peripheral
 from covp.platform_file import load_platform
 from tests.conftest import load
@@ -15,6 +16,9 @@ from tests.conftest import load
 L4 = ("stm32l4r5", "nucleo-l4r5zi")
 F7 = ("stm32f746", "nucleo-f746zg", "disco-f746ng")
 RCC_L4, RCC_F7, PWR = 0x40021000, 0x40023800, 0x40007000
+RCC_H7, PWR_H7, PWRCR, FLASH_H7 = 0x58024400, 0x58024800, 0x5800042C, 0x52002000
+D1CFGR, D2CFGR, PLLCKSELR, PLLCFGR, PLL1DIVR = (RCC_H7 + n for n in (0x18, 0x1C, 0x28, 0x2C, 0x30))
+APB4ENR, D3CR = RCC_H7 + 0xF4, PWR_H7 + 0x18
 
 
 class Words:
@@ -79,6 +83,127 @@ def test_f7_reaches_216_mhz(platform: str) -> None:
     assert words.rcc.core_hz == words.board.platform.clock_hz
 
 
+def set_up_480_mhz(words: Words) -> None:
+    """All but the switch to the PLL."""
+    words[RCC_H7] |= 1 << 16 | 1 << 18
+    assert words[RCC_H7] >> 17 & 1
+    words[D3CR] = 3 << 14
+    assert words[D3CR] >> 13 & 1
+    words[APB4ENR] |= 2
+    words[PWRCR] = 1
+    words[PLLCKSELR] = 4 << 4 | 2
+    words[PLLCFGR] = 0x01FF0004
+    words[PLL1DIVR] = 1 << 24 | 3 << 16 | 1 << 9 | 479
+    words[RCC_H7] |= 1 << 24
+    assert words[RCC_H7] >> 25 & 1
+    words[D1CFGR], words[D2CFGR] = 0x48, 0x440
+    words[FLASH_H7] = 0x24
+
+
+def test_h7_reaches_480_mhz() -> None:
+    """ST's example for this board, STM32CubeH7 PWR_VOS0_480MHZ: M 4, N 480, P 2, Q 4, R 2; 4 waits.
+
+    Reset values: ST's SVD file of the STM32H743 and RM0433, "RCC register map".
+    """
+    words = Words("stm32h743")
+    assert words.rcc.core_hz == words.rcc.bus_hz(1) == 64_000_000 and words[FLASH_H7] == 0x37
+    reset = {PLLCKSELR: 0x02020200, PLLCFGR: 0x01FF0000, PLL1DIVR: 0x01010280, D3CR: 0x6000}
+    assert {address: words[address] for address in reset} == reset
+    assert words[PWR_H7 + 0x0C] == 6 and words[RCC_H7] == 0x25
+    set_up_480_mhz(words)
+    words[RCC_H7 + 0x10] = 3
+    assert words[RCC_H7 + 0x10] == 3 | 3 << 3
+    assert (words.rcc.core_hz, words.rcc.hclk_hz, words.rcc.bus_hz(1), words.rcc.bus_hz(2)) == (
+        480_000_000, 240_000_000, 120_000_000, 120_000_000,
+    )  # fmt: skip
+    assert words.rcc.core_hz == words.board.platform.clock_hz
+    words[PLL1DIVR] = 0x01010280  # a PLL that runs keeps its dividers
+    assert words.rcc.core_hz == 480_000_000
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({FLASH_H7: 3}, "HCLK is 240 MHz; with FLASH_ACR.LATENCY = 3 it may be 225 MHz"),
+    ({PWRCR: 0}, "the core is 480 MHz; with .*ODEN = 0 it may be 400 MHz"),
+    ({PWRCR: 0, D3CR: 2 << 14}, "the core is 480 MHz; .*VOS = 2.* it may be 300 MHz"),
+    ({D1CFGR: 0}, "HCLK is 480 MHz; .* it may be 240 MHz"),
+    ({D2CFGR: 0}, "PCLK1 is 240 MHz; .* it may be 120 MHz"),
+])  # fmt: skip
+def test_a_clock_too_fast_for_the_h7(change: dict[int, int], why: str) -> None:
+    words = Words("stm32h743")
+    set_up_480_mhz(words)
+    for address, value in change.items():
+        words[address] = value
+    with pytest.raises(DeviceFault, match=why):
+        words[RCC_H7 + 0x10] = 3
+
+
+def test_the_order_in_which_an_h7_raises_its_voltage() -> None:
+    """RM0433 "Dynamic voltage scaling", STM32CubeH7 hal_pwr.h: VOS0 from VOS1, SYSCFG clocked."""
+    words = Words("stm32h743")
+    words[D3CR] = 3 << 14
+    words[PWRCR] = 1  # SYSCFG has no clock
+    words[APB4ENR] = 2
+    assert words[PWRCR] == 0
+    words[D3CR] = 2 << 14
+    words[PWRCR] = 1  # not from scale 2
+    assert words[PWRCR] == 0
+    words[D3CR] = 3 << 14
+    words[PWRCR] = 1
+    words[D3CR] = 1 << 14  # over-drive has to be left first
+    assert words[PWRCR] == 1 and words[D3CR] >> 14 == words[PWR_H7 + 4] >> 14 == 3
+    words[PWR_H7 + 0x0C] = 6
+    assert words[PWR_H7 + 0x0C] == 2
+    words[PWR_H7 + 0x0C] = 1  # the supply is chosen once
+    assert words[PWR_H7 + 0x0C] == 2
+
+
+@pytest.mark.parametrize(("address", "value"), [
+    (PLLCKSELR, 1 << 4 | 2),  # 8 MHz, beyond the range of PLL1RGE
+    (PLL1DIVR, 1 << 9 | 89),  # a VCO of 180 MHz
+    (PLL1DIVR, 2 << 9 | 479),  # P is odd
+    (PLLCFGR, 0x01FF0006),  # the narrow VCO reaches 420 MHz
+])  # fmt: skip
+def test_a_pll_out_of_range_does_not_lock(address: int, value: int) -> None:
+    words = Words("stm32h743")
+    set_up_480_mhz(words)
+    words[RCC_H7] &= ~(1 << 24)
+    words[address] = value
+    words[RCC_H7] |= 1 << 24
+    assert words[RCC_H7] >> 25 & 1 == 0
+    words[RCC_H7 + 0x10] = 3
+    assert words[RCC_H7 + 0x10] == 3 and words.rcc.core_hz == 64_000_000
+
+
+@pytest.mark.parametrize(("platform", "port", "pins"), [
+    ("nucleo-l4r5zi", (0x4002105C, 0), (0x4002104C, 6)),
+    ("disco-f746ng", (0x40023844, 4), (0x40023830, 6)),
+    ("nucleo-f746zg", (0x40023840, 18), (0x40023830, 6)),
+    ("stm32h743", (0x580244E8, 18), (0x580244E0, 6)),
+])  # fmt: skip
+def test_nothing_works_without_its_clock(
+    platform: str, port: tuple[int, int], pins: tuple[int, int]
+) -> None:
+    """Enable bits: RM0432 6.4, RM0385 5.3, RM0433 "RCC register map"."""
+    words = Words(platform)
+    uart, base = next(
+        (one, config.base) for config in words.board.platform.peripherals
+        if isinstance(one := words.board.peripherals[config.name][1], SerialPort)
+    )  # fmt: skip
+    gpio = words.board.peripherals["gpio"][1]
+
+    def use() -> tuple[str, int]:
+        words[base + 0x0C], words[base] = 0x400, 0xD
+        words[base + 0x28] = ord("x")
+        words[words.board.peripherals["gpio"][0] + 6 * 0x400] = 0x5555
+        return uart.text, gpio.values["G_MODER"]
+
+    before = gpio.values["G_MODER"]
+    assert use() == ("", before) and words[base + 0x1C] == 0
+    for address, bit in (port, pins):
+        words[address] |= 1 << bit
+    assert use() == ("x", 0x5555)
+
+
 def test_what_is_not_ready_is_not_used() -> None:
     words = Words("stm32l4r5")
     words[RCC_L4] |= 1 << 24  # PLL, and PLLSRC is "none"
@@ -141,7 +266,7 @@ def test_a_poll_without_end_is_found() -> None:
     program.device.close()
 
 
-@pytest.mark.parametrize("platform", [*L4, *F7])
+@pytest.mark.parametrize("platform", [*L4, *F7, "stm32h743"])
 def test_no_access_faults(platform: str) -> None:
     """Whatever a vendor's code touches: any width, all bits, reserved or not; no wrong key."""
     board = Board(load_platform(platform))
@@ -157,7 +282,7 @@ def test_no_access_faults(platform: str) -> None:
                         try:
                             model.write_register(offset, size, value)
                         except DeviceFault as fault:  # all ones is a fast clock, too
-                            assert "HCLK is" in str(fault)
+                            assert " it may be " in str(fault)
 
 
 def test_parts_of_a_register() -> None:
@@ -171,13 +296,16 @@ def test_parts_of_a_register() -> None:
 
 @pytest.mark.parametrize(("platform", "size", "uid"), [
     ("stm32l4r5", 0x1FFF75E0, 0x1FFF7590), ("stm32f746", 0x1FF0F442, 0x1FF0F420),
+    ("stm32h743", 0x1FF1E880, 0x1FF1E800),
 ])  # fmt: skip
 def test_the_chip_says_what_it_is(platform: str, size: int, uid: int) -> None:
     words = Words(platform)
     kilobytes = int.from_bytes(words.board.read_bus(size, 2), "little")
     assert kilobytes == words.board.platform.flash.bytes // 1024
     assert words.board.read_bus(uid, 4) != b"\xff" * 4
-    assert words[0xE0042000] & 0xFFF == {"stm32l4r5": 0x470, "stm32f746": 0x449}[platform]
-    words[0xE0042004] = 7
+    dbgmcu = words.board.peripherals["dbgmcu"][0]
+    chips = {"stm32l4r5": 0x470, "stm32f746": 0x449, "stm32h743": 0x450}
+    assert words[dbgmcu] & 0xFFF == chips[platform]
+    words[dbgmcu + 4] = 7
     words.board.reset()
-    assert words[0xE0042004] == 7  # a debugger's setting outlives a reset
+    assert words[dbgmcu + 4] == 7  # a debugger's setting outlives a reset
