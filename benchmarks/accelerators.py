@@ -74,7 +74,8 @@ def measure(model: str, platform_name: str, label: str, accelerators: tuple[str,
         seconds = [result.simulation_seconds for result in results]
         first.append(seconds[0])
         again += seconds[1:]
-    result = by_layers(results[-1])
+    result = results[-1]
+    result = by_layers(result, result.sample.and_probes(result.build.graph))
     profile = result.profile
     assert profile.instructions is not None and profile.cycles is not None
     return Row(model, platform_name, result.toolchain, label, profile.instructions, profile.cycles,

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import covp
+from covp.graph.graph import Graph
+from covp.graph.reference import run_reference
+
 Array = NDArray[Any]
 _TINY, _SUBNORMAL = np.array([1, 0x7FFFFF], np.uint32).view(np.float32)
 _LARGEST = np.finfo(np.float32).max
@@ -25,9 +29,24 @@ _FEW = np.array(
 )  # fmt: skip
 LEFT, RIGHT = (part.ravel() for part in np.meshgrid(_FEW, _FEW))
 PAIRS = np.stack([LEFT, RIGHT], axis=1)
+FLUSHED = 2.0**-126
+"""Below it clang's division of cores without floating-point units gives 0."""
 
 
-def assert_equal(found: Array, wanted: Array, what: object = "", rtol: float = 1e-5) -> None:
-    """Each element by itself: NaN is NaN, an infinity itself, zeros of either sign are equal."""
+def results(graph: Graph, values: list[Array], platform: str) -> list[list[Array]]:
+    """The outputs of the reference and of a core."""
+    with covp.Session(platform) as session:
+        found = session.load(covp.compile(graph, platform)).run(*values)
+    return [run_reference(graph, values), found if isinstance(found, list) else [found]]
+
+
+def assert_equal(found: Array, wanted: Array, what: object = "", atol: float = 0.0) -> None:
+    """Each element to 5 digits: NaN is NaN, an infinity itself, zeros of either sign are equal.
+
+    Args:
+        found, wanted: what is compared.
+        what: for the message.
+        atol: what each element may differ by nevertheless.
+    """
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), what
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-7, err_msg=str(what))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=atol, err_msg=str(what))

@@ -11,7 +11,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.evaluation.builder import build
 from covp.evaluation.check import BY_LAYERS, checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import NOTHING_MORE, Wanted, run
+from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import Schedules, recorded_schedules
 from covp.frontend import Shapes
@@ -139,8 +139,8 @@ def compare(
     )
     plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
     sample = Sample.random(plain.graph, seed)
-    by_layer = checked_level(check, device) in BY_LAYERS
-    probes = sample.and_probes(plain.graph) if by_layer else None
+    level = checked_level(check, device)
+    probes = checked_inputs(plain.graph, sample, level) if level in BY_LAYERS else None
     starts("alone")
     alone = run(plain, sample, device=device, check=check, probes=probes, wanted=wanted)
     starts(f"with {' '.join(offloading.accelerators)}")

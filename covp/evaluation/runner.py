@@ -30,6 +30,7 @@ from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import recorded_schedules
 from covp.evaluation.source import check_source, extreme_samples
 from covp.graph.equality import differences
+from covp.graph.graph import Graph
 from covp.platform_file import Platform, load_platform
 from covp.program import Program
 from covp.runtime.allocator import RegionUse
@@ -184,7 +185,7 @@ def run(
             see `covp.evaluation.source.check_source`. By default
             `covp.evaluation.check.default_level` of the device; with "layers" the file is judged
             as well where its library is installed and takes less than about a second.
-        probes: all inputs of the check by layers; `Sample.and_probes` by default.
+        probes: all inputs of the check by layers; `checked_inputs` by default.
         sanitize: check every load and store of the layers as they run one by one.
         ubsan: compile the layers that run one by one with the compiler's checks for undefined
             behaviour; what is measured has none.
@@ -202,11 +203,15 @@ def run(
     result, _ = measured(build, measured_sample, device, by_layer, wanted)
     if level not in BY_LAYERS:
         return result
-    samples = list(probes or sample.and_probes(result.build.graph))
-    if level == "source":
-        samples += extreme_samples(result.build.graph, sample.seed)
+    samples = probes or checked_inputs(result.build.graph, sample, level)
     result = by_layers(result, samples, sanitize, ubsan)
     return beside_source(result, samples, level) if check in (None, "source") else result
+
+
+def checked_inputs(graph: Graph, sample: Sample, level: Level) -> list[Sample]:
+    """All inputs of a check by layers: `Sample.and_probes`; for "source" ends of floats, too."""
+    extremes = extreme_samples(graph, sample.seed) if level == "source" else []
+    return [*sample.and_probes(graph), *extremes]
 
 
 def measured(
@@ -240,7 +245,7 @@ def measured(
 
 def by_layers(
     result: Evaluation,
-    samples: Sequence[Sample] | None = None,
+    samples: Sequence[Sample],
     sanitize: bool = False,
     ubsan: bool = False,
 ) -> Evaluation:
@@ -248,13 +253,12 @@ def by_layers(
 
     Args:
         result: what was measured; the device it ran on is free again.
-        samples: all inputs; by default `Sample.and_probes` of the measured one.
+        samples: all inputs, as of `checked_inputs`.
         sanitize, ubsan: as for `check_layers`.
 
     Raises:
         CovpError: the device cannot be reached, or a layer faulted.
     """
-    samples = samples or result.sample.and_probes(result.build.graph)
     found = check_layers(result.build, samples, result.device, sanitize, ubsan)
     return replace(result, check=found)
 

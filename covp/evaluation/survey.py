@@ -13,7 +13,7 @@ from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import BY_LAYERS, Level, checked_level
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import beside_source, by_layers, measured
+from covp.evaluation.runner import beside_source, by_layers, checked_inputs, measured
 from covp.evaluation.sample import Sample
 from covp.frontend import Shapes
 from covp.graph.graph import Graph
@@ -98,7 +98,7 @@ def survey(
     graph = as_graph(model, shapes, states, streaming)
     level = checked_level(check, device)
     sample = Sample.random(graph, seed)
-    samples = sample.and_probes(graph) if level in BY_LAYERS else [sample]
+    samples = checked_inputs(graph, sample, level) if level in BY_LAYERS else [sample]
     if level == "none":
         samples = [sample.unchecked()]
     for board in boards:

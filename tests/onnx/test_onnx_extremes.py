@@ -12,13 +12,18 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import covp
 from covp.frontend.onnx import read_onnx
-from covp.graph.reference import run_reference
-from tests.extremes import LEFT, PAIRS, RIGHT, VALUES, assert_equal
+from tests.extremes import FLUSHED, LEFT, PAIRS, RIGHT, VALUES, assert_equal, results
 
 Node = tuple[str, dict[str, Any]]
 PLATFORMS = ["riscv32", "cortex-m4"]
+NEAR = {
+    **dict.fromkeys(("Div", "LpNormalization", "Mish", "Tanh"), FLUSHED),
+    # onnxruntime's own exp, tanh and erf of vectors
+    **dict.fromkeys(("Celu", "Elu", "Gelu", "Selu", "Sigmoid", "Swish"), 1e-7),
+    **dict.fromkeys(("LogSoftmax", "ReduceLogSumExp"), 1e-7),  # a difference of logarithms
+}
+"""What results may differ by; of other operators nothing but the last digits."""
 ONE: list[Node] = [
     *((kind, {}) for kind in (
         "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu",
@@ -79,11 +84,7 @@ def onnxruntimes(proto: onnx.ModelProto, inputs: dict[str, Any]) -> list[Any]:
 
 
 def everywhere(proto: onnx.ModelProto, inputs: dict[str, Any], platform: str) -> list[list[Any]]:
-    """The outputs of the reference and of a core."""
-    graph, values = read_onnx(proto), list(inputs.values())
-    with covp.Session(platform) as session:
-        found = session.load(covp.compile(graph, platform)).run(*values)
-    return [run_reference(graph, values), found if isinstance(found, list) else [found]]
+    return results(read_onnx(proto), list(inputs.values()), platform)
 
 
 @pytest.mark.filterwarnings("error")
@@ -104,7 +105,7 @@ def test_extremes(nodes: list[Node], inputs: dict[str, Any], platform: str) -> N
         for node, ours, theirs in zip(nodes, outputs, wanted, strict=True):
             if node[0] == "ReduceLogSumExp":  # -inf there for the least number after an infinity
                 ours, theirs = (x[~np.isneginf(PAIRS[:, 0])] for x in (ours, theirs))
-            assert_equal(ours, theirs, node)
+            assert_equal(ours, theirs, node, NEAR.get(node[0], 0))
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

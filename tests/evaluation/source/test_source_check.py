@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.evaluation import Sample, build, run
+from covp.evaluation import Sample, build, compare, run, survey
 from covp.evaluation.source import check_source, extreme_samples
 from covp.evaluation.source.oracle import Library, NoAnswer
 from covp.frontend.onnx.proto_graph import ProtoGraph
@@ -261,6 +261,18 @@ def test_floats_at_the_ends_of_their_range(tmp_path, monkeypatch, kind, ours, wr
     assert [op.kind for op in graph.ops] == [ours]
     monkeypatch.setitem(OPS, ours, replace(OPS[ours], reference=wrong))
     assert not judged_now().holds
+
+
+def test_every_question_has_the_same_inputs(tmp_path):
+    """The ends of floats, too, where the file's check was requested."""
+    path = reals(tmp_path, "HardSwish")
+    for check, inputs in ((None, 4), ("layers", 4), ("source", 5)):
+        (trial,) = survey(path, ["riscv32"], check=check)
+        both = compare(path, "riscv32", ["gemm"], check=check)
+        found = [run(build(path, "riscv32"), check=check), trial.result, both.alone]
+        assert [each.check.inputs for each in found] == [inputs] * 3
+        judged = [each.check.source and each.check.source.inputs for each in found]
+        assert judged == [None if check == "layers" else inputs] * 3
 
 
 def test_what_is_next_to_half_a_step(tmp_path, monkeypatch):
