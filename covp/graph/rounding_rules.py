@@ -124,6 +124,11 @@ RULES: tuple[Rule, ...] = (
         for oracle in _BOTH
     ),
     Rule(
+        "onnxruntime", "no upper limit", "RELU", "float32", 0,
+        "a Clip at 0 whose upper limit is missing is a RELU, which keeps infinity; onnxruntime "
+        "takes the largest number for the limit", infinite=True,
+    ),
+    Rule(
         "LiteRT", "infinities", "HARD_SWISH DIV SUB ADD MUL MAX_POOL_2D AVERAGE_POOL_2D", "float32",
         0, "LiteRT clamps infinities to the largest number, and HARD_SWISH overflows",
         infinite=True,

@@ -108,6 +108,36 @@ def test_extremes(nodes: list[Node], inputs: dict[str, Any], platform: str) -> N
             assert_equal(ours, theirs, node, NEAR.get(node[0], 0))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("limits", [{}, {"min": -1.0}, {"max": 1.0}], ids=str)
+def test_clip_without_limits(limits: dict[str, float], platform: str) -> None:
+    """What is missing is the largest number, not an infinity."""
+    inputs = {"x": VALUES}
+    proto = model([("Clip", {})], inputs)
+    for name in ("min", "max"):
+        proto.graph.node[0].input.append(name if name in limits else "")
+    constants = [numpy_helper.from_array(np.array(v, np.float32), n) for n, v in limits.items()]
+    proto.graph.initializer.extend(constants)
+    (wanted,) = onnxruntimes(proto, inputs)
+    for (found,) in everywhere(proto, inputs, platform):
+        assert_equal(found, wanted)
+
+
+def test_a_clip_at_zero_without_an_upper_limit_keeps_infinity() -> None:
+    """It is a Relu and joins the layer before; the rule 'no upper limit' says so."""
+    inputs = {"x": VALUES}
+    proto = model([("Clip", {})], inputs)
+    proto.graph.node[0].input.append("zero")
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), "zero"))
+    (found,) = run_reference(read_onnx(proto), [VALUES])
+    (wanted,) = onnxruntimes(proto, inputs)
+    infinite = np.isposinf(VALUES)
+    assert np.isposinf(found[infinite]).all()
+    assert (wanted[infinite] == np.finfo(np.float32).max).all()
+    assert_equal(found[~infinite], wanted[~infinite])
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_largest_of_numbers_and_nan(platform: str) -> None:
     """A NaN, as the standard's own evaluator has it; onnxruntime's result depends on its place."""

@@ -137,12 +137,17 @@ def _clip(node: Node, importer: Importer) -> Tensor:
         if name in node.attributes:  # before opset 11
             value = np.array(node.attributes[name], source.dtype)
             bounds[position] = importer.constant(value)
-    if bounds == [None, None]:
-        return source
     kind = _RECTIFIERS.get(tuple(None if t is None else _value(t) for t in bounds))
-    if kind is not None and source.dtype == np.float32:
-        return importer.add(kind, source)  # joins the layer before
-    return importer.add("CLIP", source, *bounds)
+    if source.dtype == np.float32:
+        if kind is not None:
+            return importer.add(kind, source)  # joins the layer before
+        # what the standard takes for a missing limit: infinities become the largest numbers
+        ends = np.finfo(np.float32).min, np.finfo(np.float32).max
+        bounds = [
+            importer.constant(np.array(end)) if bound is None else bound
+            for bound, end in zip(bounds, ends, strict=True)
+        ]
+    return source if bounds == [None, None] else importer.add("CLIP", source, *bounds)
 
 
 _RECTIFIERS: dict[tuple[float | None, ...], str] = {
