@@ -130,12 +130,12 @@ def test_a_clip_at_zero_without_an_upper_limit_keeps_infinity() -> None:
     proto = model([("Clip", {})], inputs)
     proto.graph.node[0].input.append("zero")
     proto.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), "zero"))
-    (found,) = run_reference(read_onnx(proto), [VALUES])
     (wanted,) = onnxruntimes(proto, inputs)
     infinite = np.isposinf(VALUES)
-    assert np.isposinf(found[infinite]).all()
     assert (wanted[infinite] == np.finfo(np.float32).max).all()
-    assert_equal(found[~infinite], wanted[~infinite])
+    for (found,) in everywhere(proto, inputs, "cortex-m4"):
+        assert np.isposinf(found[infinite]).all()
+        assert_equal(found[~infinite], wanted[~infinite])
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
