@@ -19,7 +19,7 @@ from covp.cli.output import print_json
     type=click.FloatRange(1),
     default=90.0,
     show_default=True,
-    help="Of processor time, after which no further layer is tried.",
+    help="Of processor time, after which no layer beyond the first 20 of each operator is tried.",
 )
 @click.option(
     "--model",

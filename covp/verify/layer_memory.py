@@ -262,10 +262,21 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return int(self.value(whole)) + part.offset * size
 
     def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> int:
-        """The address of its words."""
+        """The address of its words.
+
+        It lies before its tables, whose sizes differ: another layer's image comes to the same
+        address, and a driver that knows images by their addresses takes it for this one.
+        """
+        room = np.zeros(len(image.words) + len(sizes), np.uint32)
+        if self._kept is None:
+            self._constant(image, room, 4)
+            area, start, nbytes = self._spans[-1]
         words = [int(self.value(word)) & 0xFFFFFFFF for _, word in image.words]
-        words += sizes  # which drivers beside a data cache need
-        return self._constant(image, np.array(words, np.uint32), 4)
+        room[:] = [*words, *sizes]  # the sizes are for drivers beside a data cache
+        if self._kept is not None:
+            return self._constant(image, room, 4)
+        area.content[start : start + nbytes] = room.view(np.uint8)
+        return area.base + start
 
     def _moved(self) -> Area:
         """The RAM of the next tensor or workspace: each one's is a bit of the conditions."""

@@ -18,7 +18,7 @@ from covp.verify.usual_forms import FORMS, usual_form
 
 _SHRINKING = 4.0
 """Seconds of processor time in which a failing layer is made smaller."""
-_SMALL = (3, 20, 40)
+_SMALL = (3, 5, 20, 40)
 """Numbers of the accepted layers of a kind that are kept for other tries."""
 _SEQUENCE = 40
 """Layers that run on a device one after another before it is a fresh one again."""
@@ -65,18 +65,19 @@ class LayerSearch:
         self._fruitless = 0
         self._number = 0
 
-    def run_all(self, cases: Iterable[Case]) -> bool:
+    def run_all(self, cases: Iterable[Case], least: int = 0) -> bool:
         """Try layers one after another on one device; the first that fails is shrunk.
 
         Args:
             cases: the layers. Those without a gap get one, as buffers lie at other places then.
+            least: how many of the first ones are tried whatever the budget.
 
         Returns:
             Whether none failed; those for which the budget was too small did not.
         """
         history: list[Case] = []
-        for given in cases:
-            if self.budget.is_spent:
+        for number, given in enumerate(cases):
+            if number >= least and self.budget.is_spent:
                 break
             case = self._with_gap(given)
             if len(history) % _SEQUENCE == 0:
@@ -95,7 +96,8 @@ class LayerSearch:
         self._number += 1
         if getattr(case, "gap", 1) or not hasattr(case, "__dataclass_fields__"):
             return case
-        return replace(case, gap=self._number % _GAPS)
+        # two layers in a row have the same one: what is placed first is at the same address
+        return replace(case, gap=self._number // 2 % _GAPS)
 
     def _isolate(self, history: list[Case]) -> None:
         """Find what has to run before a layer that failed after others: nothing, one, or all."""

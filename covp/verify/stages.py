@@ -1,7 +1,8 @@
 """`Stages`: the layers that a search tries, in the order in which it does.
 
-The list depends on the accelerator and the seed alone. The budget only ends it early, so a search
-that comes to its end has the same verdict on every host.
+The list depends on the accelerator and the seed alone. The budget only ends it early, and never
+before `_FLOOR` layers of each kind, so a search that comes to its end has the same verdict on every
+host.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from covp.verify.search import LayerSearch
 from covp.verify.stated_limits import stated_limits
 from covp.verify.sweep import sweep
 
+_FLOOR = 20
+"""Small layers of a kind that are tried on the slowest host: with fewer a search says nothing."""
 _ROUNDS = 3
 """How often small layers are drawn as long as none is accepted."""
 _COMPILED = 15
@@ -61,10 +64,14 @@ class Stages:
     ran: dict[str, int]
 
     def small(self) -> bool:
-        """Small layers, more of them until one is accepted; whether all were right."""
+        """Small layers, more of them until one is accepted; whether all were right.
+
+        The first ones of each kind are tried whatever the budget.
+        """
+        least = _FLOOR * len(self.strategies)
         for number in range(_ROUNDS):
             streams = [self._drawn(s, number) for s in self.strategies.values()]
-            if not self._run(streams):
+            if not self._run(streams, least):
                 return False
             if self.search.sample is not None:
                 break
@@ -99,8 +106,8 @@ class Stages:
                 break
         return True
 
-    def _run(self, streams: Iterable[Iterator[Any]]) -> bool:
-        return self.search.run_all(_in_turn(map(self._affordable, streams)))
+    def _run(self, streams: Iterable[Iterator[Any]], least: int = 0) -> bool:
+        return self.search.run_all(_in_turn(map(self._affordable, streams)), least)
 
     def _affordable(self, stream: Iterator[Any]) -> Iterator[Any]:
         for number, case in enumerate(stream):

@@ -26,9 +26,6 @@ from covp.verify.search import LayerSearch
 from covp.verify.stages import Stages, Strategies, strategies_of
 from covp.verify.waiting import waiting
 
-_FLOOR = 20
-"""Layers of a kind without which a search says nothing."""
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -86,8 +83,8 @@ def verify(
         progress: called with what is tried next.
         models: whose layers are tried as well: paths or names; by default those of the zoo.
         seconds: of processor time of this process and its children, after which no further layer
-            is tried; shrinking takes some more. With fewer than 20 layers of a kind (or
-            ``examples``) by then the verdict is a failure.
+            is tried, beyond the first 20 small ones of each kind, hundreds of calls and misuse,
+            which a slow host tries as well; shrinking takes some more.
         shapes: of inputs by name, for those that the models leave open.
 
     Raises:
@@ -109,8 +106,6 @@ def verify(
         stages = Stages(search, strategies, examples, seed, models, shapes or {}, {})
         found = _tried(stages, progress)
         finished, abuses = not budget.is_spent, 0
-        if found is None:
-            found = _too_few(search, strategies, min(_FLOOR, examples))
         if found is None:
             sample = _demand_sample(search, strategies)
             found = _sleeping(backend, platform, toolchain, search, progress)
@@ -242,20 +237,6 @@ def _sleeping(
 
 def _zoo() -> list[str]:
     return [*zoo.names("int8"), *zoo.names("float32")]
-
-
-def _too_few(search: LayerSearch, kinds: Strategies, floor: int) -> _Failure | None:
-    """A search that its budget ended before it could say anything."""
-    if not search.budget.is_spent:
-        return None
-    tried = search.tried + search.too_large
-    few = [f"{tried[kind]} of {kind}" for kind in kinds if tried[kind] < floor]
-    if not few:
-        return None
-    return _Failure(
-        f"too few layers: {', '.join(few)} were tried in {search.budget.seconds:g} s of processor "
-        f"time, and {floor} of each are the least; allow more (--seconds)"
-    )
 
 
 def _demand_sample(search: LayerSearch, kinds: Strategies) -> Case:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from covp.accelerator import Limit
 from covp.errors import CovpError
 from covp.graph.attributes import Pool2D
 from covp.graph.graph import Graph
+from covp.graph.pattern import Match
 from covp.graph.reference import run_reference
 from covp.verify import bench_device, verify
 from covp.verify.bench import Outcome
@@ -83,11 +85,23 @@ def test_a_hang_is_called_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "check(" in verdict.test
 
 
-def test_a_search_without_time_fails() -> None:
-    verdict = verify(Fc(), models=(), seconds=1e-3)
-    assert str(verdict.failure).startswith("too few layers: ")
-    assert "of FULLY_CONNECTED were tried in 0.001 s of processor time" in str(verdict.failure)
-    assert not verdict.finished
+class Adds(Fc):
+    """Accepts ADD as well, which it would draw first."""
+
+    operators = ("ADD", "FULLY_CONNECTED")  # type: ignore[assignment]
+
+    def supports(self, match: Match) -> bool | str | Sequence[Limit]:
+        """None of them."""
+        return "none" if match.op.kind == "ADD" else super().supports(match)
+
+
+def test_a_search_without_time_tries_the_floor_of_every_kind() -> None:
+    verdict = verify(Adds(), models=(), seconds=1e-3)
+    assert verdict.failure is None and not verdict.finished
+    assert verdict.tried == {"ADD": 20, "FULLY_CONNECTED": 20}
+    assert verdict.abuses > 0
+    late = verify(AtTheHundredthCall(), models=(), seconds=1e-3)
+    assert "at call 100 of one life" in str(late.failure)
 
 
 def test_two_searches_try_the_same_layers() -> None:
@@ -100,7 +114,9 @@ def test_two_searches_try_the_same_layers() -> None:
     )
 
 
-@pytest.mark.parametrize(("kept", "is_right"), [(SaysSo, True), (ComparesHalf, False)])
+@pytest.mark.parametrize(
+    ("kept", "is_right"), [(KeepsConstants, False), (SaysSo, True), (ComparesHalf, False)]
+)
 def test_who_keeps_constants_declares_it(kept: type[Fc], is_right: bool) -> None:
     verdict = verify(kept(), examples=10, models=(), seconds=300)
     assert (verdict.failure is None) == is_right, verdict.failure
