@@ -40,6 +40,13 @@ def _cores_problem(platform: Platform) -> str | None:
     )
     if problem:
         return problem
+    cached = next((r for r in platform.cached_ram if r.name in platform.named_memory), None)
+    if cached is not None:
+        return (
+            f"memory[{platform.memory.index(cached)}].caches: {cached.name} is RAM of further "
+            "cores; the first core's data cache alone holds data, so it may hold no other RAM than "
+            "that core's own: leave the data cache out"
+        )
     for position, name in enumerate(platform.core_names):
         problem = _stack_problem(platform.seen_by(name), platform.named_memory)
         if problem:

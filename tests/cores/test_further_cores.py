@@ -82,6 +82,24 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, old: str, new: str, said: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "holds", "is_right"), [
+    ("ram", "data", True), ("low", "fetch", True), ("flash2", "both", True),
+    ("low", "data", False), ("common", "data", False), ("common", "both", False),
+])  # fmt: skip
+def test_a_data_cache_holds_ram_of_the_first_core_alone(
+    tmp_path: Path, name: str, holds: str, is_right: bool
+) -> None:
+    """What another core has in a cache of its own, or reads past this one, nothing models."""
+    cached = GOOD.replace(f"name: {name}, kind", f"caches: [one], name: {name}, kind", 1)
+    text = f"{cached}caches:\n  - {{name: one, holds: {holds}, size: 1K, write: back}}\n"
+    if is_right:
+        assert read(tmp_path, text).caches
+        return
+    said = rf"memory\[\d\]\.caches: {name} is RAM of further cores; the first core's data cache"
+    with pytest.raises(PlatformError, match=said):
+        read(tmp_path, text)
+
+
 def test_a_core_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="two has no core 'sensr': did you mean sensor"):
         read(tmp_path).for_core("sensr")
