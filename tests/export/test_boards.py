@@ -25,6 +25,7 @@ from covp.errors import PlatformError
 from covp.evaluation import build
 from covp.export import Project, link_project
 from covp.export.firmware import board_config, board_files
+from covp.hardware.peripheral_models import load_peripheral
 from covp.platform_file import Firmware, Platform, load_platform
 from covp.runtime.elf import ElfImage
 from covp.semihosting import Collected, Semihosting
@@ -327,6 +328,17 @@ def test_clocks_of_stm32(platform: str, clock_hz: int, pins: str, bus: int) -> N
         assert waits == {216_000_000: 7, 100_000_000: 3}[clock_hz]
         assert pwr.get("CSR1", "ODSWRDY") == (clock_hz > 180_000_000)
         assert rcc.bus_hz(1) <= 54_000_000 and rcc.bus_hz(2) <= 108_000_000
+
+
+def test_set_up_of_the_nrf52840() -> None:
+    """The cache that the platform file counts is off after reset (nRF52840 PS, "NVMC")."""
+    board = load_platform("nrf52840")
+    assert board.flash.caches == ("icache",)
+    assert load_peripheral("nrf_clock:NrfNvmc").get("ICACHECNF", "CACHEEN") == 0
+    found = after_start(board)
+    assert found["nvmc"].get("ICACHECNF", "CACHEEN") == 1
+    assert found["clock"].values["HFCLKSTAT"] == 1 << 16 | 1  # the crystal runs
+    assert found["uarte0"].baud == pytest.approx(115200, rel=0.005)
 
 
 @pytest.mark.parametrize("clock_hz", [320_000_000, 160_000_000, 64_000_000])
