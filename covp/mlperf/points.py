@@ -75,7 +75,7 @@ class Performance:
         energy_uj: estimated, microjoules; None where a part of it is not known.
         energy_reason: why there is no estimate, where something can be done.
         flash_bytes, ram_bytes, arena_bytes: of the firmware.
-        mac_coverage: the share of the multiply-accumulates that accelerators did, 0 to 1.
+        mac_coverage: see `covp.evaluation.Evaluation.mac_coverage`.
         matches_reference: whether the outputs are the reference's.
         toolchain: compiler and version.
         warnings: one line each.

@@ -97,7 +97,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         area_um2: of the accelerators, square micrometres, estimated; 0 without any, None where it
             is not known of one of them.
         flash_bytes, ram_bytes, arena_bytes: of the firmware.
-        mac_coverage: the share of the multiply-accumulates that accelerators did, 0 to 1.
+        mac_coverage: see `covp.evaluation.Evaluation.mac_coverage`.
         matches_reference: whether the outputs are the reference's.
         accuracy: over the samples of the sweep, see `covp.evaluation.data.Scores.accuracy`; None
             without any, or where their labels are floats.
