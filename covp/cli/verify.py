@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from covp.cli import options
 from covp.cli.output import print_json
+
+if TYPE_CHECKING:
+    from covp.evaluation.source import SourceCheck
+    from covp.verify.verification import Verdict
 
 
 @click.command()
@@ -62,26 +69,36 @@ def verify(
         accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
     )
     if as_json:
-        print_json(
-            {
-                "schema": "covp.verify/1",
-                "accelerator": verdict.accelerator,
-                "tried": verdict.tried,
-                "accepted": verdict.accepted,
-                "abuses": verdict.abuses,
-                "failure": verdict.failure,
-                "test": verdict.test,
-                "rejected": verdict.rejected,
-                "too_large": verdict.too_large,
-                "models": verdict.models,
-                "sources": {model: str(found) for model, found in files.items()},
-                "seconds": verdict.seconds,
-                "finished": verdict.finished,
-                "macs_per_cycle": verdict.rates[0],
-                "bytes_per_cycle": verdict.rates[1],
-            }
-        )
-        return 1 if verdict.failure or wrong else 0
+        print_json(_record(verdict, files))
+    else:
+        _print(verdict, files)
+        _print_end(verdict, seconds)
+    return 1 if verdict.failure or wrong else 0
+
+
+def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any]:
+    """The document ``covp.verify/1``."""
+    return {
+        "schema": "covp.verify/1",
+        "accelerator": verdict.accelerator,
+        "tried": verdict.tried,
+        "accepted": verdict.accepted,
+        "abuses": verdict.abuses,
+        "failure": verdict.failure,
+        "test": verdict.test,
+        "rejected": verdict.rejected,
+        "too_large": verdict.too_large,
+        "models": verdict.models,
+        "sources": {model: str(found) for model, found in files.items()},
+        "seconds": verdict.seconds,
+        "finished": verdict.finished,
+        "macs_per_cycle": verdict.rates[0],
+        "bytes_per_cycle": verdict.rates[1],
+    }
+
+
+def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
+    """What was tried."""
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)
@@ -98,14 +115,17 @@ def verify(
         macs, moved = verdict.rates
         each = f"{macs:.3g} MACs and " if macs else ""
         click.echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
+
+
+def _print_end(verdict: Verdict, seconds: float) -> None:
+    """What came of it."""
     if not verdict.finished:
         click.echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
     if verdict.failure:
         click.echo(f"FAILED: {verdict.failure}")
         if verdict.test:
             click.echo(f"\nthe smallest failing layer, as a test:\n\n{verdict.test}")
-        return 1
+        return
     click.echo("all outputs equal the reference, and nothing beside them was written")
     if verdict.abuses:
         click.echo(f"{verdict.abuses} wrong uses of the registers were rejected or harmless")
-    return 1 if wrong else 0
