@@ -235,10 +235,6 @@ static uint32_t leading_zeros(uint64_t word) {
     return (uint32_t)word ? (uint32_t)__builtin_clz((uint32_t)word) : 32;
 }
 
-static uint32_t trailing_zeros(uint64_t word) {
-    return (uint32_t)word ? (uint32_t)__builtin_ctz((uint32_t)word) : 32;
-}
-
 static uint32_t one_bits(uint64_t word) { return (uint32_t)__builtin_popcountll(word); }
 
 static Bits counted(Bits a, uint32_t (*count)(uint64_t)) {

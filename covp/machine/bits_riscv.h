@@ -1,6 +1,4 @@
-/* What RISC-V's instructions do to bits: RV32IMAFC by the unprivileged ISA manual 20191213, Zba, Zbb, Zbs
- * and Zcb by those of the extensions.
- */
+/* What RISC-V's instructions do to bits: RV32IMAFC by the unprivileged ISA manual 20191213. */
 #ifndef COVP_BITS_RISCV_H
 #define COVP_BITS_RISCV_H
 
@@ -11,20 +9,6 @@
 static void set_riscv(Tracked *t, uint32_t number, Bits value) {
     if (number) t->r[number] = low_word(value);
 }
-
-static uint32_t any_byte(uint32_t a) {
-    uint32_t bytes = 0;
-    for (int n = 0; n < 32; n += 8) bytes |= a >> n & 255 ? 255u << n : 0;
-    return bytes;
-}
-
-/* Of each byte whether it has a one: a byte with a known one is known. */
-static Bits or_combined(Bits a) {
-    uint32_t ones = any_byte((uint32_t)a.value), undefined = any_byte((uint32_t)a.undefined);
-    return made(ones, undefined & ~any_byte((uint32_t)least(a)), a, a);
-}
-
-static Bits one_at(Bits by) { return low_word(shifted_by(SHIFT_LEFT, known(1), by, 31)); }
 
 static Bits high_product(Bits a, Bits b) { return right(product(a, b), 32); }
 
@@ -46,75 +30,36 @@ static Bits multiplied(Bits a, Bits b, uint32_t kind) {
 }
 
 static void riscv_registers(Tracked *t, uint32_t d, Bits a, Bits b, uint32_t key) {
-    enum { NOT = 0x20 << 3, ZBA = 0x10 << 3, ONE = 0x14 << 3, CLEAR = 0x24 << 3 };
-    enum { FLIP = 0x34 << 3, TURN = 0x30 << 3, MINMAX = 5 << 3 };
+    enum { OTHER = 0x20 << 3 };
     Bits result;
     switch (key) {
     case 0: result = sum(a, b); break;
-    case NOT: result = difference(a, b); break;
+    case OTHER: result = difference(a, b); break;
     case 1: result = shifted_by(SHIFT_LEFT, a, b, 31); break;
     case 2: result = is_less(a, b); break;
     case 3: result = is_below(a, b); break;
     case 4: result = bits_xor(a, b); break;
-    case NOT | 4: result = bits_xor(a, bits_not(b)); break;
     case 5: result = shifted_by(SHIFT_RIGHT, a, b, 31); break;
-    case NOT | 5: result = shifted_by(SHIFT_SIGNED, a, b, 31); break;
+    case OTHER | 5: result = shifted_by(SHIFT_SIGNED, a, b, 31); break;
     case 6: result = bits_or(a, b); break;
-    case NOT | 6: result = bits_or(a, bits_not(b)); break;
     case 7: result = bits_and(a, b); break;
-    case NOT | 7: result = bits_and(a, bits_not(b)); break;
-    case ZBA | 2: case ZBA | 4: case ZBA | 6: result = sum(left(a, (key & 7) / 2), b); break;
-    case ONE | 1: result = bits_or(a, one_at(b)); break;
-    case CLEAR | 1: result = bits_and(a, bits_not(one_at(b))); break;
-    case FLIP | 1: result = bits_xor(a, one_at(b)); break;
-    case CLEAR | 5: result = masked(shifted_by(SHIFT_RIGHT, a, b, 31), 1); break;
-    case TURN | 1: result = shifted_by(SHIFT_ROUND, a, difference(known(32), b), 31); break;
-    case TURN | 5: result = shifted_by(SHIFT_ROUND, a, b, 31); break;
-    case MINMAX | 4: result = chosen(is_less(a, b), a, b); break;
-    case MINMAX | 5: result = chosen(is_below(a, b), a, b); break;
-    case MINMAX | 6: result = chosen(is_less(a, b), b, a); break;
-    case MINMAX | 7: result = chosen(is_below(a, b), b, a); break;
-    case 4 << 3 | 4: result = masked(a, 0xffff); break; /* zext.h */
-    default: result = key >> 3 == 1 ? multiplied(a, b, key & 7) : any_of(0, 0xffffffff, a, b);
+    default: result = multiplied(a, b, key & 7);
     }
     set_riscv(t, d, result);
 }
 
-static Bits riscv_shift(Bits a, uint32_t i) {
-    uint32_t by = i >> 20 & 31, kind = i >> 12 & 7, seven = i >> 25;
-    if (kind == 1 && seven == 0x30)
-        switch (by) {
-        case 0: return counted(a, leading_zeros);
-        case 1: return counted(a, trailing_zeros);
-        case 2: return counted(a, one_bits);
-        default: return sign_extended(a, by == 4 ? 8 : 16);
-        }
-    Bits one = known(1u << by);
-    switch (seven << 1 | kind >> 2) {
-    case 0: return left(a, by);
-    case 1: return right(a, by);
-    case 0x20 << 1 | 1: return right(sign_extended(a, 32), by);
-    case 0x30 << 1 | 1: return shifted(SHIFT_ROUND, a, by);
-    case 0x14 << 1: return bits_or(a, one);
-    case 0x24 << 1: return bits_and(a, bits_not(one));
-    case 0x34 << 1: return bits_xor(a, one);
-    case 0x24 << 1 | 1: return part(a, by, 1, false);
-    case 0x34 << 1 | 1: return moved(a, swap_bytes);
-    default: return or_combined(a);
-    }
-}
-
 static void riscv_constant(Tracked *t, uint32_t i) {
-    uint32_t d = i >> 7 & 31, kind = i >> 12 & 7;
+    uint32_t d = i >> 7 & 31, by = i >> 20 & 31;
     Bits a = t->r[i >> 15 & 31], number = known((uint32_t)((int32_t)i >> 20)), result;
-    switch (kind) {
+    switch (i >> 12 & 7) {
     case 0: result = sum(a, number); break;
+    case 1: result = left(a, by); break;
     case 2: result = is_less(a, number); break;
     case 3: result = is_below(a, number); break;
     case 4: result = bits_xor(a, number); break;
     case 6: result = bits_or(a, number); break;
     case 7: result = bits_and(a, number); break;
-    default: result = riscv_shift(a, i);
+    default: result = right(i >> 30 & 1 ? sign_extended(a, 32) : a, by);
     }
     set_riscv(t, d, result);
 }
@@ -142,8 +87,8 @@ static void riscv_float(Tracked *t, uint32_t i) {
     case 0x2c: value = sqrtf(x), b = a; break;
     case 0x50: set_riscv(t, d, any_of(kind == 2 ? x == y : kind ? x < y : x <= y, 1, a, b)); return;
     case 0x60: {
-        int64_t number = (int64_t)(x > -0x1p31f && x < 0x1p31f ? x : 0);
-        set_riscv(t, d, any_of((uint64_t)number, 0xffffffff, a, a));
+        bool is_signed = !(i >> 20 & 1);
+        set_riscv(t, d, integer_from(kind == 1 ? x : rintf(x), is_signed, is_signed ? INT32_MAX : UINT32_MAX, a));
         return;
     }
     case 0x68: t->r[FLOAT + d] = float_from((float)number_of(core, !(i >> 20 & 1)), core, core); return;
@@ -164,7 +109,7 @@ static void riscv_long(Tracked *t, uint32_t i) {
     uint32_t d = i >> 7 & 31, number = i >> 20 & 31, kind = i >> 12 & 7;
     Bits a = t->r[i >> 15 & 31], b = t->r[number];
     Bits from = sum(a, known((uint32_t)((int32_t)i >> 20)));
-    Bits to = sum(a, known((uint32_t)((int32_t)i >> 25 << 5) | d));
+    Bits to = sum(a, known(((uint32_t)((int32_t)i >> 25) << 5) | d));
     switch (i & 0x7f) {
     case 0x03: access_memory(t, true, R(d), 1u << (kind & 3), from, kind < 2); break;
     case 0x07: access_words(t, true, R(FLOAT + d), from); break;
@@ -202,26 +147,17 @@ static void riscv_short_arithmetic(Tracked *t, uint32_t i) {
     case 0: result = right(a, by); break;
     case 1: result = right(sign_extended(a, 32), by); break;
     case 2: result = masked(a, six(i)); break;
-    default:
-        if (!(i >> 12 & 1)) {
-            uint32_t op = i >> 5 & 3;
-            riscv_registers(t, d, a, b, plain[op] | (op ? 0 : 0x20 << 3));
-            return;
-        }
-        if ((i >> 5 & 3) == 2) result = product(a, b);
-        else switch (i >> 2 & 7) { /* Zcb */
-        case 0: result = masked(a, 0xff); break;
-        case 1: result = sign_extended(a, 8); break;
-        case 2: result = masked(a, 0xffff); break;
-        case 3: result = sign_extended(a, 16); break;
-        default: result = bits_not(a);
-        }
+    default: {
+        uint32_t op = i >> 5 & 3;
+        riscv_registers(t, d, a, b, plain[op] | (op ? 0 : 0x20 << 3));
+        return;
+    }
     }
     set_riscv(t, d, result);
 }
 
 static void riscv_short_memory(Tracked *t, uint32_t i) {
-    uint32_t low = (i >> 2 & 7) + 8, op = i >> 10 & 7;
+    uint32_t low = (i >> 2 & 7) + 8;
     Bits base = t->r[(i >> 7 & 7) + 8];
     Bits at = sum(base, known((i >> 7 & 0x38) | (i >> 4 & 4) | (i << 1 & 0x40)));
     switch (i >> 13) {
@@ -232,11 +168,6 @@ static void riscv_short_memory(Tracked *t, uint32_t i) {
     }
     case 2: access_words(t, true, R(low), at); break;
     case 3: access_words(t, true, R(FLOAT + low), at); break;
-    case 4: /* Zcb */
-        if (op & 1) at = sum(base, known(i >> 4 & 2));
-        else at = sum(base, known((i >> 4 & 2) | (i >> 6 & 1)));
-        access_memory(t, op < 2, R(low), op & 1 ? 2 : 1, at, op == 1 && i & 0x40);
-        break;
     case 6: access_words(t, false, R(low), at); break;
     case 7: access_words(t, false, R(FLOAT + low), at); break;
     default: t->forgets = true;

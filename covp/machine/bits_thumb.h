@@ -163,6 +163,7 @@ static void thumb_long(Tracked *t, uint32_t i) {
 static void merge(Tracked *t, const Tracked *before, Bits condition) {
     for (int n = 0; n < REGISTERS; n++) t->r[n] = chosen(condition, t->r[n], before->r[n]);
     t->flags = chosen(condition, t->flags, before->flags);
+    t->fpscr = chosen(condition, t->fpscr, before->fpscr);
     t->compares = false;
     if (t->accesses.is_any) decide(t, DECIDES_ADDRESS, condition);
     if (t->jumps) decide(t, DECIDES_BRANCH, condition);

@@ -28,7 +28,7 @@ typedef struct {
 /* Flags lie as in Arm's APSR. `compares`: they are those of left - right. */
 typedef struct {
     Bits r[REGISTERS];
-    Bits flags, float_flags;
+    Bits flags, fpscr;
     Bits left, right;
     bool compares;
     bool forgets;      /* the instruction is not known: it may have written anything */
@@ -49,7 +49,7 @@ static void decide(Tracked *t, uint32_t what, Bits by) {
 }
 
 static bool has_undefined(const Tracked *t) {
-    uint64_t any = t->flags.undefined | t->float_flags.undefined;
+    uint64_t any = t->flags.undefined | t->fpscr.undefined;
     for (int n = 0; n < REGISTERS; n++) any |= t->r[n].undefined;
     return any;
 }
@@ -57,7 +57,7 @@ static bool has_undefined(const Tracked *t) {
 /* Nothing is undefined any more. */
 static void define_all(Tracked *t) {
     for (int n = 0; n < REGISTERS; n++) t->r[n].undefined = 0;
-    t->flags.undefined = t->float_flags.undefined = 0;
+    t->flags.undefined = t->fpscr.undefined = 0;
     t->compares = false;
 }
 
@@ -96,6 +96,13 @@ static Bits float_from(float value, Bits a, Bits b) {
     uint32_t word;
     memcpy(&word, &value, sizeof word);
     return any_of(word, 0xffffffff, a, b);
+}
+
+/* An integer that a float is converted to: towards zero, or the nearest that there is. */
+static Bits integer_from(float value, bool is_signed, uint32_t of_nan, Bits a) {
+    double low = is_signed ? INT32_MIN : 0, high = is_signed ? INT32_MAX : UINT32_MAX;
+    double nearest = value < low ? low : value > high ? high : (double)value;
+    return any_of(value == value ? (uint64_t)(int64_t)nearest : of_nan, 0xffffffff, a, a);
 }
 
 #endif

@@ -48,7 +48,7 @@ static uint64_t register_value(const Machine *m, uc_engine *uc, int id) {
 
 /* The values of the registers; what is undefined of them stays so. */
 static void read_values(const Machine *m, uc_engine *uc, Tracked *t) {
-    enum { ARM_SP_ID = 12, ARM_LR_ID = 10, ARM_S0 = 79, RISCV_F0 = 158, WORDS = 32 };
+    enum { ARM_SP_ID = 12, ARM_LR_ID = 10, ARM_S0 = 79, ARM_FPSCR = 6, RISCV_F0 = 158, WORDS = 32 };
     int count = m->is_thumb ? SP : WORDS, floats = m->is_thumb ? ARM_S0 : RISCV_F0;
     for (int n = 0; n < count; n++) t->r[n].value = register_value(m, uc, (int)m->first_register + n);
     for (int n = 0; n < WORDS; n++) t->r[FLOAT + n].value = register_value(m, uc, floats + n);
@@ -56,6 +56,7 @@ static void read_values(const Machine *m, uc_engine *uc, Tracked *t) {
     t->r[SP].value = register_value(m, uc, ARM_SP_ID);
     t->r[LR].value = register_value(m, uc, ARM_LR_ID);
     t->flags.value = register_value(m, uc, (int)m->xpsr) & 0xf80f0000;
+    t->fpscr.value = register_value(m, uc, ARM_FPSCR);
 }
 
 /* On to the next access or the end of the block; false: undefined bits decide something. */

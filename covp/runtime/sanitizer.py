@@ -33,7 +33,7 @@ _FREED = 64
 _TRUSTED = ("covp_enter", "covp_trap", "covp_call", "covp_run_tasks")
 _WORKSPACE = ("covp_workspace_reset", "covp_workspace_alloc", "covp_workspace_free")
 FLOATS = 32
-"""The number of the first floating-point register, as dataflow.h counts."""
+"""The number of the first floating-point register, as tracked.h counts."""
 _ALIGNMENT = 16  # of variables, at most
 _NEXT = "next"  # of workspace.c
 

@@ -278,6 +278,25 @@ def test_results_that_were_never_written(module, name, dtype):
     assert fault(module, name, unwritten(np.zeros(1, dtype))).kind == "uninitialised read"
 
 
+def test_what_floats_were_compared_to_before():
+    """The walk along with the core begins between a comparison and the use of its flags."""
+    source = """
+    #include <stdint.h>
+    uint32_t chosen(const uint32_t *a)
+    {
+        uint32_t result = 1, loaded;
+        __asm volatile("vmov.f32 s0, #1.0; vcmp.f32 s0, s0; ldr %1, [%2]; "
+                       "vmrs apsr_nzcv, fpscr; it eq; moveq %0, %1"
+                       : "+r"(result), "=&r"(loaded) : "r"(a) : "s0", "cc");
+        return result;
+    }"""
+    with covp.Session("cortex-m4", sanitize=True) as session:
+        kernel = Kernel(session.load_c(source)["chosen"])
+        assert kernel(np.array([7], np.uint32)) == 7
+        with pytest.raises(DeviceFault, match=r"offset 0 of a, .* decides the result"):
+            kernel(unwritten(np.zeros(1, np.uint32)))
+
+
 @pytest.mark.parametrize("checked", [False, True])
 def test_misaligned_words(checked):
     with covp.Session("cortex-m0plus", sanitize=checked) as session:

@@ -93,6 +93,44 @@ FLOATS = [
         "vmov s2, {a}; vabs.f32 s2, s2; vstr s2, [r7]; ldr {d}, [r7]",
         "vmov d1, {a}, {b}; vmov {d}, s3",
     ),
+    *about(
+        "vmov s0, {a}; vcvt.f32.s32 s0, s0, #5; vmov {d}, s0",
+        "vmov s0, {a}; vmov s1, {b}; vcvtt.f16.f32 s1, s0; vmov {d}, s1",
+        "vmov s0, {a}; vcvtb.f32.f16 s0, s0; vmov {d}, s0",
+        "vmov.f32 s0, #1.0; vcmp.f32 s0, s0; cmp {a}, {b}; it eq; vcmpeq.f32 s0, #0.0; "
+        "vmrs apsr_nzcv, fpscr; it eq; moveq {d}, {c}",
+    ),
+    # values that are known decide what stays undefined
+    *(
+        Form(f"movs {{a}}, #{{n}}; vmov s0, {{a}}; {body}; vmov {{a}}, s2; ands {{d}}, {{a}}")
+        for body in (
+            "vcvt.f32.u32 s0, s0; vmov.f32 s2, #1.5; vnmls.f32 s2, s0, s0",
+            "vcvt.f32.u32 s0, s0; vmov.f32 s2, #1.5; vnmla.f32 s2, s0, s0",
+            "vcvt.f32.u32 s0, s0; vmov.f32 s2, #1.5; vmls.f32 s2, s0, s0",
+            "vcvt.f32.u32 s0, s0; vmov.f32 s2, #1.5; vfnms.f32 s2, s0, s0",
+            "vcvt.f32.u32 s0, s0; vmul.f32 s0, s0, s0; vmul.f32 s0, s0, s0; vmul.f32 s0, s0, s0; "
+            "vcvt.u32.f32 s2, s0",
+        )
+    ),
+]
+NEWER_FLOATS = [  # of Armv8-M's unit
+    *about(
+        "vmov s0, {a}; vmov s1, {b}; vmaxnm.f32 s2, s0, s1; vmov {d}, s2",
+        "vmov s1, {a}; vrintx.f32 s2, s1; vmov {d}, s2",
+        "vmov s0, {a}; vcvta.s32.f32 s3, s0; vmov {d}, s3",
+        "vmov s0, {a}; vmov s1, {b}; cmp {b}, {c}; vselge.f32 s0, s0, s1; vmov {d}, s0",
+    ),
+    *(
+        Form(
+            "movs {a}, #{n}; vmov s0, {a}; vcvt.f32.u32 s0, s0; vmov.f32 s1, #7.5; "
+            f"vdiv.f32 s0, s0, s1; {body} s2, {operands}; vmov {{a}}, s2; ands {{d}}, {{a}}"
+        )
+        for body, operands in (
+            *(("vmaxnm.f32", "s0, s1"), ("vminnm.f32", "s0, s1"), ("vrinta.f32", "s0")),
+            *(("vrintm.f32", "s0"), ("vrintz.f32", "s0"), ("vcvtp.u32.f32", "s0")),
+            *(("vcvtn.s32.f32", "s0"), ("cmp r6, r7; vselgt.f32", "s0, s1")),
+        )
+    ),
 ]
 THUMB2 = [
     *THUMB,
@@ -151,9 +189,17 @@ RISCV_FLOATS = [
     ),
     *forms("fmv.w.x f4, {a}; fmv.w.x f5, {b}; fsgnj.s f4, f4, f5; fmv.x.w {d}, f4"),
     *forms("fmv.w.x f6, {a}; fsw f6, 0(s1); flw f7, 0(s1); fmv.x.w {d}, f7"),
+    *forms(
+        "li {a}, {n}; slli {a}, {a}, 25; fmv.w.x f0, {a}; fcvt.wu.s {a}, f0, rtz; "
+        "and {d}, {d}, {a}",
+        "li {a}, -{n}; slli {a}, {a}, 24; fmv.w.x f0, {a}; fcvt.w.s {a}, f0, rtz; "
+        "and {d}, {d}, {a}",
+        numbers=(31, 63),
+    ),
 ]
 CORES = {
     "stm32l4r5": THUMB2,
+    "cortex-m7": [*NEWER_FLOATS, *FLOATS],
     "cortex-m0plus": [*THUMB, *MEMORY],
     "riscv32": RISCV,
     "riscv32f": RISCV_FLOATS,
