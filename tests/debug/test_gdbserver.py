@@ -191,6 +191,8 @@ def test_memory_and_peripherals(one: Bench) -> None:
     # STATUS and TX of covp's own port; BRR and TDR of the STM32's, which sends when it is set up
     read, written = (8, 0) if name == "uart0" else (0x0C, 0x28)
     if name == "usart1":
+        _, rcc = one.target.device.peripherals["rcc"]
+        rcc.write_register(0x44, 4, 1 << 4)  # USART1EN
         port.write_register(0x0C, 4, 0x3AA)
         port.write_register(0x00, 4, 9)
     ram = one.target.device.platform.ram.start
