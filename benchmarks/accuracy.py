@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from covp.cores import CORES
-from covp.graph.rounding_rules import ANY, RULES, Rule
+from covp.graph.rounding_rules import ANY, Oracle, Rule, rules_of
 from covp.platform_file.model import ZERO_WAITS
 
 ROOT = Path(__file__).parents[1]
@@ -222,20 +222,26 @@ def page() -> str:
         "loops_differ": loops_differ(),
         "loops": loops(),
         "boards": boards(),
-        "rules": rules(),
+        "litert_rules": rules("LiteRT"),
+        "onnxruntime_rules": rules("onnxruntime"),
     }
     text = (DATA / "accuracy.md.in").read_text(encoding="utf-8")
     return re.sub(r"@(\w+)@", lambda found: values[found[1]], text)
 
 
-def rules() -> str:
-    """What results of other libraries may differ by."""
-    head = "| beside | rule | operators | of | allowed | why |\n|---|---|---|---|---|---|"
-    return "\n".join([head, *(_rule_row(rule) for rule in RULES)])
+def rules(oracle: Oracle) -> str:
+    """What results of another library may differ by."""
+    head = "| rule | operators | of | allowed | why |\n|---|---|---|---|---|"
+    return "\n".join([head, *map(_rule_row, rules_of(oracle))])
 
 
 def _rule_row(rule: Rule) -> str:
     allowed = "any number of steps" if rule.steps == ANY else f"{rule.steps:.0f} step"
+    if rule.theirs is not None:
+        allowed = f"{allowed} from " if rule.steps else ""
+        allowed += f"what {rule.oracle} is known to compute"
+    if rule.at_zero:
+        allowed += "; any number where covp's result is zero"
     if rule.tie is not None:
         allowed += f" within {0.5 + rule.tie:.6g} of the exact value"
     if rule.share:
@@ -243,7 +249,7 @@ def _rule_row(rule: Rule) -> str:
         allowed = f"{allowed}, or {floats}" if rule.steps else floats
     allowed = "NaN" if rule.nan else "an infinity" if rule.infinite else allowed
     kinds = ", ".join(rule.kinds.split())
-    return f"| {rule.oracle} | {rule.name} | {kinds} | {rule.dtypes} | {allowed} | {rule.reason} |"
+    return f"| {rule.name} | {kinds} | {rule.dtypes} | {allowed} | {rule.reason} |"
 
 
 MADE: dict[Path, Callable[[], str]] = {PAGE: page, ERRORS: errors}
