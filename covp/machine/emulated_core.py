@@ -209,6 +209,8 @@ class EmulatedCore:
         """See `ChecksMemory.check_memory`."""
         if self.shadow is None:
             self.shadow = self.counter.add_shadow()
+            if isinstance(self.interrupts, Nvic):
+                self.interrupts.on_frame = self.shadow.stack_frame
             self.engine.ctl_flush_tb()
         self.execution.check_memory(self.shadow, explain)
         return self.shadow

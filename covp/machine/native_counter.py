@@ -229,6 +229,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_get_undefined", None, (machine, address, u32, pointer)),
         ("machine_get_origin", None, (machine, address, ctypes.POINTER(u32))),
         ("machine_wrote", None, (machine, address, u32)),
+        ("machine_stack_frame", None, (machine, address, u32, ctypes.c_int)),
         ("machine_begin_shadow", None, (machine,)),
         ("machine_count_hooks", None, (machine, pointer, pointer)),
         ("machine_inline_calls", ctypes.c_int, (machine, pointer, pointer)),

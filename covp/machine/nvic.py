@@ -73,6 +73,7 @@ class Nvic:
         self.cycles_spent = 0
         self.on_entry: Callable[[int, int], None] | None = None
         self.on_return: Callable[[], None] | None = None
+        self.on_frame: Callable[[int, int, bool], None] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -141,6 +142,8 @@ class Nvic:
             fault.detail = f"while exception {exception} was entered: {fault.detail}"
             fault.pc = pc
             raise
+        if self.on_frame is not None:
+            self.on_frame(frame.address, len(frame.data) // 4, False)
         self._write(frame.stack, frame.address)
         self.active.append(exception)
         # a number in xPSR is handler mode, where the emulator takes the main stack
@@ -186,6 +189,9 @@ class Nvic:
         floats = not value & _NO_FLOATS
         stack = "PSP" if value & _PROCESS_STACK else "MSP"
         sp = self._read(stack)
+        if self.on_frame is not None:
+            words = (_FRAME.size + (_FLOAT_FRAME.size if floats else 0)) // 4
+            self.on_frame(sp, words, True)
         *saved, pc, xpsr = _FRAME.unpack(self._bus.read(sp, _FRAME.size))
         for name, word in zip(_SAVED, saved, strict=True):
             self._write(name, word)

@@ -339,6 +339,38 @@ EXPORT void machine_wrote(Machine *m, uint32_t address, uint32_t size) {
     for (uint32_t n = 0; bytes && n < size; n++) bytes[n] &= (uint8_t)~UNDEFINED;
 }
 
+/* The register that is in a word of an exception's frame (DDI0403E B1.5.6), or NULL: none that is followed. */
+static Bits *stacked(Tracked *t, uint32_t word) {
+    static const uint8_t first[] = {0, 1, 2, 3, 12, LR};
+    enum { RETURN_AT = 6, FLAGS_AT, FLOATS_AT, FPSCR_AT = FLOATS_AT + 16 };
+    if (word < RETURN_AT) return &t->r[first[word]];
+    if (word == FLAGS_AT) return &t->flags;
+    if (word == FPSCR_AT) return &t->fpscr;
+    return word >= FLOATS_AT && word < FPSCR_AT ? &t->r[FLOAT + word - FLOATS_AT] : NULL;
+}
+
+/* An exception has put its frame of so many words on the stack, or takes it from there (`returns`): undefined
+ * bits of registers go along.
+ */
+EXPORT void machine_stack_frame(Machine *m, uint32_t frame, uint32_t words, int returns) {
+    Undefined *u = &m->shadow->undefined;
+    for (uint32_t n = 0; n < words; n++) {
+        uint32_t address = frame + WORD * n;
+        uint8_t *bytes = shadow_of(m, address, WORD);
+        Bits *one = stacked(&u->t, n), saved;
+        if (!one || !bytes) continue;
+        if (!returns) {
+            if (u->is_active) put_in_memory(m, bytes, address, WORD, *one);
+            continue;
+        }
+        saved = bits_in_memory(m, bytes, address, WORD, origin_of(u, address)->pc);
+        if (!u->is_active && saved.undefined) begin_walk(u);
+        if (u->is_active) *one = saved;
+    }
+    if (!returns) u->t.r[LR] = known(0); /* EXC_RETURN is there now */
+    u->t.compares = false;
+}
+
 /* Calls begin: the stack is empty. */
 EXPORT void machine_begin_shadow(Machine *m) {
     Shadow *s = m->shadow;

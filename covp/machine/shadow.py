@@ -125,6 +125,10 @@ class Shadow:
         """Someone else has stored into memory: these bytes have a value."""
         self._library.machine_wrote(self._machine, address, size)
 
+    def stack_frame(self, address: int, words: int, returns: bool) -> None:
+        """An exception has stored its frame at ``address``, or loads it as it ``returns``."""
+        self._library.machine_stack_frame(self._machine, address, words, returns)
+
     def begin(self) -> None:
         """A run begins with an empty stack, and without a finding."""
         self._library.machine_begin_shadow(self._machine)

@@ -342,3 +342,49 @@ def test_with_the_sanitizer(platform):
         assert check(module, "sum_stack", x, expected=10) > 10
         with pytest.raises(KernelError, match="variable ticks is 1, 2 with"):
             check(module, "bump")
+
+
+STACKED = """
+#include <stdint.h>
+volatile uint32_t ticks;
+void tick_isr(void)
+{
+    ticks = ticks + 1;
+    __asm volatile("movs r0, #0; movs r1, #0; movs r2, #0; movs r3, #0" ::: "r0", "r1", "r2", "r3");
+}
+void unwritten_isr(void)
+{
+    ticks = ticks + 1;
+    __asm volatile("sub sp, #8; ldr r0, [sp]; ldr r1, [sp]; ldr r2, [sp]; ldr r3, [sp]; add sp, #8"
+                   ::: "r0", "r1", "r2", "r3");
+}
+uint32_t loop(uint32_t n)
+{
+    uint32_t all = 0;
+    __asm volatile("1: adds %0, %0, %1; subs %1, #1; bne 1b" : "+l"(all), "+l"(n) :: "cc");
+    return all;
+}
+uint32_t interrupted(const uint32_t *a)
+{
+    uint32_t loaded, seen;
+    __asm volatile("ldr %0, [%2]; nop; nop; ldr %1, [%3]; cmp %1, #0; beq 1f; "
+                   "cmp %0, #5; beq 1f; 1:"
+                   : "=&l"(loaded), "=&l"(seen) : "l"(a), "l"(&ticks) : "cc");
+    return seen;
+}
+"""
+
+
+@pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus"])
+def test_undefined_bits_of_registers_that_are_stacked(platform):
+    """Those of the interrupted code are its own again, and it gets none of the handler's."""
+    with covp.Session(platform, sanitize=True) as session:
+        module = session.load_c(STACKED)
+        loop, kernel = Kernel(module["loop"]), Kernel(module["interrupted"])
+        calls = list(interrupted(loop, (5,), handler="unwritten_isr", at="every"))
+        assert len(calls) > 15 and {call.result for call in calls} == {15}
+        never = Buffer(np.zeros(1, np.uint32), written=False)
+        assert kernel(never) == 0
+        for boundary in range(4):
+            with pytest.raises(KernelError, match="decides a branch"):
+                list(interrupted(kernel, (never,), handler="tick_isr", at=[boundary]))
