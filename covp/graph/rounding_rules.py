@@ -105,7 +105,7 @@ def _sum_of_bytes(op: Op, inputs: Sequence[Array]) -> Array:
     total = inputs[0].view(np.uint8).sum(axis=op.attributes.axes, dtype=np.int64).reshape(out.shape)
     total -= source.zero_point * (source.size // out.size)
     levels = np.rint(total * (source.scale / out.scale)) + out.zero_point
-    return np.clip(levels, 0, 255).astype(np.uint8).view(np.int8)
+    return np.asarray(np.clip(levels, 0, 255).astype(np.uint8).view(np.int8))
 
 
 def _raw_bytes(op: Op, inputs: Sequence[Array]) -> Array:
