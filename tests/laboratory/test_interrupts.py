@@ -388,3 +388,29 @@ def test_undefined_bits_of_registers_that_are_stacked(platform):
         for boundary in range(4):
             with pytest.raises(KernelError, match="decides a branch"):
                 list(interrupted(kernel, (never,), handler="tick_isr", at=[boundary]))
+
+
+LANES = """
+#include <stdint.h>
+volatile uint32_t ticks;
+void tick_isr(void)
+{
+    uint32_t none = 0;
+    __asm volatile("uadd8 %0, %0, %0" : "+r"(none));
+    ticks = ticks + 1;
+}
+uint32_t lanes(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm volatile("uadd8 %0, %1, %1; nop; nop; sel %0, %1, %2" : "=&r"(result) : "r"(a), "r"(b));
+    return result;
+}
+"""
+
+
+def test_flags_of_lanes_are_stacked():
+    """GE, part of xPSR (DDI0403E B1.4.2), is that of the interrupted code again."""
+    with covp.Session("cortex-m4") as session:
+        kernel = Kernel(session.load_c(LANES)["lanes"])
+        calls = interrupted(kernel, (0xF00FF00F, 0x12345678), handler="tick_isr", at="every")
+        assert {call.result for call in calls} == {0xF034F078}
