@@ -69,9 +69,31 @@ class ChainCase:
         return Graph("layers", list(inputs.values()), list(ops[-1].outputs), ops)
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Random values for the graph's inputs."""
+        """Values for the graph's inputs: random, or at the ends where their reader wants them."""
         rng = np.random.default_rng(self.seed)
-        return [filled(tensor, rng) for tensor in self.graph().inputs]
+        graph = self.graph()
+        found = []
+        for tensor in graph.inputs:
+            reader, position = next(
+                (number, position)
+                for number, op in enumerate(graph.ops)
+                for position, value in enumerate(op.inputs)
+                if value is tensor
+            )
+            wanted = _wanted(self.parts[reader], position)
+            found.append(filled(tensor, rng) if wanted is None else wanted)
+        return found
+
+
+def _wanted(part: Any, position: int) -> NDArray[Any] | None:
+    """What a layer wants to read as input of a number where it is not random."""
+    is_special = getattr(part, "largest", False) or getattr(part, "extreme", False)
+    if not is_special and getattr(part, "content", "random") == "random":
+        return None
+    graph = part.graph()
+    read = graph.ops[-1].inputs[position]
+    value: NDArray[Any] = part.inputs()[next(n for n, t in enumerate(graph.inputs) if t is read)]
+    return value
 
 
 def sibling(case: Any) -> Any:
@@ -104,9 +126,11 @@ def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
 def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
     """A chain with another layer as its part of a number; None where the others cannot fit it.
 
-    What it reads gets the shapes that it wants, what reads it those that it has.
+    What it reads gets the shapes that it wants, what reads it those that it has. Where the layer
+    wants values at one end of their range, convolutions before it give channels of such.
     """
     parts: list[Any] = list(chain.parts)
+    at_ends = getattr(layer, "content", "") in ("lowest", "highest")
     parts[number] = _of_rank(layer, parts[number])
 
     def write(part: int) -> None:
@@ -114,12 +138,22 @@ def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
         own = parts[part].graph().ops[-1]
         for reader, position, writer in chain.wires:
             if reader == part:
-                parts[writer] = with_output(parts[writer], own.input(position).shape)
+                wanted = with_output(parts[writer], own.input(position).shape)
+                parts[writer] = _saturated(wanted) if at_ends else wanted
                 write(writer)
 
     write(number)
     parts[number] = with_room(parts[number]) if not _reads(chain, number) else parts[number]
     return refitted(chain, parts)
+
+
+def _saturated(case: Any) -> Any:
+    """A convolution whose channels have all the lowest results, or all the highest."""
+    if not isinstance(case, ConvCase):
+        return case
+    return replace(
+        case, largest=True, levels=(), extreme=False, wide=False, activation="none", bias=False
+    )
 
 
 def _reads(chain: ChainCase, number: int) -> bool:

@@ -14,7 +14,7 @@ from covp.graph.pattern import Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.testing import ConvCase, ElementwiseCase, PoolCase
 from covp.verify.bench import Conditions
-from covp.verify.chain import ChainCase, refitted
+from covp.verify.chain import ChainCase, fitted, refitted
 from covp.verify.check import check, open_bench
 from covp.verify.driver_bench import DriverBench
 from covp.verify.pattern_layers import pattern_layers
@@ -53,6 +53,22 @@ def test_layers_are_drawn_from_a_pattern_of_several_operators(node: object) -> N
 
     each()
     assert matched >= 15
+
+
+def test_a_pool_behind_a_convolution_gets_windows_of_the_lowest_values() -> None:
+    """Else padding with the zero point is never the maximum: no window lies below it."""
+    chain = ChainCase(
+        (ConvCase(size=(6, 6), channels=(3, 8), activation="relu"), PoolCase("MAX_POOL_2D")),
+        ((1, 0, 0),),
+    )
+    low = PoolCase("MAX_POOL_2D", (6, 6), 8, (3, 3), same=True, content="lowest")
+    case = fitted(chain, 1, low)
+    assert case is not None
+    graph = case.graph()
+    (result,) = run_reference(graph, case.inputs())
+    zero = graph.outputs[0].zero_point
+    below = (result < zero).all(axis=(0, 1, 2))
+    assert below.any() and not below.all()
 
 
 def test_a_reader_gets_the_shape_of_another_writer() -> None:

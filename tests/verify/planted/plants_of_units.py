@@ -32,6 +32,10 @@ UNITS: list[Plant] = [
             "value = window.max(axis=(0, 1))",
             "value = np.maximum(window.max(axis=(0, 1)), -127)",
         ),
+        max_pads_with_the_zero_point=(
+            "value = window.max(axis=(0, 1))",
+            "value = window.max(axis=(0, 1))\n                    if left < 0:\n                        value = np.maximum(value, job.OUTPUT_ZERO_POINT)",
+        ),
         pool_clamp_missing=("np.clip(value, job.POOL_LOW, job.POOL_HIGH)", "value"),
         conv_clamp_missing=(
             "job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH",
