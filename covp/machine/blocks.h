@@ -11,11 +11,6 @@
 
 enum { LONGEST = 512 }; /* bytes of a block, to look for what others follow */
 
-static void *must(void *memory) {
-    if (!memory) abort();
-    return memory;
-}
-
 static bool in_chunk(const Machine *m, const Block *b) {
     const Block *chunk = m->chunks[b->address >> CHUNK_BITS];
     return b >= chunk && b < chunk + CHUNK_BLOCKS;
@@ -110,12 +105,28 @@ static void time_code(Machine *m, Block *b) {
     }
 }
 
+static void free_version(Version *version) {
+    if (version) {
+        free(version->code);
+        free(version->expected);
+    }
+    free(version);
+}
+
+/* A version for code of so many bytes; NULL: there is no memory for it. */
+static Version *new_version(Machine *m, uint32_t bytes) {
+    Version *version = zeroed(m, 1, sizeof *version);
+    if (!version) return NULL;
+    version->code = zeroed(m, bytes / 2 + 1u, sizeof *version->code);
+    if (times_memories(m)) version->expected = zeroed(m, bytes / 2 + 1u, sizeof *version->expected);
+    if (version->code && (version->expected || !times_memories(m))) return version;
+    free_version(version);
+    return NULL;
+}
+
 /* Decode b's bytes into b and a new version of it, which follows what `was` did. */
-static void decode(Machine *m, Block *b, const Version *was) {
+static void decode(Machine *m, Block *b, Version *version, const Version *was) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
-    Version *version = must(calloc(1, sizeof *version));
-    version->code = must(calloc(b->size / 2 + 1u, sizeof *version->code));
-    if (times_memories(m)) version->expected = must(calloc(b->size / 2 + 1u, sizeof *version->expected));
     memcpy(version->before, was->before, sizeof version->before);
     version->first = was->first;
     version->function = function_at(m, b->address);
@@ -149,18 +160,18 @@ static bool differ(const Block *a, const Block *b) {
            memcmp(&a->version->time, &b->version->time, sizeof a->version->time);
 }
 
-static void free_version(Version *version) {
-    free(version->code);
-    free(version->expected);
-    free(version);
+/* Room for another version; false: there is no memory for it. */
+static bool can_remember(Machine *m) {
+    if (m->all_count < m->all_room) return true;
+    uint64_t room = m->all_room ? 2 * m->all_room : 1024;
+    Block **all = grown(m, m->all, room * sizeof *all);
+    if (!all) return false;
+    m->all = all;
+    m->all_room = room;
+    return true;
 }
 
 static void remember(Machine *m, Block *b) {
-    if (m->all_count == m->all_room) {
-        uint64_t room = m->all_room ? 2 * m->all_room : 1024;
-        m->all = must(realloc(m->all, room * sizeof *m->all));
-        m->all_room = room;
-    }
     b->version->index = m->all_count;
     m->all[m->all_count++] = b;
 }
@@ -241,24 +252,29 @@ static void lead(Machine *m, Block *b) {
         follow(m, next, b->follows, b->version->index + 1);
 }
 
+/* The block of so many bytes at an address. NULL: there is none, or no memory to make it. */
 static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     Block **chunk = &m->chunks[address >> CHUNK_BITS];
     if (!*chunk) {
-        if (!make) return NULL;
-        *chunk = must(calloc(CHUNK_BLOCKS, sizeof(Block)));
+        if (make) *chunk = zeroed(m, CHUNK_BLOCKS, sizeof(Block));
+        if (!*chunk) return NULL;
     }
     Block *first = *chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
     for (Block *b = first; b && b->size; b = b->version->other)
         if (b->size == size) return b;
-    if (!make) return NULL;
-    Version arrived = arrival_at(m, address);
-    Block *b = first->size ? must(calloc(1, sizeof *b)) : first;
+    if (!make || !can_remember(m)) return NULL;
+    Version arrived = arrival_at(m, address), *version = new_version(m, size);
+    Block *b = !version ? NULL : first->size ? zeroed(m, 1, sizeof *b) : first;
+    if (!b) {
+        free_version(version);
+        return NULL;
+    }
     b->address = address;
     b->size = (uint16_t)size;
     uint32_t bucket, at;
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
-    decode(m, b, &arrived);
+    decode(m, b, version, &arrived);
     set_flags(m, b);
     if (b != first) {
         b->version->other = first->version->other;
@@ -291,8 +307,13 @@ static bool is_current(Machine *m, const Block *b) {
 
 /* The bytes may have changed: what was counted so far belongs to what they were. */
 static void decode_again(Machine *m, Block *b) {
-    Block was = *b;
-    decode(m, b, was.version);
+    Block was = *b, *old = zeroed(m, 1, sizeof *old);
+    Version *version = old && can_remember(m) ? new_version(m, b->size) : NULL;
+    if (!version) {
+        free(old);
+        return;
+    }
+    decode(m, b, version, was.version);
     bool changed = !same_code(&was, b);
     if (changed || follows_changed(m, b)) {
         Version arrived = arrival_at(m, b->address);
@@ -305,11 +326,11 @@ static void decode_again(Machine *m, Block *b) {
         b->version = was.version;
         b->flags = was.flags;
         set_flags(m, b);
+        free(old);
         return;
     }
     b->version->other = was.version->other;
     if (runs_of(&was) || m->tracing || m->far_count || m->varied_count) {
-        Block *old = must(malloc(sizeof *old));
         *old = was;
         m->all[was.version->index] = old;
         if (m->last == b) m->last = old;
@@ -319,6 +340,7 @@ static void decode_again(Machine *m, Block *b) {
     } else {
         b->version->index = was.version->index;
         free_version(was.version);
+        free(old);
     }
     set_flags(m, b);
     if (changed) lead(m, b);

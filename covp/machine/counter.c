@@ -18,6 +18,7 @@
 #include "edges.h"
 #include "operands.h"
 #include "progress.h"
+#include "reserve.h"
 #include "runs.h"
 #include "ghosts.h"
 #include "segments.h"
@@ -149,6 +150,10 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         return;
     }
     Block *b = find(m, address, size, true);
+    if (!b) {
+        stop_before(m, uc);
+        return;
+    }
     if (fresh && !is_current(m, b)) decode_again(m, b);
     if (b->flags & BLOCK_LEARNT) {
         b->flags &= (uint8_t)~BLOCK_LEARNT;
@@ -302,9 +307,10 @@ EXPORT void machine_interrupted_at(Machine *m, uint32_t pc) {
     forget_last(m, NOWHERE);
 }
 
-/* The part of a block before pc, as a block. */
+/* The part of a block before pc, as a block; an empty one where there is no memory for it. */
 static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
     Block *part = find(m, b->address, pc - b->address, true);
+    if (!part) return &m->nowhere;
     for (uint32_t n = 0; n < BEFORE; n++) follow(m, part, FALLEN + n, b->version->before[n]);
     return part;
 }
@@ -359,6 +365,7 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 /* Count one instruction that the host executed. */
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
     Block *b = find(m, address, size, true);
+    if (!b) return;
     end_last(m, address, m->fall_through);
     count_attended(m, b, address);
     end_last(m, address + size, address + size);

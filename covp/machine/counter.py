@@ -62,6 +62,12 @@ MAX_TABLES = 2
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 _NO_LIMIT = (1 << 64) - 1
+_FREE_SOME = "raise the limit (ulimit -v), or close sessions that are not needed"
+_NO_MEMORY = (
+    "",
+    f"not enough host memory for the emulator to go on: {_FREE_SOME}",
+    f"counts of this device were lost, as host memory is short: {_FREE_SOME}, and open a new one",
+)
 
 
 class Totals(NamedTuple):
@@ -120,7 +126,7 @@ class Counter:
         self._begin, self._run = self._library.machine_begin, self._library.machine_run
         self._load = self._library.machine_load
         self._machine = self._library.machine_new()
-        if not self._machine:
+        if not self._machine or not self._library.machine_keep_reserve(uclib.uc_emu_start):
             raise DeviceError("not enough host memory for the instruction counter")
         self.state = MachineState.from_address(self._machine)
         self.state.is_thumb = thumb
@@ -287,8 +293,14 @@ class Counter:
 
         Returns:
             Unicorn's error number; 0 for none. `state` has the pc, and whether that is all.
+
+        Raises:
+            DeviceError: memory is short.
         """
-        return int(self._run(self._machine, self._engine, pc, stop, exactly))
+        status = int(self._run(self._machine, self._engine, pc, stop, exactly))
+        if self.state.lacks_memory:
+            raise DeviceError(_NO_MEMORY[self.state.lacks_memory])
+        return status
 
     def set_stop(self, stop: int) -> None:
         """Runs with this stop come next: they are faster."""

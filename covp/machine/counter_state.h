@@ -20,6 +20,7 @@
 #else
 #define EXPORT __attribute__((visibility("default")))
 #endif
+enum { LACKS_RESERVE = 1, HAS_LOST = 2 };
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define SELDOM __attribute__((noinline))
 
@@ -211,7 +212,9 @@ typedef struct Machine {
     uint32_t honours_stop; /* 1: the run ends before `stop_at` */
     uint32_t counts_accesses; /* 1: loads and stores are counted, with their bytes and waits */
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
+    uint32_t lacks_memory; /* why nothing ran, or what ran does not count: see reserve.h */
     /* Only the native side. */
+    bool lost;                 /* counts, as there was no memory for them */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */
     Block *last;               /* the block that runs, or `nowhere` */

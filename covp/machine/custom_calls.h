@@ -3,6 +3,7 @@
 #define COVP_CUSTOM_CALLS_H
 
 #include "decode.h"
+#include "reserve.h"
 
 static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) {
     if (LIKELY(m->registers != NULL)) return m->registers[number];
@@ -56,7 +57,7 @@ EXPORT uint32_t machine_set_custom(Machine *m, uint32_t bits, uint32_t cycles,
     while (number < m->custom_count && m->customs[number].bits != bits) number++;
     if (number >= m->custom_count) {
         if (number == PATCH_NUMBERS) return 0;
-        Custom *customs = realloc(m->customs, (number + 1) * sizeof *customs);
+        Custom *customs = reserved_realloc(m->customs, (number + 1) * sizeof *customs);
         if (!customs) return 0;
         if (number == 1) customs[0] = (Custom){0};
         m->customs = customs;

@@ -18,9 +18,10 @@ static FarEdge *far_slot(FarEdge *table, uint64_t room, const Version *from, uin
     }
 }
 
-static void grow_far_edges(Machine *m) {
+static bool grow_far_edges(Machine *m) {
     uint64_t room = m->far_room ? 2 * m->far_room : 256;
-    FarEdge *table = must(calloc(room, sizeof *table));
+    FarEdge *table = zeroed(m, room, sizeof *table);
+    if (!table) return false;
     for (uint64_t i = 0; i < m->far_room; i++) {
         FarEdge *edge = &m->far_edges[i];
         if (edge->from) *far_slot(table, room, edge->from, edge->to) = *edge;
@@ -28,10 +29,11 @@ static void grow_far_edges(Machine *m) {
     free(m->far_edges);
     m->far_edges = table;
     m->far_room = room;
+    return true;
 }
 
 static uint64_t *far_edge(Machine *m, const Version *from, uint32_t to) {
-    if (2 * m->far_count >= m->far_room) grow_far_edges(m);
+    if (2 * m->far_count >= m->far_room && !grow_far_edges(m)) return &m->outside.left[0];
     FarEdge *edge = far_slot(m->far_edges, m->far_room, from, to);
     if (!edge->from) {
         *edge = (FarEdge){from, to, 0};

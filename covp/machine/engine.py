@@ -22,8 +22,10 @@ RISCV_NAMES = (
 _RISCV_FS_INITIAL = 1 << 13
 _THUMB = 1 << 24
 _CODE_BYTES = 1 << 30
-_OTHER_BYTES = 64 << 20
-"""Of an engine's own structures, and what is used beside it while it is made: ample."""
+_OTHER_BYTES = 128 << 20
+"""Of an engine's own structures, the reserve (reserve.h), and what is used beside it while it is
+made: ample."""
+_MOST_BYTES = _CODE_BYTES + _OTHER_BYTES
 
 
 @functools.cache
@@ -59,7 +61,8 @@ def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> U
         mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, access).close()
     except OSError as error:
         raise DeviceError(
-            f"the emulator needs {size >> 20} MB of address space for each core: {error.strerror}; "
+            f"the emulator needs {_MOST_BYTES >> 20} MB of address space for each core: "
+            f"{error.strerror}; "
             "raise the limit (ulimit -v), or close sessions that are not needed"
         ) from None
     engine = Uc(architecture, mode)

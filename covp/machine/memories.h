@@ -5,7 +5,7 @@
 #ifndef COVP_MEMORIES_H
 #define COVP_MEMORIES_H
 
-#include "counter_state.h"
+#include "reserve.h"
 
 enum { MET_MEMORY = 0x7f, MET_WORDS = 0x80, WORD = 4 };
 
@@ -74,10 +74,10 @@ static Met expected_at(const Machine *m, uint32_t block, uint32_t place) {
     return slot->times ? (Met){slot->met, slot->times} : (Met){0, 1};
 }
 
-static void grow_learnt(Machine *m) {
+static bool grow_learnt(Machine *m) {
     uint64_t room = m->learnt_room ? 2 * m->learnt_room : 256;
-    Learnt *table = calloc(room, sizeof *table);
-    if (!table) abort();
+    Learnt *table = zeroed(m, room, sizeof *table);
+    if (!table) return false;
     for (uint64_t i = 0; i < m->learnt_room; i++) {
         const Learnt *one = &m->learnt[i];
         if (one->times) *learnt_slot(table, room, one->block, one->place) = *one;
@@ -85,11 +85,12 @@ static void grow_learnt(Machine *m) {
     free(m->learnt);
     m->learnt = table;
     m->learnt_room = room;
+    return true;
 }
 
 /* Expect from now on that an instruction meets what it did; `again`: it has in this run, already. */
 static void learn(Machine *m, uint32_t block, uint32_t place, uint8_t met, bool again) {
-    if (2 * m->learnt_count >= m->learnt_room) grow_learnt(m);
+    if (2 * m->learnt_count >= m->learnt_room && !grow_learnt(m)) return;
     Learnt *slot = learnt_slot(m->learnt, m->learnt_room, block, place);
     m->learnt_count += !slot->times;
     uint32_t times = again && slot->met == met ? slot->times + 1u : 1;

@@ -150,7 +150,7 @@ class MachineState(ctypes.Structure):
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
         ("plain_end", u32), ("explains", u32), ("honours_stop", u32),
-        ("counts_accesses", u32), ("shadow", pointer),
+        ("counts_accesses", u32), ("shadow", pointer), ("lacks_memory", u32),
     )  # fmt: skip
 
 
@@ -172,6 +172,7 @@ def counter_library() -> ctypes.CDLL:
     for name, result, arguments in (
         ("machine_shared_bytes", u64, ()),
         ("machine_new", pointer, ()),
+        ("machine_keep_reserve", ctypes.c_int, (pointer,)),
         ("machine_free", None, (machine,)),
         ("machine_begin", None, (machine, u64, u64, u32)),
         ("machine_run", ctypes.c_int, (machine, pointer, u64, u64, ctypes.c_int)),

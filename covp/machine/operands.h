@@ -22,7 +22,9 @@ EXPORT void on_watched(uc_engine *uc, uint64_t address, uint32_t size, void *use
 static void watch(Machine *m, uc_engine *uc, uint32_t address) {
     size_t handle;
     if (is_watched(m, address)) return;
-    m->watched = must(realloc(m->watched, (m->watched_count + 1) * sizeof *m->watched));
+    uint32_t *watched = grown(m, m->watched, (m->watched_count + 1) * sizeof *watched);
+    if (!watched) return;
+    m->watched = watched;
     m->watched[m->watched_count++] = address;
     m->hook_add(uc, &handle, UC_HOOK_CODE, (void *)on_watched, m, address, address);
     m->retranslate = 1;

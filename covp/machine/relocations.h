@@ -11,13 +11,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { IN_CALLS = R_X86_64_JUMP_SLOT, IN_TABLES = R_X86_64_64 };
+enum { IN_CALLS = R_X86_64_JUMP_SLOT, IN_TABLES = R_X86_64_64, IMPORTED = 1 << 16 | IN_CALLS };
 
-/* The slots of one kind that lead to a function get another one. */
-typedef struct { uint32_t kind; void *function, *other; size_t found; } Redirection;
+/* The slots of one kind that lead to a function get another one; of a function outside of the library, IMPORTED,
+ * `function` is the name.
+ */
+typedef struct { uint32_t kind; const void *function; void *other; size_t found; } Redirection;
 
 typedef struct {
     const void *inside; /* an address in the library */
@@ -70,15 +73,23 @@ static bool write_slot(const struct dl_phdr_info *library, void **slot, void *va
     return true;
 }
 
+static bool leads_to(const struct dl_phdr_info *library, uint32_t kind, const ElfW(Sym) *symbol, const char *names,
+                     const Redirection *r) {
+    bool imported = symbol->st_shndx == SHN_UNDEF;
+    if (r->kind == IMPORTED) return imported && kind == IN_CALLS && !strcmp(names + symbol->st_name, r->function);
+    return r->kind == kind && (uintptr_t)r->function == symbol->st_value + library->dlpi_addr;
+}
+
 static bool redirect_table(const struct dl_phdr_info *library, const ElfW(Rela) *table, size_t bytes,
                            const Redirections *wanted) {
     const ElfW(Sym) *symbols = dynamic_table(library, DT_SYMTAB);
-    for (size_t n = 0; symbols && n < bytes / sizeof *table; n++) {
+    const char *names = dynamic_table(library, DT_STRTAB);
+    for (size_t n = 0; symbols && names && n < bytes / sizeof *table; n++) {
         uint32_t kind = ELF64_R_TYPE(table[n].r_info);
         if ((kind != IN_CALLS && kind != IN_TABLES) || table[n].r_addend) continue;
-        uintptr_t value = symbols[ELF64_R_SYM(table[n].r_info)].st_value + library->dlpi_addr;
+        const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(table[n].r_info)];
         for (Redirection *r = wanted->all; r < wanted->all + wanted->count; r++) {
-            if (r->kind != kind || (uintptr_t)r->function != value) continue;
+            if (!leads_to(library, kind, symbol, names, r)) continue;
             void **slot = (void **)(library->dlpi_addr + table[n].r_offset);
             r->found++;
             if (wanted->write && !write_slot(library, slot, r->other)) return false;

@@ -3,6 +3,7 @@
 #define COVP_RUNS_H
 
 #include "accesses.h"
+#include "reserve.h"
 
 /* Prepare for a run, with the limits of `ceiling` and `cycle_limit` in Machine. */
 EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, uint32_t allowed) {
@@ -30,23 +31,33 @@ EXPORT void machine_set_stop(Machine *m, uint32_t stop) {
 /* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
 static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
     uint32_t attention = m->stopped | m->special | m->misaligned | m->interrupt | m->pending | m->retranslate;
+    attention |= m->lost;
     if (m->shadow) attention |= m->shadow->found;
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
 }
 
 /* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none.
  *
+ * Where memory is short `lacks_memory` says so.
+ *
  * exactly: blocks of code end at the stop, too.
  */
 EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, int exactly) {
     const uint64_t no_address = 1ull << 32;
     uint64_t value = 0;
+    m->lacks_memory = m->lost ? HAS_LOST : has_reserve() ? 0 : LACKS_RESERVE;
+    m->plain_end = 0;
+    if (m->lacks_memory) return 0;
     m->honours_stop = !exactly && stop == m->stop_at;
+    Machine *outer = running;
+    running = m;
     int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
+    running = outer;
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
     undo_store(m);
     m->plain_end = ended_plainly(m, status, stop);
+    if (m->lost) m->lacks_memory = HAS_LOST;
     return status;
 }
 

@@ -36,21 +36,27 @@ struct Segments {
     uint64_t *cut_misses, cut_misses_room;   /* the same at each cut */
 };
 
-static void *room_for(void *items, uint64_t count, uint64_t *room, size_t size) {
-    if (count < *room) return items;
-    *room = *room ? 2 * *room : 1024;
-    return must(realloc(items, *room * size));
+/* Room for one more; false: there is no memory for it. */
+static bool has_room(Machine *m, void **items, uint64_t count, uint64_t *room, size_t size) {
+    if (count < *room) return true;
+    uint64_t more = *room ? 2 * *room : 1024;
+    void *all = grown(m, *items, more * size);
+    if (!all) return false;
+    *items = all;
+    *room = more;
+    return true;
 }
 
 static void cut_operands(Machine *m, Varied *v) {
     struct Segments *s = m->segments;
     if (v->count == v->cut) return;
-    s->operands = room_for(s->operands, s->operand_count, &s->operand_room, sizeof *s->operands);
+    if (!has_room(m, (void **)&s->operands, s->operand_count, &s->operand_room, sizeof *s->operands)) return;
     s->operands[s->operand_count++] = (SegmentOperands){(uint64_t)(v - m->varied), (int64_t)(v->count - v->cut)};
     v->cut = v->count;
 }
 
-static void cut_block(struct Segments *s, const Block *b, uint32_t entry, int64_t unfinished, int64_t unresolved) {
+static void cut_block(Machine *m, const Block *b, uint32_t entry, int64_t unfinished, int64_t unresolved) {
+    struct Segments *s = m->segments;
     Version *v = b->version;
     RunCut now = {(int64_t)b->runs[entry] - unfinished, (int64_t)b->jumped[entry],
                   (int64_t)v->ended[entry] + unresolved};
@@ -58,15 +64,17 @@ static void cut_block(struct Segments *s, const Block *b, uint32_t entry, int64_
     SegmentRun grown = {v->index, entry, now.runs - was->runs, now.taken - was->taken, now.ended - was->ended};
     if (!(grown.runs | grown.taken | grown.ended)) return;
     *was = now;
-    s->runs = room_for(s->runs, s->run_count, &s->run_room, sizeof *s->runs);
+    if (!has_room(m, (void **)&s->runs, s->run_count, &s->run_room, sizeof *s->runs)) return;
     s->runs[s->run_count++] = grown;
 }
 
-static void cut_ghosts(struct Segments *s) {
+static bool cut_ghosts(Machine *m) {
+    struct Segments *s = m->segments;
     uint64_t width = s->ghost_count * MAX_REGIONS;
-    if (!width) return;
-    s->cut_misses = room_for(s->cut_misses, s->cut_count, &s->cut_misses_room, width * sizeof *s->misses);
-    memcpy(s->cut_misses + (s->cut_count - 1) * width, s->misses, width * sizeof *s->misses);
+    if (!width) return true;
+    if (!has_room(m, (void **)&s->cut_misses, s->cut_count, &s->cut_misses_room, width * sizeof *s->misses)) return false;
+    memcpy(s->cut_misses + s->cut_count * width, s->misses, width * sizeof *s->misses);
+    return true;
 }
 
 /* A segment ends: `inside`: before the block that runs, which has begun with the access that cuts; else
@@ -78,7 +86,7 @@ static void cut_segment(Machine *m, uint64_t kind, bool inside) {
     for (uint64_t n = 0; n < m->all_count; n++)
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             bool is_last = m->all[n] == last && entry == m->entry;
-            cut_block(s, m->all[n], entry, is_last && inside, is_last && !inside);
+            cut_block(m, m->all[n], entry, is_last && inside, is_last && !inside);
         }
     for (uint64_t n = 0; n < m->varied_count; n++) cut_operands(m, &m->varied[n]);
     bool counted = inside && last != &m->nowhere;
@@ -86,9 +94,8 @@ static void cut_segment(Machine *m, uint64_t kind, bool inside) {
                .instructions = m->instructions - (counted ? last->instructions : 0),
                .cycles = m->cycles - (counted ? last->cycles[m->entry] : 0),
                .memory_cycles = m->memory_cycles, .runs = s->run_count, .operands = s->operand_count};
-    s->cuts = room_for(s->cuts, s->cut_count, &s->cut_room, sizeof *s->cuts);
-    s->cuts[s->cut_count++] = cut;
-    cut_ghosts(s);
+    if (has_room(m, (void **)&s->cuts, s->cut_count, &s->cut_room, sizeof *s->cuts) && cut_ghosts(m))
+        s->cuts[s->cut_count++] = cut;
 }
 
 static void free_segments(Machine *m) {

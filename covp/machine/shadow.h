@@ -149,13 +149,14 @@ static void put_in_memory(Machine *m, uint8_t *bytes, uint32_t address, uint32_t
     Shadow *s = m->shadow;
     const Region *r = region_of(m, address);
     uint8_t **bits = &s->bits[r - m->regions];
+    if (value.undefined && !*bits) *bits = zeroed(m, r->end - r->start, 1);
+    uint8_t flag = *bits ? CARRIED : UNWRITTEN;
     for (uint32_t n = 0; n < size; n++) {
         uint8_t undefined = (uint8_t)(value.undefined >> 8 * n);
-        bytes[n] = (uint8_t)((bytes[n] & ~UNDEFINED) | (undefined ? CARRIED : 0));
+        bytes[n] = (uint8_t)((bytes[n] & ~UNDEFINED) | (undefined ? flag : 0));
         if (!undefined) continue;
         keep_origin(&s->undefined, address + n, value);
-        if (!*bits) *bits = must(calloc(r->end - r->start, 1));
-        (*bits)[address + n - r->start] = undefined;
+        if (*bits) (*bits)[address + n - r->start] = undefined;
     }
 }
 
@@ -286,7 +287,10 @@ EXPORT uint64_t shadow_shared_bytes(void) { return offsetof(Shadow, bits); }
 
 static void forget_shadow(Machine *m) {
     if (!m->shadow) return;
-    for (uint32_t n = 0; n < m->region_count; n++) free(m->shadow->bytes[n]);
+    for (uint32_t n = 0; n < m->region_count; n++) {
+        free(m->shadow->bytes[n]);
+        free(m->shadow->bits[n]);
+    }
     free(m->shadow);
     m->shadow = NULL;
 }

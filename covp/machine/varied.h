@@ -36,12 +36,17 @@ static uint32_t *varied_slot(const Machine *m, const Varied *v) {
     }
 }
 
-static void grow_varied(Machine *m) {
-    m->varied_room = m->varied_room ? 2 * m->varied_room : 256;
+static bool grow_varied(Machine *m) {
+    uint64_t room = m->varied_room ? 2 * m->varied_room : 256;
+    Varied *items = grown(m, m->varied, room / 2 * sizeof *items);
+    if (items) m->varied = items;
+    uint32_t *slots = items ? zeroed(m, room, sizeof *slots) : NULL;
+    if (!slots) return false;
     free(m->varied_slots);
-    m->varied_slots = must(calloc(m->varied_room, sizeof *m->varied_slots));
-    m->varied = must(realloc(m->varied, m->varied_room / 2 * sizeof *m->varied));
+    m->varied_slots = slots;
+    m->varied_room = room;
     for (uint64_t n = 0; n < m->varied_count; n++) *varied_slot(m, &m->varied[n]) = (uint32_t)(n + 1);
+    return true;
 }
 
 /* -- paths ------------------------------------------------------------------------------------------ */
@@ -52,14 +57,16 @@ typedef struct {
     uint32_t count, ends;
 } Way;
 
-static void add_block(const Machine *m, Way *way, const Version *v) {
+/* False: there is no memory for it. */
+static bool add_block(Machine *m, Way *way, const Version *v) {
     const Block *b = m->all[v->index];
-    Instruction *code = must(calloc(b->instructions + 1u, sizeof *code));
-    int32_t *more = must(calloc(b->instructions + 1u, sizeof *more));
-    memcpy(code, v->code, b->instructions * sizeof *code);
+    Instruction *code = zeroed(m, b->instructions + 1u, sizeof *code);
+    int32_t *more = zeroed(m, b->instructions + 1u, sizeof *more);
     way->expected[way->count] = code_of(b);
     way->met[way->count++] = (Code){code, b->instructions, b->address, more};
     way->ends = v->ends;
+    if (code) memcpy(code, v->code, b->instructions * sizeof *code);
+    return code && more;
 }
 
 /* Whether an instruction of the last block met something already: `last` or one before it did. */
@@ -72,11 +79,11 @@ static bool has_met(const Machine *m, uint32_t last, uint32_t place) {
     return false;
 }
 
-/* The way up to `last`, 1 + a place in `varied`. */
-static void follow_way(const Machine *m, Way *way, uint32_t last) {
+/* The way up to `last`, 1 + a place in `varied`. False: there is no memory for it. */
+static bool follow_way(Machine *m, Way *way, uint32_t last) {
     const Varied *v = &m->varied[last - 1];
-    if (v->before) follow_way(m, way, v->before);
-    if (!v->before || v->kind == FELL_KIND) add_block(m, way, v->version);
+    if (v->before && !follow_way(m, way, v->before)) return false;
+    if ((!v->before || v->kind == FELL_KIND) && !add_block(m, way, v->version)) return false;
     Code *block = &way->met[way->count - 1];
     Instruction *i = (Instruction *)&block->code[v->place];
     if (v->kind == MEMORY_KIND) {
@@ -85,19 +92,20 @@ static void follow_way(const Machine *m, Way *way, uint32_t last) {
     } else if (v->kind < MEMORY_KIND) {
         ((int32_t *)block->more)[v->place] += v->own;
     }
+    return true;
 }
 
 /* What a way takes more than expected, to the end of its last block and of the branch there. */
-static int32_t delay_of(const Machine *m, uint32_t last, bool jumps) {
+static int32_t delay_of(Machine *m, uint32_t last, bool jumps) {
     if (!last) return 0;
     const Varied *first = &m->varied[last - 1];
     while (first->before) first = &m->varied[first->before - 1];
     Way way = {.count = 0};
-    follow_way(m, &way, last);
+    bool known = follow_way(m, &way, last);
     History before = {.count = 0};
     if (first->entry != JUMPED) before = history(m, first->version->before[first->entry - FALLEN]);
     const History *past = first->entry == JUMPED ? NULL : &before;
-    int32_t delay = time_path(m->timing, &(Path){way.met, way.count, way.ends, jumps}, past) -
+    int32_t delay = !known ? 0 : time_path(m->timing, &(Path){way.met, way.count, way.ends, jumps}, past) -
                     time_path(m->timing, &(Path){way.expected, way.count, way.ends, jumps}, past);
     for (uint32_t n = 0; n < way.count; n++) {
         free((void *)way.met[n].code);
@@ -107,7 +115,7 @@ static int32_t delay_of(const Machine *m, uint32_t last, bool jumps) {
 }
 
 /* What one of `varied` adds to the delay before it; `itself`: 1 + its place. */
-static int32_t more_of(const Machine *m, uint32_t itself) {
+static int32_t more_of(Machine *m, uint32_t itself) {
     const Varied *v = &m->varied[itself - 1];
     bool jumps = v->kind == JUMPED_KIND;
     return delay_of(m, jumps ? v->before : itself, jumps) - delay_of(m, v->before, false);
@@ -116,7 +124,7 @@ static int32_t more_of(const Machine *m, uint32_t itself) {
 /* -- counting --------------------------------------------------------------------------------------- */
 
 static uint32_t vary(Machine *m, Varied v, uint32_t cause) {
-    if (2 * m->varied_count >= m->varied_room) grow_varied(m);
+    if (2 * m->varied_count >= m->varied_room && !grow_varied(m)) return 0;
     uint32_t *slot = varied_slot(m, &v);
     if (!*slot) {
         *slot = (uint32_t)++m->varied_count;
