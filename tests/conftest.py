@@ -28,8 +28,8 @@ from tests.sampling import (  # noqa: F401  (hooks of pytest)
     pytest_collection_modifyitems,
 )
 
-# a busy machine is not a wrong result
-settings.register_profile("covp", deadline=None)
+# a busy machine is not a wrong result; a run has other examples than the one before, in CI, too
+settings.register_profile("covp", deadline=None, derandomize=False)
 settings.load_profile("covp")
 
 PLATFORMS = {"arm": "cortex-m4", "riscv": "riscv32"}

@@ -2,8 +2,9 @@
 
 The cases of a test are cores, compilers, types and operators, and every core meets some of a
 file's tests. A sample has at least one case of each test, and the samples of any `COMMITS`
-commits in a row have all of them. ``--all-cases`` runs them at once, ``--sample N`` those of
-another commit. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``.
+commits in a row have all of them, and try more than all of the examples that Hypothesis draws.
+``--all-cases`` runs them at once, ``--sample N`` those of another commit. Tests that are marked
+``slow`` are sampled on request, by ``--slow-sample``.
 """
 
 from __future__ import annotations
@@ -14,61 +15,25 @@ import subprocess
 import zlib
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
 COMMITS = 10
 """Commits in a row whose samples have all cases together."""
 
-# folder of tests -> one in so many cases of each of its tests; at most COMMITS
-ONE_IN = {
-    "accelerator": 6,
-    "attack": 6,
-    "bisect": 3,
-    "cli": 5,
-    "codegen": 10,
-    "cores": 2,
-    "coverage": 2,
-    "data": 2,
-    "debug": 8,
-    "device": 8,
-    "docs": 2,
-    "evaluation": 3,
-    "export": 6,
-    "frontend": 3,
-    "fuzz": 5,
-    "graph": 4,
-    "hardware": 3,
-    "laboratory": 4,
-    "machine": 2,
-    "mlperf": 5,
-    "models": 2,
-    "multicore": 2,
-    "onnx": 6,
-    "overlap": 3,
-    "packaging": 3,
-    "peripherals": 4,
-    "planted": 3,
-    "retiming": 2,
-    "rtl": 2,
-    "runtime": 6,
-    "sweep": 2,
-    "testing": 2,
-    "timeline": 2,
-    "timing": 3,
-    "toolchain": 4,
-    "tune": 3,
-    "verify": 6,
-}
-FEWEST = 3
-"""Tests of fewer cases run them all."""
+EXAMPLES = 4
+"""One in so many of a property's examples run; each run draws others."""
+FEWEST_EXAMPLES = 5
+"""Properties of fewer examples run them all."""
 NUMBER = "COVP_TEST_SAMPLE"
 """Environment variable: the number of the sample where the tests are not in a git checkout."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sampling")
-    group.addoption("--all-cases", action="store_true", help="run all cases of every test")
+    group.addoption("--all-cases", action="store_true", help="run all cases and examples")
     group.addoption(
         "--sample", type=int, metavar="N", help="number of the sample (default: commits so far)"
     )
@@ -90,17 +55,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = set(config.args)
     number: int | None = config.getoption("--sample")
     left_out: set[pytest.Item] = set()
-    for name, group in groups.items():
-        one_in = COMMITS if name == "slow" else _one_in(name, len(group))
-        kept = sample([item.nodeid for item in group], one_in, number)
+    for group in groups.values():
+        kept = sample([item.nodeid for item in group], COMMITS, number)
         left_out |= {item for item in group if item.nodeid not in kept | named}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+    for test in {item.function for item in items if isinstance(item, pytest.Function)}:
+        _try_fewer_examples(test)
 
 
-def _one_in(test: str, cases: int) -> int:
-    folder = Path(test.partition("::")[0]).parent.name
-    return ONE_IN.get(folder, 1) if cases >= FEWEST else 1
+def _try_fewer_examples(test: Any) -> None:
+    """Of a property's examples, one in `EXAMPLES`."""
+    name = "_hypothesis_internal_use_settings"  # nothing public changes what a test states
+    stated = getattr(test, name, None)
+    if stated is not None:
+        few = max(min(stated.max_examples, FEWEST_EXAMPLES), stated.max_examples // EXAMPLES)
+        setattr(test, name, settings(stated, max_examples=few))
 
 
 def sample(names: list[str], one_in: int, number: int | None = None) -> set[str]:

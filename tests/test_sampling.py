@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import sampling
-from tests.sampling import COMMITS, ONE_IN, sample
+from tests.sampling import COMMITS, EXAMPLES, FEWEST_EXAMPLES, sample
 
 NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=40, unique=True)
 
@@ -24,12 +24,6 @@ def test_commits_in_a_row_run_all(names: list[str], one_in: int, first: int) -> 
     assert set().union(*samples) == set(names)
     assert all(samples), "a commit would run no case of that test"
     assert max(map(len, samples)) <= -(-len(names) // min(one_in, len(names)))
-
-
-def test_no_folder_needs_more_commits() -> None:
-    assert max(ONE_IN.values()) <= COMMITS
-    here = Path(__file__).parent
-    assert all((here / name).is_dir() or (here / "evaluation" / name).is_dir() for name in ONE_IN)
 
 
 @pytest.fixture
@@ -51,14 +45,15 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
         "@pytest.mark.slow\n@pytest.mark.parametrize('n', range(20))\ndef test_b(n): pass\n"
     )
 
-    def selected(*options: str) -> set[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:xdist"]
+    def selected(*options: str, run: bool = False) -> set[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist"]
+        command += [] if run else ["--collect-only"]
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", sampling.NUMBER: "3"}
-        run = subprocess.run(
+        done = subprocess.run(
             [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
-        assert run.returncode == 0, run.stdout + run.stderr
-        return {line.rpartition("::")[2] for line in run.stdout.splitlines() if "::" in line}
+        assert done.returncode == 0, done.stdout + done.stderr
+        return {line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line}
 
     return selected
 
@@ -79,3 +74,19 @@ def test_options(project: Callable[..., set[str]]) -> None:
 def test_a_case_that_is_named_runs(project: Callable[..., set[str]]) -> None:
     for case in ("test_a[7]", "test_a[8]"):
         assert case in project(f"tests/codegen/test_it.py::{case}")
+
+
+@pytest.mark.parametrize("stated", [2, 100])
+def test_examples(project: Callable[..., set[str]], stated: int, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "tests" / "codegen" / "test_examples.py").write_text(
+        "from hypothesis import given, settings, strategies as st\n"
+        f"@settings(max_examples={stated}, database=None)\n@given(st.integers())\n"
+        f"def test_c(n): open({str(log)!r}, 'a').write('.')\n"
+    )
+    project("tests/codegen/test_examples.py", run=True)
+    few = len(log.read_text())
+    log.unlink()
+    project("tests/codegen/test_examples.py", "--all-cases", run=True)
+    assert len(log.read_text()) == stated
+    assert few == (stated if stated < FEWEST_EXAMPLES else stated // EXAMPLES)

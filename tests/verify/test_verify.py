@@ -21,7 +21,9 @@ from covp.hardware.job_unit import AcceptedJob
 from covp.verify import ConvCase, Verdict, check
 from covp.verify import verify as verify_in_full
 
-# the layers of models have tests of their own; these are to be short
+pytestmark = pytest.mark.usefixtures("counted_time")
+
+# the layers of models have tests of their own; these are to be short: 150 layers
 verify = partial(verify_in_full, models=(), seconds=3)
 
 SPECS = [
@@ -41,14 +43,14 @@ SPECS = [
     ["riscv32", *(pytest.param(p, marks=pytest.mark.slow) for p in ("cortex-m7", "cortex-m0plus"))],
 )
 def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> None:
-    verdict = verify(spec, platform, examples=6, seconds=60)
+    verdict = verify(spec, platform, examples=4, seconds=2)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 0
     assert verdict.abuses >= 10
 
 
 def test_a_unit_inside_the_core_is_tried_with_whole_programs() -> None:
-    verdict = verify("cfu", "riscv32", examples=8)
+    verdict = verify("cfu", "riscv32", examples=4, seconds=0.6)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 0
     assert verdict.abuses == 0
@@ -92,7 +94,7 @@ class Fc(Accelerator):
 
 
 def test_the_one_class_accelerator_of_this_file_is_right() -> None:
-    verdict = verify(Fc(), examples=20, seconds=300)
+    verdict = verify(Fc(), examples=20)
     assert verdict.failure is None, verdict.test
     # all that are within its limits, and no others: one class says both
     assert (
@@ -310,7 +312,7 @@ def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
 
 
 def test_a_core_with_little_memory() -> None:
-    verdict = verify("gemm", "hifive1", examples=20, seconds=4)
+    verdict = verify("gemm", "hifive1", examples=20)
     assert verdict.failure is None, verdict.test
     assert verdict.accepted["FULLY_CONNECTED"] > 5
 
@@ -409,7 +411,7 @@ class Own(type(find_backend("gemm"))):
 def test_the_printed_test_of_a_user_s_own_case_imports_it_and_fails(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN_CASES, encoding="utf-8")
-    verdict = verify(f"{file}:Own", seconds=8)
+    verdict = verify(f"{file}:Own")
     assert "Mine(n=10, " in verdict.test
     space: dict[str, Any] = {}
     exec(compile(verdict.test, "smallest", "exec"), space)
