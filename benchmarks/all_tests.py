@@ -28,8 +28,8 @@ TOP = "(top)"
 """The files in tests/ itself."""
 HEAD = """# All tests
 
-Of tests with many cases CI runs a sample, another one with every commit, and no slow tests.
-This page says when every case of every test last ran, and with what result:
+Of tests with many cases CI runs a sample, another one with every commit, and a tenth of the slow
+tests. This page says when every case of every test last ran, and with what result:
 `python benchmarks/all_tests.py`, which is `pytest -m "slow or not slow" --all-cases` folder by
 folder, writes it. What is skipped lacks a tool or a file, and says which.
 

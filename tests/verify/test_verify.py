@@ -23,8 +23,8 @@ from covp.verify import verify as verify_in_full
 
 pytestmark = pytest.mark.usefixtures("counted_time")
 
-# the layers of models have tests of their own; these are to be short: 150 layers
-verify = partial(verify_in_full, models=(), seconds=3)
+# the layers of models have tests of their own; these are to be short: 100 layers
+verify = partial(verify_in_full, models=(), seconds=2)
 
 SPECS = [
     "qconv2d",
@@ -43,7 +43,7 @@ SPECS = [
     ["riscv32", *(pytest.param(p, marks=pytest.mark.slow) for p in ("cortex-m7", "cortex-m0plus"))],
 )
 def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> None:
-    verdict = verify(spec, platform, examples=4, seconds=2)
+    verdict = verify(spec, platform, examples=4)
     assert verdict.failure is None, verdict.test
     assert sum(verdict.accepted.values()) > 0
     assert verdict.abuses >= 10
@@ -312,7 +312,7 @@ def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
 
 
 def test_a_core_with_little_memory() -> None:
-    verdict = verify("gemm", "hifive1", examples=20)
+    verdict = verify("gemm", "hifive1", examples=8)
     assert verdict.failure is None, verdict.test
     assert verdict.accepted["FULLY_CONNECTED"] > 5
 
@@ -365,7 +365,7 @@ class Prepared(Fc):
 
 @pytest.mark.parametrize("platform", ["riscv32", "riscv32f", "cortex-m7", "cortex-m0plus"])
 def test_start_up_calls_and_floats(platform: str) -> None:
-    verdict = verify(Prepared(), platform, examples=5)
+    verdict = verify(Prepared(), platform, examples=5, seconds=0.5)
     assert verdict.failure is None, verdict.failure
 
 
