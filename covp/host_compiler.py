@@ -97,10 +97,12 @@ def build_for_host(
     *,
     include: Sequence[Path] = (),
     flags: Sequence[str] = (),
+    objects: Sequence[Path] = (),
 ) -> bytes:
     """The file that C and C++17 sources are made into; nothing is cached.
 
-    Args: as of `compile_for_host`.
+    Args: as of `compile_for_host`, and
+        objects: that are linked, too.
 
     Raises:
         ToolchainError: the first error of the compiler or linker, on one line.
@@ -108,7 +110,7 @@ def build_for_host(
     read = [Source.read(source) if isinstance(source, Path) else source for source in sources]
     options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
     with temporary_folder("host") as folder, _Progress(what, len(read)) as progress:
-        return _Build(Path(folder), what, options, progress).binary(read, kind.link)
+        return _Build(Path(folder), what, options, progress).binary(read, kind.link, objects)
 
 
 class _Progress:
@@ -149,9 +151,11 @@ class _Build:
         self.folder, self.what, self.options = folder, what, options
         self.progress = progress
 
-    def binary(self, sources: Sequence[Source], link: Sequence[str]) -> bytes:
+    def binary(
+        self, sources: Sequence[Source], link: Sequence[str], given: Sequence[Path]
+    ) -> bytes:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(self._object, range(len(sources)), sources))
+            objects = [*pool.map(self._object, range(len(sources)), sources), *given]
         made = self.folder / "made"
         language = "c++" if any(source.name.endswith(_CPP) for source in sources) else "cc"
         # without -O2 zig builds debugging forms of its own libraries first, in half a minute

@@ -5,24 +5,26 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from covp import cache
 from covp.cache import content_key
 from covp.errors import ToolchainError
-from covp.host_compiler import HostBinary, build_for_host
+from covp.host_compiler import HostBinary, build_for_host, compile_for_host
 from covp.rtl.cores import FOLDER, RtlCore
 from covp.rtl.tools import Verilator, find_verilator, sources_of
 from covp.temporary import temporary_folder
+from covp.toolchain import Source
 
 _HARNESS = Path(__file__).parent / "harness"
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 # What Verilator's own makefile defines.
 _SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
-_LIBRARY = HostBinary(".so", ("-O2", "-fPIC", "-w"), ("-shared",))
-_SPLIT = "30000"
-"""Size from which Verilator begins another file: files are compiled in parallel."""
+_OPTIONS = ("-O2", "-fPIC", "-w")
+_OBJECT = HostBinary(".o", _OPTIONS, ("-r",))
+_LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAV
 
 
 def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
-    """The library with the core's model, made on first use: about a minute of processor time.
+    """The library with the core's model, made on first use in about ten seconds.
 
     Args:
         name: of the core, for messages and the file's name.
@@ -85,12 +87,14 @@ def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
     sources = [*(rtl / source for source in core.sources), FOLDER / core.wrapper]
     format_ = _FORMATS[wave] if wave else None
     options = [*_options(core, rtl), *([format_.option] if format_ else [])]
+    traced = format_.defines() if format_ else _NO_WAVES
+    switches = [*(f"-DVM_{switch}=0" for switch in _SWITCHES), *traced]
     harness = sorted(path for path in _HARNESS.rglob("*") if path.is_file())
     key = content_key(
         *(part for path in harness for part in (path.name, path.read_bytes())),
         *(path.read_bytes() for path in [*sources, *_headers(core, rtl)]),
         *(option.replace(str(rtl), "") for option in options),
-        *(verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile, _SPLIT),
+        *(verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile),
     )
     file = f"{name}-{key}{_LIBRARY.suffix}"
     found = cache.find("rtl", file)
@@ -99,19 +103,35 @@ def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
     with temporary_folder("rtl") as folder:
         made = Path(folder)
         _verilate(verilator, name, [*options, "--Mdir", str(made), *map(str, sources)])
+        # in one piece: each file would compile the same headers again, for longer than itself
+        parts = [*sorted(made.glob("*.cpp")), _HARNESS / "harness.cpp"]
+        model = Source("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
         data = build_for_host(
             f"the RTL of {name}" + (" with waveforms" if wave else ""),
-            [
-                *sorted(made.glob("*.cpp")),
-                *(verilator.root / "include" / source for source in _RUNTIME),
-                *([verilator.root / "include" / format_.runtime] if format_ else []),
-                _HARNESS / "harness.cpp",
-            ],
+            [model],
             _LIBRARY,
-            include=(made, verilator.root / "include", verilator.root / "include/vltstd", _HARNESS),
-            flags=[*_flags(core), *(format_.defines() if format_ else _NO_WAVES)],
+            include=(made, *_include(verilator), _HARNESS),
+            flags=[*_flags(core), *switches],
+            objects=[_runtime(verilator, format_, switches)],
         )
     return cache.store("rtl", file, data, mode=0o700)
+
+
+def _runtime(verilator: Verilator, format_: _Waves | None, switches: Sequence[str]) -> Path:
+    """What Verilator's models call: the same of all cores."""
+    return compile_for_host(
+        "verilated",
+        f"the runtime of {verilator.version}",
+        [verilator.root / "include" / name for name in _RUNTIME]
+        + ([verilator.root / "include" / format_.runtime] if format_ else []),
+        _OBJECT,
+        include=_include(verilator),
+        flags=switches,
+    )
+
+
+def _include(verilator: Verilator) -> list[Path]:
+    return [verilator.root / "include", verilator.root / "include/vltstd"]
 
 
 def _headers(core: RtlCore, rtl: Path) -> list[Path]:
@@ -121,7 +141,7 @@ def _headers(core: RtlCore, rtl: Path) -> list[Path]:
 def _options(core: RtlCore, rtl: Path) -> list[str]:
     return [
         *("--cc", "-O3", "--no-timing", "--top-module", "covp_core", "--prefix", "Vcovp_core"),
-        *("--x-assign", "fast", "--x-initial", "fast", "--output-split", _SPLIT),
+        *("--x-assign", "fast", "--x-initial", "fast"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-BLKANDNBLK", "-Wno-UNOPTFLAT"),
         "-DSYNTHESIS",
         *(f"-D{define}" for define in core.defines),
@@ -132,8 +152,6 @@ def _options(core: RtlCore, rtl: Path) -> list[str]:
 
 def _flags(core: RtlCore) -> list[str]:
     return [
-        "-w",
-        *(f"-DVM_{switch}=0" for switch in _SWITCHES),
         f"-DCOVP_COMPRESSED={int(core.compressed)}",
         f"-DCOVP_CFU={int(core.custom_instructions)}",
         f'-DCOVP_BUS="{core.bus}.h"',
