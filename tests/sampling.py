@@ -1,8 +1,9 @@
 """Which cases of a test with many run by default: another part with every commit.
 
 The cases of a test are cores, compilers, types and operators, and every core meets some of a
-file's tests. A sample has at least one case of each test, and the samples of any `COMMITS`
-commits in a row have all of them, and try more than all of the examples that Hypothesis draws.
+file's tests. A sample has at least one case of each test that is not marked ``costly``, one in
+`COMMITS` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
+samples of any `COMMITS` commits in a row have all cases, and more examples than one run of all.
 ``--all-cases`` runs them at once, ``--sample N`` those of another commit. Tests that are marked
 ``slow`` are sampled on request, by ``--slow-sample``.
 """
@@ -48,10 +49,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("slow") is None:
-            groups[item.nodeid.partition("[")[0]].append(item)
-        elif config.getoption("--slow-sample"):
-            groups["slow"].append(item)
+        is_slow = item.get_closest_marker("slow") is not None
+        if is_slow and not config.getoption("--slow-sample"):
+            continue
+        costly = is_slow or item.get_closest_marker("costly") is not None
+        groups["costly" if costly else item.nodeid.partition("[")[0]].append(item)
     named = set(config.args)
     number: int | None = config.getoption("--sample")
     left_out: set[pytest.Item] = set()

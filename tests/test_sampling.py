@@ -37,12 +37,14 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
         "from tests.sampling import pytest_addoption, pytest_collection_modifyitems\n"
     )
     (tmp_path / "pytest.ini").write_text(
-        "[pytest]\npythonpath = .\ntestpaths = tests\nmarkers = slow\naddopts = -m 'not slow'\n"
+        "[pytest]\npythonpath = .\ntestpaths = tests\nmarkers =\n slow\n costly\n"
+        "addopts = -m 'not slow'\n"
     )
     (codegen / "test_it.py").write_text(
         "import pytest\n"
         "@pytest.mark.parametrize('n', range(20))\ndef test_a(n): pass\n"
         "@pytest.mark.slow\n@pytest.mark.parametrize('n', range(20))\ndef test_b(n): pass\n"
+        + "".join(f"@pytest.mark.costly\ndef test_c{n}(): pass\n" for n in range(20))
     )
 
     def selected(*options: str, run: bool = False) -> set[str]:
@@ -61,11 +63,14 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
 def test_options(project: Callable[..., set[str]]) -> None:
     quick = {f"test_a[{n}]" for n in range(20)}
     slow = {f"test_b[{n}]" for n in range(20)}
-    assert project("--all-cases") == quick
-    assert project("-m", "slow or not slow", "--all-cases") == quick | slow
+    costly = {f"test_c{n}" for n in range(20)}
+    assert project("--all-cases") == quick | costly
+    assert project("-m", "slow or not slow", "--all-cases") == quick | slow | costly
     assert project("-m", "slow") == slow
     third, fourth = project(), project("--sample", "4")
-    assert len(third) == len(fourth) == 20 / COMMITS and not third & fourth
+    for those in (quick, costly):
+        assert len(third & those) == len(fourth & those) == 20 / COMMITS
+    assert not third & fourth
     assert project("--sample", str(3 + COMMITS)) == third
     tenth = project("-m", "slow", "--slow-sample")
     assert len(tenth) == 20 / COMMITS and tenth < slow

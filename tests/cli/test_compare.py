@@ -51,6 +51,7 @@ def cells(table: str, model: str) -> list[str]:
     return re.split(r"\s{2,}", line.strip())
 
 
+@pytest.mark.costly
 def test_floats_are_close_not_bit_exact(call: Call) -> None:
     done = call("compare", "toycar_float", "-p", "riscv32f", "-a", "vanilla")
     assert done.status == 0

@@ -15,6 +15,7 @@ from .documents import Run
 BOARDS = ("-p", "hifive1", "-p", "stm32h743", "-p", "cortex-m0plus")
 
 
+@pytest.mark.costly
 def test_rows_are_those_of_single_runs_and_say_what_does_not_fit(call: Call, small: Path) -> None:
     done = call("compare", small, "kws", *BOARDS, "--json")
     assert (done.status, done.err) == (0, "")

@@ -143,6 +143,7 @@ def test_operators_that_are_no_file(
     assert call("run", small, *MODEL, "--operators", path).refusal
 
 
+@pytest.mark.costly
 def test_a_full_disk_behind_standard_output() -> None:
     for arguments in (
         ["platforms"],

@@ -104,6 +104,7 @@ def test_the_serial_port_is_fed(call: Call, tmp_path: Path) -> None:
     assert bare.status == 2 and "bare has no serial port" in bare.refusal
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("accelerators", [(), ("-a", "qconv2d"), ("-a", "mine=gemm:size=8")])
 def test_what_was_exported_runs(
     call: Call, small: Path, tmp_path: Path, accelerators: tuple[str, ...]

@@ -57,6 +57,7 @@ def test_models(call: Call) -> None:
     assert all(name in call("models").out for name in found)
 
 
+@pytest.mark.costly
 def test_stand_ins_are_called_so(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_fetching_an_unknown_model(call: Call) -> None:
     assert "did you mean resnet" in call("models", "fetch", "resnett").refusal
 
 
+@pytest.mark.costly
 def test_doctor(call: Call) -> None:
     done = call("doctor", "--json")
     assert (done.status, done.err) == (0, "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from covp.platform_file import platforms_dir
 
 from .conftest import Call
@@ -11,6 +13,7 @@ from .conftest import Call
 BOUND = "a lower bound: flash wait states not counted"
 
 
+@pytest.mark.costly
 def test_no_command_prints_a_percentage_of_a_bound(call: Call, tmp_path: Path) -> None:
     board = tmp_path / "bound.yaml"
     text = (platforms_dir() / "cortex-m7.yaml").read_text()

@@ -40,6 +40,7 @@ def test_nor_from_the_tuner(call: Call, folder: Path) -> None:
     assert call(*search, "--json").document["model_source"] == "synthetic"
 
 
+@pytest.mark.costly
 def test_nor_from_the_debugger_s_greeting(folder: Path) -> None:
     (folder / NAME).mkdir()
     with serving("-p", "riscv32", "--model", NAME, hints=3) as server:

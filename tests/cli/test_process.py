@@ -82,6 +82,7 @@ def test_interrupted(command: list[str], small: Path, tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "covp: interrupted\n")
 
 
+@pytest.mark.costly
 def test_the_cache_survives_an_interruption(small: Path, tmp_path: Path) -> None:
     """What was being written is there whole, or not at all."""
     environment = {**os.environ, "COVP_CACHE_DIR": str(tmp_path)}

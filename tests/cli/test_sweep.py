@@ -39,6 +39,7 @@ def file(tmp_path: Path, small: Path) -> Path:
     return path
 
 
+@pytest.mark.costly
 def test_rows_are_those_of_single_runs_and_kept(call: Call, file: Path) -> None:
     folder, table, frame = (file.with_name(name) for name in ("out", "rows.csv", "rows.parquet"))
     done = call(
@@ -75,6 +76,7 @@ def test_rows_are_those_of_single_runs_and_kept(call: Call, file: Path) -> None:
     assert read["feasible"].tolist() == [p["feasible"] for p in points]
 
 
+@pytest.mark.costly
 def test_it_goes_on_and_takes_further_designs(call: Call, file: Path) -> None:
     folder = file.with_name("out")
     file.write_text(SWEEP.replace("[4, 16]", "[4]").replace("[128K, 5K]", "[128K]"))
@@ -123,6 +125,7 @@ def test_python_has_rows_tables_and_the_front(file: Path, tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.costly
 def test_a_search_asks_for_some_designs_and_goes_on(call: Call, file: Path) -> None:
     pytest.importorskip("optuna", reason="covp[sweep] is not installed")
     folder = file.with_name("out")

@@ -75,6 +75,7 @@ def test_an_instruction_from_a_file(call: Call, records: Path, small: Path, tmp_
     assert any(trial.schedule.startswith("mine ") and trial.exact for trial in trials)
 
 
+@pytest.mark.costly
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path, small: Path) -> None:
     environment = {**os.environ, "COVP_CACHE_DIR": str(tmp_path)}
     process = subprocess.Popen(

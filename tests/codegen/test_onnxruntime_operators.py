@@ -207,6 +207,7 @@ def test_softmax_of_any_depth(depth, scale, out_scale, zero_point, near):
     assert np.array_equal(definition("SOFTMAX").reference(op, [x])[0], wanted)
 
 
+@pytest.mark.costly
 @in_double
 @pytest.mark.parametrize("depth", [1, 2, 10, 300])
 @pytest.mark.parametrize("out_scale", [1 / 256, 1 / 255, 2**-20])

@@ -98,6 +98,7 @@ def is_soon(pid: int, *states: str) -> bool:
 # -- results ------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @on_host
 @pytest.mark.parametrize(
     "model",

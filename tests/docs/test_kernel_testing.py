@@ -47,6 +47,7 @@ def lines_of(expected: str, output: str) -> None:
         rest = rest.partition(line)[2]
 
 
+@pytest.mark.costly
 def test_from_an_empty_folder_to_ci(tmp_path: Path) -> None:
     code, test, more = blocks("c")[0], blocks("python")[0], blocks("python")[1]
     wrong, outside = blocks("text")
@@ -115,6 +116,7 @@ def copied(folder: Path) -> Path:
     )
 
 
+@pytest.mark.costly
 def test_the_example_is_right_on_two_architectures(tmp_path: Path) -> None:
     platforms = "--covp-platform cortex-m4 --covp-platform riscv32"
     status, output = run(

@@ -49,6 +49,7 @@ def hold(generator: ModuleType, every: int) -> None:
         assert found == row
 
 
+@pytest.mark.costly
 def test_tests_still_need_as_many_instructions(generator: ModuleType) -> None:
     hold(generator, every=151)
 

@@ -43,6 +43,7 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     return output.out
 
 
+@pytest.mark.costly
 def test_getting_started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_the_code_and_the_model_of_timing(capsys: pytest.CaptureFixture[str]) ->
     assert yaml.safe_load(model) == yaml.safe_load(file.read_text())
 
 
+@pytest.mark.costly
 def test_states_and_streams(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +168,7 @@ def test_the_operator_and_the_pass_of_the_text(tmp_path: Path) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == table
 
 
+@pytest.mark.costly
 def test_the_job_of_ci_runs(tmp_path: Path) -> None:
     """Its shell lines but pip, twice: the first run's results are the baseline."""
     (text,) = blocks("ci.md", "yaml")

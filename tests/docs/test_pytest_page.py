@@ -29,6 +29,7 @@ def project(tmp_path, text):
     return found
 
 
+@pytest.mark.costly
 def test_the_example_finds_the_first_bug(project):
     sanitized = project.run("--covp-sanitize")
     assert re.search(

@@ -110,6 +110,7 @@ def test_the_first_wrong_layer_and_element_are_named() -> None:
     assert f"element {list(element)} is {original[element]}" in str(found.mismatch)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("model", "platform", "accelerators"),
     [

@@ -41,6 +41,7 @@ def fused(files: dict[str, str], folder: Path) -> int:
     return sum(len(FUSED.findall(path.read_text())) for path in folder.glob("*.s"))
 
 
+@pytest.mark.costly
 @NEEDS_GCC
 def test_no_layout_lets_a_compiler_fuse(tmp_path: Path) -> None:
     """The same sources are in each layout; without what they begin with GCC does fuse."""
@@ -88,6 +89,7 @@ FLUSH = ' __asm__ volatile("vmsr fpscr, %0" ::"r"(1u << 24));'
 UPWARDS = ' __asm__ volatile("vmsr fpscr, %0" ::"r"(1u << 22));'
 
 
+@pytest.mark.costly
 @NEEDS_GCC
 def test_the_self_test_says_what_is_wrong_with_the_arithmetic() -> None:
     fast, reordered = "-ffp-contract=fast", ("-fassociative-math", "-fno-trapping-math")

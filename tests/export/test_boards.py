@@ -69,6 +69,7 @@ def ran(project: Project) -> Ran:
 # -- the firmware's main ------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", BOARDS)
 def test_main_prints_what_was_simulated(model: Path, platform: str) -> None:
     made = project(model, platform)

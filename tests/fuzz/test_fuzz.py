@@ -110,6 +110,7 @@ def accelerated(names: str, cases: list[Unusual]) -> None:
     assert not wrong, f"{wrong} of {cases!r}"
 
 
+@pytest.mark.costly
 @on_host
 @batches(1)
 @given(several)

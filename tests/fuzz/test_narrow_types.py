@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.attributes import LeakyRelu, Mean
@@ -93,11 +94,13 @@ def products() -> list[Alone]:
     return [Alone(op, [tensors.filled(t, 1, content) for t in (x, y)]) for content in CONTENTS]
 
 
+@pytest.mark.costly
 @on_host
 def test_int16_has_no_undefined_behaviour() -> None:
     under_the_sanitizer([*convolutions(None), *functions(), *products()])
 
 
+@pytest.mark.costly
 @on_host
 def test_int4_has_no_undefined_behaviour() -> None:
     under_the_sanitizer(convolutions(4))

@@ -156,6 +156,7 @@ def under_the_sanitizer(cases: list[Any]) -> None:
             assert not failures, "\n".join(failures)
 
 
+@pytest.mark.costly
 @on_host
 def test_plain_operators_have_no_undefined_behaviour() -> None:
     types = ["float32", "bool", "int8", "int64"]

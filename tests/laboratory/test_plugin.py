@@ -13,6 +13,7 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
+@pytest.mark.costly
 def test_a_kernel_is_called_with_arrays_on_each_platform(project):
     project.test(
         """

@@ -50,6 +50,7 @@ def content(project, name="kernels.json"):
     return json.loads((project.folder / name).read_text())["kernels"]
 
 
+@pytest.mark.costly
 def test_figures_are_those_of_the_calls_in_any_order_and_process(project):
     options = (*TWO, "--covp-update", "--covp-baseline")
     project.run(*options, "kernels.json", "--hypothesis-seed=1")
@@ -88,6 +89,7 @@ def range_of(n):
     return np.arange(n, dtype=np.int8)
 
 
+@pytest.mark.costly
 def test_a_slower_kernel_fails_the_run_with_one_line(project):
     passing = TESTS[: TESTS.index("def test_fails")]
     project.test(passing)
@@ -127,6 +129,7 @@ def test_a_slower_kernel_fails_the_run_with_one_line(project):
     assert project.run(*options, "--covp-threshold", "50").status == 0
 
 
+@pytest.mark.costly
 def test_what_did_not_run_stays_and_what_is_new_or_changed_passes(project):
     project.test("def test_dot(kernel): kernel('dot.c', 'dot')(None, None, 0)\n", "test_more.py")
     project.run("-k", "test_dot", "--covp-baseline", "b.json", "--covp-update")

@@ -28,6 +28,7 @@ def project(tmp_path):
     return found
 
 
+@pytest.mark.costly
 def test_coverage_is_that_of_all_examples_platforms_and_processes(project):
     platforms = ("--covp-platform", "riscv32", "--covp-platform", "cortex-m4")
     for name, options in {"c.info": (), "c.xml": ("-n", "2")}.items():

@@ -43,6 +43,7 @@ settings.register_profile("repeat", phases=[Phase.reuse])
 """
 
 
+@pytest.mark.costly
 def test_examples_shrink_and_are_repeated_on_each_device(project):
     project.test(TESTS)
     project.write("conftest.py", REPEAT)

@@ -32,6 +32,7 @@ def test_host(problem):
 """
 
 
+@pytest.mark.costly
 def test_the_printed_test_fails_in_the_same_way(tmp_path):
     project = Project(tmp_path)
     project.test(TESTS)

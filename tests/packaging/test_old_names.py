@@ -62,6 +62,7 @@ class Old(Accelerator):
 '''
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_accelerator_of_version_0_1(tmp_path: Path) -> None:
     file = tmp_path / "old.py"

@@ -49,6 +49,7 @@ def test_every_file_is_in_it_and_nothing_else(wheel: Path, checkout: Path) -> No
     assert sorted(files - wanted) == []
 
 
+@pytest.mark.costly
 def test_a_checkout_without_links_builds_the_same(
     wheel: Path, checkout: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -151,6 +152,7 @@ def test_mathematical_functions_against_double_precision(session: Session) -> No
         )
 
 
+@pytest.mark.costly
 def test_arithmetic_that_the_core_has_no_instruction_for(session: Session) -> None:
     module = session.load_c("""
 #include <stdint.h>

@@ -70,6 +70,7 @@ def test_other_samples_are_another_design(tmp_path, data):
     assert len(set(keys)) == 4
 
 
+@pytest.mark.costly
 def test_retimed_rows_are_those_of_runs_and_independent_of_their_company(tmp_path):
     (tmp_path / "m.tflite").write_bytes(small_model())
     content = {

@@ -20,6 +20,7 @@ def workers() -> Iterator[Workers]:
         yield started
 
 
+@pytest.mark.costly
 def test_each_point_has_its_row(url: str, workers: Workers) -> None:
     points = standins.points(300)
     seen: list[Progress] = []

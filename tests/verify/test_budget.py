@@ -104,6 +104,7 @@ def test_a_search_without_time_tries_the_floor_of_every_kind() -> None:
     assert "at call 100 of one life" in str(late.failure)
 
 
+@pytest.mark.costly
 @pytest.mark.usefixtures("counted_time")
 def test_two_searches_try_the_same_layers() -> None:
     first, second = (verify(Fc(), examples=8, models=(), seconds=1) for _ in range(2))
@@ -115,6 +116,7 @@ def test_two_searches_try_the_same_layers() -> None:
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("kept", "is_right"), [(KeepsConstants, False), (SaysSo, True), (ComparesHalf, False)]
 )

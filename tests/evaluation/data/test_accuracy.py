@@ -38,6 +38,7 @@ def stored(graph: Graph, values: Array) -> Array:
     return quantized(values, graph.inputs[0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_accuracy_is_that_of_litert(platform: str, tmp_path: Path, litert: Litert) -> None:
     graph = classifier()

@@ -97,6 +97,7 @@ def test_processes_that_are_not_forked(made: Build, data: Data) -> None:
     assert {**json.loads(done.stdout), "seconds": 0.0} == figures(accuracy_of(made, data)).record()
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_an_interrupt_leaves_nothing_behind(data: Data) -> None:
     folder = data.samples.parent

@@ -42,6 +42,7 @@ def _found(plant: Plant, folder: Path) -> str | None:
     return verify(str(file), seconds=300, models=()).failure
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("file", FILES)
 def test_no_alarm_where_nothing_is_planted(file: str) -> None:
     verdict = verify(str(HERE / f"{file}.py"), examples=12, seconds=300, models=())
@@ -49,6 +50,7 @@ def test_no_alarm_where_nothing_is_planted(file: str) -> None:
     assert verdict.finished and sum(verdict.accepted.values()) > 4
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("plant", [p for p in PLANTS if p.name in QUICK], ids=lambda p: p.name)
 def test_a_planted_bug_is_found(plant: Plant, tmp_path: Path) -> None:
     assert _found(plant, tmp_path) is not None
