@@ -24,7 +24,7 @@ ARMV6M_LINES = 32
 _LOWEST = 256  # priority of thread mode
 _EXC_RETURN = 0xFFFFFFE0
 _NO_FLOATS, _THREAD, _PROCESS_STACK = 1 << 4, 1 << 3, 1 << 2
-_XPSR_ALIGNED, _XPSR_THUMB, _IT_BITS, _GE_BITS = 1 << 9, 1 << 24, 0x0600FC00, 0xF0000
+_XPSR_ALIGNED, _XPSR_THUMB, _IT_BITS = 1 << 9, 1 << 24, 0x0600FC00
 _FPCA, _SPSEL = 1 << 2, 1 << 1
 _FRAME = struct.Struct("<8I")
 _FLOAT_FRAME = struct.Struct("<18I")  # s0-s15, fpscr and a gap
@@ -201,8 +201,7 @@ class Nvic:
             sp += _FLOAT_FRAME.size
         self._write(stack, sp + (4 if xpsr & _XPSR_ALIGNED else 0))
         self._write("XPSR", xpsr & ~_XPSR_ALIGNED)
-        # Unicorn leaves GE as it is when xPSR is written
-        self._write("CPSR", self._read("CPSR") & ~_GE_BITS | xpsr & _GE_BITS)
+        self._write("APSR_NZCVQG", xpsr)  # Unicorn leaves GE as it is when xPSR is written
         self._return_to_mode(value, floats)
         self.cycles_spent += self.entry_cycles
         return int(pc) & ~1
