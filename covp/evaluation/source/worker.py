@@ -110,8 +110,9 @@ def main() -> int:
         for sample in range(wanted["samples"]):
             arrays = [inputs[f"{sample}.{i}"] for i in range(len(wanted["inputs"]))]
             for position, value in enumerate(run(arrays)):
-                if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-                    found[f"{sample}.{position}"] = value
+                # LiteRT gives a tensor without axes as a number
+                if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf":
+                    found[f"{sample}.{position}"] = np.asarray(value)
         said = json.dumps({"names": names, "outputs": outputs})
         found["said"] = np.frombuffer(said.encode(), np.uint8)
         np.savez(out, **found)

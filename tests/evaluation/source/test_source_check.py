@@ -14,9 +14,11 @@ from covp.evaluation import Sample, build, compare, run, survey
 from covp.evaluation.source import check_source, extreme_samples
 from covp.evaluation.source.oracle import Library, NoAnswer
 from covp.frontend.onnx.proto_graph import ProtoGraph
+from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
 from covp.testing.tensors import int8, plain
+from covp.zoo.builder import GraphBuilder
 from covp.zoo.tflite_writer import write_tflite
 
 onnx = pytest.importorskip("onnx")
@@ -152,6 +154,35 @@ def test_tflite(tmp_path):
     assert {str(each.rule and each.rule.name) for each in found.operators} <= {"rounded twice"}
     wrong = [np.asarray(value ^ np.int8(64)) for value in sample.outputs]
     assert check_source(graph, [sample], wrong, wanted=True).differ > found.differ
+
+
+def scalar(folder):
+    """A file whose output has no axes: the mean of all."""
+    builder = GraphBuilder("mean")
+    x = builder.input((8,), np.int8, 0.1)
+    mean = builder.add("MEAN", x, attributes=Mean((0,), False), scale=0.05, zero_point=0)
+    (folder / "mean.tflite").write_bytes(write_tflite(builder.graph(mean)))
+    return folder / "mean.tflite"
+
+
+def test_an_output_without_axes_is_compared(tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    graph = covp.load_model(scalar(tmp_path))
+    sample = Sample.random(graph)
+    found = checked_on(graph, sample)
+    assert found.bytes == 1 and found.differ == 0
+    wrong = [np.asarray(value ^ np.int8(64)) for value in sample.outputs]
+    assert check_source(graph, [sample], wrong, wanted=True).differ == 1
+
+
+def test_outputs_that_are_not_compared_are_not_equal(tmp_path, monkeypatch):
+    graph = covp.load_model(with_bias(tmp_path, 1.0))
+    sample = Sample.random(graph)
+    for other in ({}, {"y": np.zeros((4, 5), np.int8)}, {"y": np.zeros((5, 4), np.float32)}):
+        monkeypatch.setattr(Library, "answers", lambda *_, answer=other: [answer])
+        found = checked_on(graph, sample)
+        assert str(found).startswith("not compared with the file as it is: onnxruntime ")
+        assert found.skipped is not None and "has no y of its shape and type" in found.skipped
 
 
 def test_without_onnxruntime_nodes_are_executed_as_they_stand(tmp_path, monkeypatch, unvalidated):
