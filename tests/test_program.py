@@ -51,6 +51,7 @@ def there(program: Program, inputs: Sequence[Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("accelerators", [[], ["qconv2d:requantize=false"], ["gemm", "cfu"]])
 def test_a_copy_runs_elsewhere(accelerators: list[str]) -> None:
     graph = load_model("toycar" if "cfu" not in accelerators else "kws")

@@ -75,6 +75,7 @@ def attack(folder: Path, seeds: range, longest: float) -> None:
     assert not list((folder / "cache" / "partial").iterdir())
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     attack(tmp_path, range(3), 2.0)

@@ -106,6 +106,7 @@ def run(programs: list[tuple[int, Program]]) -> Report:
     return report
 
 
+@pytest.mark.costly
 @on_host
 def test_damaged_models() -> None:
     found = attack(range(200))

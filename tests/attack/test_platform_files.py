@@ -112,6 +112,7 @@ def attack(seeds: range, path: Path) -> None:
         reads(path)
 
 
+@pytest.mark.costly
 def test_damaged_platform_files(tmp_path: Path) -> None:
     attack(range(300), tmp_path / "damaged.yaml")
 

@@ -51,6 +51,7 @@ def document(call: Call, small: Path) -> dict[str, object]:
     return {key: found[key] for key in ("outputs", "instructions", "matches_reference", "memory")}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_caches_give_the_same_result(
     call: Call, small: Path, root: Path, seed: int

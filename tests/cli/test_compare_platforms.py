@@ -44,6 +44,7 @@ def test_free_and_used_bytes_are_the_regions(call: Call, small: Path) -> None:
         assert 0.9 < used["flash"] / memory["flash_bytes"] <= 1
 
 
+@pytest.mark.costly
 def test_table(call: Call, small: Path) -> None:
     done = call("compare", "kws", *BOARDS, "-a", "qconv2d")
     assert (done.status, done.err) == (0, "")

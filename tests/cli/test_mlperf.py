@@ -26,6 +26,7 @@ LABEL = "MLPerf-Tiny-style, emulated, not a submission"
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
 
+@pytest.mark.costly
 def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> None:
     write_spectra(tmp_path / "ad01", [0, 1, 1])
     report = tmp_path / "report.md"

@@ -18,6 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.costly
 def test_a_folder_does_not_take_the_label_away(call: Call, folder: Path) -> None:
     (folder / NAME).mkdir()
     run = ("run", NAME, "-p", "riscv32")

@@ -100,6 +100,7 @@ def times(folder: Path) -> dict[str, float]:
         return dict(connection.execute("select key, finished from rows").fetchall())
 
 
+@pytest.mark.costly
 def test_python_has_rows_tables_and_the_front(file: Path, tmp_path: Path) -> None:
     content = {
         "models": [str(file.with_name("small.tflite"))],

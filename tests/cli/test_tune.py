@@ -60,6 +60,7 @@ def test_the_table_has_the_front(call: Call, records: Path, small: Path) -> None
     assert "speed pays at most 5,000 B of flash per thousand saved" in done.out
 
 
+@pytest.mark.costly
 def test_an_instruction_from_a_file(call: Call, records: Path, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

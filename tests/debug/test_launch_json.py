@@ -123,6 +123,7 @@ def test_openocd_at_the_virtual_board(platform: str, tmp_path: Path) -> None:
     assert "semihosting is enabled" in text
 
 
+@pytest.mark.costly
 def test_the_server_writes_it(tmp_path: Path) -> None:
     elf, file, svd = build("stm32f746", "zig", PROGRAM), tmp_path / "l.json", tmp_path / "b.svd"
     options = ("-p", "stm32f746", "--elf", elf, "--launch-json", file, "--svd", svd)

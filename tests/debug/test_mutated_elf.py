@@ -143,6 +143,7 @@ def test_the_program_itself_faults_with_names_lines_and_frames(
     assert "wild" in said and "wild.c:6" in said and "main" in said
 
 
+@pytest.mark.costly
 def test_damaged_files_run_or_are_refused_in_one_line(
     damage: tuple[str, Mutations], tmp_path: Path
 ) -> None:

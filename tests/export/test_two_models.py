@@ -90,6 +90,7 @@ static void start(uint32_t cycles)
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "source"),
     [("cortex-m4", SYSTICK), ("cortex-m0plus", SYSTICK), ("riscv32", TIMER)],

@@ -181,6 +181,7 @@ def test_a_fault_of_the_firmware_is_an_error() -> None:
             board.wait()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_command(ending: signal.Signals) -> None:
     """One document with the path; signals end it without an error."""

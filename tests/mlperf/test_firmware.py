@@ -133,6 +133,7 @@ def test_no_warnings(platform: str, toolchain: str) -> None:
         assert compiler.compile(*split_sources(texts), flags=STRICT)
 
 
+@pytest.mark.costly
 def test_the_exported_project_is_the_board(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -202,6 +202,7 @@ def test_a_core_that_is_too_slow_says_so(card: Path) -> None:
         assert "[dut]: m-name-dut-[covp]" in desk.say("dut name")
 
 
+@pytest.mark.costly
 def test_the_station_speaks_over_terminals(card: Path) -> None:
     """What the official runner does, byte by byte: three devices, samples and two events."""
     one = made("nrf52840", True)
@@ -268,6 +269,7 @@ def test_the_exported_project_is_the_board(card: Path, tmp_path: Path) -> None:
     assert replies[0] == replies[1] and len(set(outputs(replies[0]))) > 10
 
 
+@pytest.mark.costly
 def test_the_command_serves_the_station(card: Path) -> None:
     """Its document; the terminals answer until it is interrupted."""
     command = [*COVP, "board", "sww"]

@@ -100,6 +100,7 @@ def test_without_an_accelerator_there_is_nothing_to_overlap() -> None:
         build(chain(), "riscv32", overlap=True)
 
 
+@pytest.mark.costly
 def test_a_schedule_that_needs_more_memory_than_there_is_is_not_taken() -> None:
     """More tensors are alive at once in bands: here 16 KB, with the stack, are too little."""
     unit, roomy = ["gemm:size=2"], load_platform("cortex-m4")

@@ -50,6 +50,7 @@ def sections(text: str) -> list[Section]:
     ]
 
 
+@pytest.mark.costly
 @needs_browser
 def test_text_is_text_and_nothing_is_fetched(tmp_path: Path) -> None:
     page = tmp_path / "page.html"

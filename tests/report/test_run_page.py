@@ -220,6 +220,7 @@ def test_calls_that_make_no_sense_are_one_line(
     assert "none.json: cannot be read: No such file" in capsys.readouterr().err
 
 
+@pytest.mark.costly
 @needs_browser
 def test_the_folder_of_a_sweep_is_an_input(
     tmp_path: Path, plain: dict[str, Any], written: Written, capsys: pytest.CaptureFixture[str]

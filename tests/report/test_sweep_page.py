@@ -140,6 +140,7 @@ def test_the_table_copies_all_that_is_shown(tmp_path: Path) -> None:
     assert said["place"] == "26–50 of 90"
 
 
+@pytest.mark.costly
 @needs_browser
 def test_ten_thousand_points(tmp_path: Path) -> None:
     """Under 5 MB, and no wider than a telephone."""

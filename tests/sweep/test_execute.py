@@ -32,6 +32,7 @@ def test_each_point_has_its_row(url: str, workers: Workers) -> None:
     assert seen[-1].rate
 
 
+@pytest.mark.costly
 def test_only_points_that_end_their_process_fail(tmp_path: Path, workers: Workers) -> None:
     points = [standins.point(n, name) for name in ("crash", "bug", "model") for n in range(16)]
     with Store(tmp_path / "s.sqlite") as store:

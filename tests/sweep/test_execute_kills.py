@@ -69,6 +69,7 @@ def killing(victims: Iterator[int], every: float) -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.costly
 def test_interrupted_and_started_again(tmp_path: Path) -> None:
     store, folder = tmp_path / "s.sqlite", tmp_path / "temporary"
     folder.mkdir()
@@ -112,6 +113,7 @@ def test_killed_workers_are_not_missed(tmp_path: Path, whom: str) -> None:
     assert killed
 
 
+@pytest.mark.costly
 def test_a_cluster_started_by_hand(postgres_url: str) -> None:
     with cluster(2) as (address, (scheduler, worker, _)):
         process = coordinator(postgres_url, 120, address)

@@ -114,6 +114,7 @@ SPEC = {
 }
 
 
+@pytest.mark.costly
 def test_a_search_that_is_started_again_goes_on(tmp_path: Path) -> None:
     space = Space(make_spec(SPEC))
     with Workers(standins.designs, 1) as workers:

@@ -56,6 +56,7 @@ def test_only_the_coordinator_gets_into_the_local_cluster() -> None:
                 distributed.Client(f"{scheme}://{host}", security=security, timeout=2)
 
 
+@pytest.mark.costly
 def test_modules_of_the_current_folder_are_not_executed(hostile_folder: Path) -> None:
     """Neither by the compiler for the host, nor by workers of a sweep or of the tuner."""
     spec = "models: [toycar]\nplatforms: [riscv32]\nvary: {platform.clock_hz: [1000000, 2000000]}\n"

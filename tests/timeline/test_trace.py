@@ -137,6 +137,7 @@ def test_bytes_and_starts_are_those_of_the_jobs(traced: Make, names: tuple[str, 
     assert sum(one.name == "write CTRL" for one in accesses) == len(records)
 
 
+@pytest.mark.costly
 def test_parts_of_layers_add_up(tmp_path: Path) -> None:
     """Core and unit work at the same time, so a layer has several parts."""
     made = build("resnet", "riscv32", ["qconv2d"], overlap=True)

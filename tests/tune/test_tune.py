@@ -203,6 +203,7 @@ def test_the_model_finds_a_smooth_minimum_before_random_does() -> None:
     assert trials_to_best("model") < 40 < trials_to_best("random")
 
 
+@pytest.mark.costly
 def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
     reported: list[Progress] = []
