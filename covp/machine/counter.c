@@ -139,6 +139,31 @@ static uint32_t special_address(const Machine *m, const Block *b) {
     return b->address;
 }
 
+/* Whether the run ends before a block: at its stop, for an instruction in it that the host executes or stops at,
+ * to have it translated again, or for a finding.
+ */
+static bool is_ended_before(Machine *m, uc_engine *uc, Block *b, uint32_t address) {
+    if ((b->flags & BLOCK_STOP) && m->honours_stop) {
+        m->special = address != m->stop_at; /* the block has to end before it */
+        m->special_pc = m->stop_at;
+        end_at_stop(m, uc);
+        return true;
+    }
+    if ((b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) && address != m->allowed) {
+        uint32_t at;
+        m->special = 1;
+        m->special_pc = special_address(m, b);
+        m->breakpoint = has_breakpoint(m, m->special_pc, m->special_pc + 1, &at);
+        stop_before(m, uc);
+        return true;
+    }
+    if (!runs_of(b)) watch_block(m, uc, b);
+    if (m->retranslate) m->retranslate_pc = address;
+    if (!m->retranslate && (!m->shadow || check_block(m, uc, b))) return false;
+    stop_before(m, uc);
+    return true;
+}
+
 static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
     bool fresh = m->fresh;
     if (fresh) {
@@ -160,30 +185,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
         b->key = common_key(m, b);
         m->retranslate = 1;
     }
-    if ((b->flags & BLOCK_STOP) && m->honours_stop) {
-        m->special = address != m->stop_at; /* the block has to end before it */
-        m->special_pc = m->stop_at;
-        end_at_stop(m, uc);
-        return;
-    }
-    if ((b->flags & (BLOCK_SPECIAL | BLOCK_BREAK)) && address != m->allowed) {
-        uint32_t at;
-        m->special = 1;
-        m->special_pc = special_address(m, b);
-        m->breakpoint = has_breakpoint(m, m->special_pc, m->special_pc + 1, &at);
-        stop_before(m, uc);
-        return;
-    }
-    if (!runs_of(b)) watch_block(m, uc, b);
-    if (m->retranslate) {
-        m->retranslate_pc = address;
-        stop_before(m, uc);
-        return;
-    }
-    if (m->shadow && !check_block(m, uc, b)) {
-        stop_before(m, uc);
-        return;
-    }
+    if (is_ended_before(m, uc, b, address)) return;
     uint32_t bucket;
     if ((b->flags & BLOCK_MARKER) && is_marked(m, address, &bucket)) {
         if (m->segments && bucket != m->bucket) cut_segment(m, CUT_PHASE, false);

@@ -127,7 +127,7 @@ enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES 
 enum { IS_ACCESS = (int)(1u << 31), IS_STORE = 1 << 30, INDEX_SHIFT = 8, INDEX_MASK = 0xffff };
 enum { REPLACE_LRU, REPLACE_FIFO, REPLACE_RANDOM };
 
-/* Memory behind a cache, and the cycles that a miss, and a store that is passed on, take. */
+/* Memory that is cached, and the cycles that a miss, and a store that is passed on, take. */
 typedef struct { uint32_t start, end, miss, store; } CachedRegion;
 
 /* A cache; all but the last members are set by Python. */

@@ -328,7 +328,7 @@ class Sanitizer:
         if in_stack:
             return self._of_stack(finding, verb)
         for extent in self._given:
-            if extent.holds(address):  # else its last bytes lie behind the end
+            if extent.holds(address):  # else its last bytes lie after the end
                 is_const = finding.is_store and extent.state & Forbidden.STORE
                 return "write to const" if is_const else verb, extent.offset_of(address)
         for extent in self._reserved.values():
@@ -425,7 +425,7 @@ def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
         for gap in [*ends, Block(block.end, 0)]:
             if gap.address > start:
                 piece = Extent(start, gap.address - start, f"{name} {section}", state)
-                # what lies behind the last gap has constants without a symbol, and libraries
+                # what lies after the last gap has constants without a symbol, and libraries
                 yield _variable(piece, image.elf) if gap.size else piece
             start = gap.end
 
