@@ -30,6 +30,7 @@ def cycles(text: str) -> int:
     return int(total.split()[3].replace(",", ""))
 
 
+@pytest.mark.costly
 def test_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
