@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from covp import cache
 from covp.cache import content_key
+from covp.compiler_process import run_compiler
 from covp.errors import ToolchainError
 from covp.temporary import temporary_folder
 from covp.toolchain import Source, compiler_environment, zig_binary
@@ -177,13 +177,7 @@ class _Build:
         return made
 
     def _run(self, language: str, arguments: Sequence[str]) -> None:
-        run = subprocess.run(
-            [zig_binary(), language, *arguments],
-            env=compiler_environment(self.folder),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        run = run_compiler([zig_binary(), language, *arguments], compiler_environment(self.folder))
         if run.returncode:
             errors = [line for line in run.stderr.splitlines() if "error:" in line]
             reason = " ".join(errors[:1] or [run.stderr]).replace(f"{self.folder}/", "")

@@ -20,6 +20,7 @@ from covp import cache, cache_upkeep
 from covp.arguments import demand_name
 from covp.cache import cache_dir, content_key, write_atomically
 from covp.compiler_output import dependencies, first_error
+from covp.compiler_process import run_compiler
 from covp.cores import Core
 from covp.errors import ToolchainError, UsageError
 from covp.temporary import temporary_folder
@@ -287,14 +288,7 @@ class Toolchain:
 
     def _run(self, command: Sequence[str], folder: Path, cwd: Path | None = None) -> None:
         try:
-            done = subprocess.run(
-                command,
-                cwd=cwd,
-                env=compiler_environment(folder),
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
+            done = run_compiler(command, compiler_environment(folder), cwd)
         except (OSError, ValueError) as error:
             raise ToolchainError(f"{command[0]} cannot be started: {error}") from None
         if done.returncode:
