@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -127,10 +128,12 @@ class Bench(Protocol):
         backend: the accelerator's.
         platform: of the device.
         rates: the most MACs, and bytes, per cycle of any job so far, by its model.
-        compiles: whether a layer so far had to be compiled, which takes long.
+        compiled: kinds of which a layer so far had to be compiled, which takes long.
     """
 
-    compiles: bool
+    @property
+    def compiled(self) -> AbstractSet[str]: ...
+
     backend: AcceleratorBackend
     platform: Platform
 

@@ -185,7 +185,7 @@ def open_bench(
 
 
 def driver_of(bench: Bench) -> DriverBench | None:
-    """The part of a bench that calls driver functions; None where layers are programs."""
+    """The part of a bench that calls driver functions, or None."""
     if isinstance(bench, ProgramBench):
-        return None if bench.compiles else bench.calls
+        return bench.calls
     return bench if isinstance(bench, DriverBench) else None

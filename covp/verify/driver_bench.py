@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ class DriverBench:
         ToolchainError: the driver does not compile, or warns.
     """
 
-    compiles = False
+    compiled: AbstractSet[str] = frozenset()
 
     def __init__(
         self, backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"

@@ -38,7 +38,7 @@ class ProgramBench:
     def __init__(
         self, backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
     ) -> None:
-        self.compiles = False
+        self.compiled: set[str] = set()
         self.log = InstructionLog(backend)
         self.backend = copy.copy(backend)
         self.backend.make_peripheral = lambda: self.log.unit  # type: ignore[method-assign]
@@ -77,7 +77,7 @@ class ProgramBench:
             outcome = self.calls.run(graph, inputs, replace(conditions, gap=0))
         elif conditions == Conditions(conditions.gap):
             self.log.clear()
-            self.compiles = True
+            self.compiled.add(graph.ops[-1].kind)
             outcome = self._program(graph, inputs)
         else:
             return Outcome(None, [], [])  # a program has places of its own, and no unit's time

@@ -111,7 +111,7 @@ class Stages:
 
     def _affordable(self, stream: Iterator[Any]) -> Iterator[Any]:
         for number, case in enumerate(stream):
-            if self.search.bench.compiles and number >= _COMPILED:
+            if number >= _COMPILED and case.kind in self.search.bench.compiled:
                 return
             yield case
 

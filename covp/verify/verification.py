@@ -199,9 +199,10 @@ def _waits(bench: Bench, case: Case | None) -> _Failure | None:
 def _lives(bench: Bench, cases: Sequence[Case]) -> _Failure | None:
     """The smallest layers again and again, where they are calls of a driver."""
     driver = driver_of(bench)
-    if driver is None:
+    called = [case for case in cases if case.kind not in bench.compiled]
+    if driver is None or not called:
         return None
-    chosen = sorted(cases, key=_elements)[:3]
+    chosen = sorted(called, key=_elements)[:3]
     wrong = life(driver, chosen)
     if wrong is None:
         return None

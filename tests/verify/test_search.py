@@ -27,6 +27,7 @@ from covp.verify.driver_bench import DriverBench
 from covp.verify.printed_test import printed_test, spec_of
 from covp.verify.program_bench import ProgramBench
 from covp.verify.search import LayerSearch
+from covp.verify.stages import Stages
 
 LAYERS = convolutions("FULLY_CONNECTED", dtype="int8", batch=1)
 
@@ -40,7 +41,7 @@ class FakeBench:
         self.wrong_from = wrong_from
         self.begun = 0
         self.rates = (0.0, 0.0)
-        self.compiles = False
+        self.compiled: set[str] = set()
 
     def __enter__(self) -> FakeBench:
         return self
@@ -220,3 +221,12 @@ def test_the_spec_of_an_instance_finds_its_class() -> None:
 
 def test_cases_of_a_user_s_own_need_no_field_of_ours() -> None:
     assert LayerSearch(FakeBench(wrong_from=1000)).run_all([Bare()])
+
+
+def test_only_layers_of_a_kind_that_is_compiled_are_few() -> None:
+    bench = FakeBench()
+    bench.compiled.add("CONV_2D")
+    stages = Stages(LayerSearch(bench), {}, 20, 0, (), {}, {})
+    for kind, tried in (("CONV_2D", 15), ("DEPTHWISE_CONV_2D", 60)):
+        layers = iter([ConvCase(kind)] * 60)
+        assert len(list(stages._affordable(layers))) == tried
