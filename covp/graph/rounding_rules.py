@@ -19,6 +19,10 @@ Array = NDArray[Any]
 Oracle = Literal["onnxruntime", "LiteRT", "covp"]
 
 
+LARGE = 2.0**124
+"""Of floats: products of larger numbers and small factors overflow on the way."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a result may differ by, and why.
@@ -34,7 +38,8 @@ class Rule:
             not looked at.
         share: of the tensor's largest magnitude, that a float result may differ by.
         nan: whether covp's result may be NaN where the other is not.
-        infinite: whether one result may be infinite where the other is not.
+        infinite: whether one result may be infinite where the other is at least `LARGE`, of the
+            same sign.
         at_zero: whether an integer result may be anything where covp's stands for zero.
         theirs: what the library computes of an operator's inputs instead; steps count from it, too.
         reason: for people.
@@ -82,7 +87,8 @@ class Rule:
             with np.errstate(invalid="ignore"):
                 near = np.abs(got.astype(np.float64) - wanted) <= self.share * largest
             same = (got == wanted) | (np.isnan(got) & (np.isnan(wanted) | self.nan))
-            ends = (np.isinf(got) | np.isinf(wanted)) & self.infinite
+            ends = (np.isinf(got) | np.isinf(wanted)) & (got * np.sign(wanted) >= LARGE)
+            ends &= (wanted * np.sign(got) >= LARGE) & self.infinite
             return bool((near | same | ends).all())
         away = np.abs(got.astype(np.int64) - wanted)
         if theirs is not None:
