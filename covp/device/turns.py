@@ -141,6 +141,8 @@ def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
 
 
 def _stop(run: _Run, board: Board) -> Stop:
+    if run.is_done:
+        run.core.counter.led_to(run.pc)
     now = run.core.totals
     return Stop(
         run.pc,

@@ -99,6 +99,7 @@ class VirtualDevice(VirtualMachine, Closing):
             if core.control.is_late():
                 raise self._explained("timeout", pc, f"{seconds:g} seconds of host time")
             pc = self._advance(pc, stop, last)
+        core.counter.led_to(stop)
         return self._stopped(stop, before, phases)
 
     def _start(self, stop: int, seconds: float) -> None:

@@ -75,12 +75,21 @@ static History history(const Machine *m, uint64_t last) {
     return h;
 }
 
+/* Whether a long instruction starts in the middle of a word; or it looks like that. */
+static bool splits(const Machine *m, uint32_t address) {
+    const uint8_t *p = address & 2 ? host_bytes(m, address, 2) : NULL;
+    return p && (m->is_thumb ? half(p) >= 0xe800 : (half(p) & 3) == 3);
+}
+
 /* How b's code ends. */
 static uint32_t ends_of(const Machine *m, const Block *b) {
-    uint32_t target = target_of(m, b), past = b->address + b->size;
-    const uint8_t *next = past & 2 ? host_bytes(m, past, 2) : NULL;
-    bool wide = next && (m->is_thumb ? half(next) >= 0xe800 : (half(next) & 3) == 3);
-    return (target != NOWHERE && target < past ? ENDS_BACKWARD : 0) | (wide ? ENDS_AT_SPLIT : 0);
+    uint32_t target = target_of(m, b), past = b->address + b->size, ends = 0;
+    if (splits(m, past)) ends |= ENDS_AT_SPLIT;
+    if (target == NOWHERE) return ends;
+    if (target < past) ends |= ENDS_BACKWARD;
+    if (target & 2 && !(past & 2) && splits(m, past + 2)) ends |= ENDS_MISTAKEN;
+    if (splits(m, target)) ends |= ENDS_TO_SPLIT;
+    return ends;
 }
 
 /* What b's code costs. */

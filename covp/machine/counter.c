@@ -300,8 +300,8 @@ EXPORT void machine_start(Machine *m) {
     end_last(m, m->pc, NOWHERE);
 }
 
-/* An exception is entered before the instruction at pc, where the last block led. */
-EXPORT void machine_interrupted_at(Machine *m, uint32_t pc) {
+/* The last block led to pc, and none follows: an exception is entered there, or the program is over. */
+EXPORT void machine_led_to(Machine *m, uint32_t pc) {
     bool jumped = m->fall_through != pc;
     count_edge(m, pc);
     m->cycles += m->branch_cycles[!jumped];

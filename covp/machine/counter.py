@@ -185,9 +185,9 @@ class Counter:
         self._library.machine_spend(self._machine, _EXCEPTIONS, cycles)
         self._exceptions += cycles
 
-    def interrupted_at(self, pc: int) -> None:
-        """An exception is entered before the instruction at ``pc``, where the latest block led."""
-        self._library.machine_interrupted_at(self._machine, pc)
+    def led_to(self, pc: int) -> None:
+        """The latest block led to ``pc``, before which an exception is entered or the program ends."""
+        self._library.machine_led_to(self._machine, pc)
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()

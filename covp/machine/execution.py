@@ -209,7 +209,7 @@ class Execution:
         self._clock.run_due()
         entry = self._timed(self._interrupts.take, pc)
         if entry != pc:
-            self._counter.interrupted_at(pc)
+            self._counter.led_to(pc)
         return entry
 
     def _timed(self, work: Callable[[int], int], pc: int) -> int:

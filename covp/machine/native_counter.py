@@ -177,7 +177,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_begin", None, (machine, u64, u64, u32)),
         ("machine_run", ctypes.c_int, (machine, pointer, u64, u64, ctypes.c_int)),
         ("machine_left_at", None, (machine, address)),
-        ("machine_interrupted_at", None, (machine, address)),
+        ("machine_led_to", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
         ("machine_ran_last", ctypes.c_int, (machine, address)),

@@ -142,6 +142,8 @@ typedef struct {
 enum {
     ENDS_BACKWARD = 1, /* with a branch to a lower address */
     ENDS_AT_SPLIT = 2, /* before an instruction that crosses a word */
+    ENDS_MISTAKEN = 4, /* its target is in the middle of a word; so, after it, seems a long instruction to be */
+    ENDS_TO_SPLIT = 8, /* its target crosses a word */
 };
 
 /* Cycles by cause. */

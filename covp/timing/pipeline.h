@@ -203,10 +203,16 @@ static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
     return at;
 }
 
-/* Then a branch waits for the word after it before it jumps, if the next instruction needs one. */
+/* Then a branch waits for the word after it before it jumps, if the next instruction needs one. Where that has
+ * to wait, the core takes it for the target's: if that is in the middle of a word, and the second half of this
+ * one looks like a long instruction, the target is fetched twice.
+ */
 static uint32_t requested_word(const Pipeline *p, const Timing *t, uint32_t ends) {
     bool needs = !(p->fetch_at & 2) || ends & ENDS_AT_SPLIT;
-    return t->requests && p->before->taken && needs ? fetch_period(t, p->freed_until) - 1 : 0;
+    if (!t->requests || !p->before->taken || !needs) return 0;
+    uint32_t period = fetch_period(t, p->freed_until), words = ends & ENDS_TO_SPLIT ? 2 : 1;
+    bool again = period > 1 && ends & ENDS_MISTAKEN;
+    return period - 1 + (again ? 1 + words * period : 0);
 }
 
 static inline void open_cycle(Pipeline *p) {

@@ -133,8 +133,7 @@ class BlockRuns:
         before: positions in `Trace.blocks` of such code, for each way but the first; None where
             there is none that is known.
         first: the way in which it was entered when it was first met.
-        ends: how it ends: 1: with a branch to a lower address; 2: before an instruction that
-            crosses a word; 3: both.
+        ends: how it ends; see ``ENDS_BACKWARD`` and so on in model.h.
         cycles: of a run of each kind by the device's timing model.
     """
 

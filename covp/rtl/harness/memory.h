@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 struct Region {
@@ -37,15 +38,22 @@ public:
             memcpy(&word, region->at(address), 4);
         else if (place < boot.size())
             word = boot[place];
-        return address == (stop & ~3u) ? halted(word) : word;
+        return address - (stop & ~3u) <= 4 ? halted(address, word) : word;
     }
 
 private:
-    // The core spins at the stop address, so that nothing after it has an effect.
-    uint32_t halted(uint32_t word) const {
-        if (!COVP_COMPRESSED) return 0x0000006f;  // j .
-        if (stop & 2) return (word & 0xffff) | 0xa0010000u;  // c.j .
-        return (word & 0xffff0000u) | 0xa001;
+    // At the stop address is a nop, which takes one cycle on every core, and a jump to itself after it, so that
+    // nothing further has an effect.
+    uint32_t halted(uint32_t address, uint32_t word) const {
+        using Code = std::conditional_t<COVP_COMPRESSED, uint16_t, uint32_t>;
+        constexpr Code nop = COVP_COMPRESSED ? 0x0001 : 0x00000013;
+        constexpr Code loop = COVP_COMPRESSED ? 0xa001 : 0x0000006f;
+        for (uint32_t at = 0; at < sizeof word; at += sizeof(Code)) {
+            uint32_t after = address + at - stop;
+            if (after <= sizeof(Code))
+                memcpy(reinterpret_cast<char *>(&word) + at, after ? &loop : &nop, sizeof(Code));
+        }
+        return word;
     }
 
     std::vector<Region> regions;
