@@ -1,19 +1,26 @@
 """Estimated cycles beside those of the cores' own RTL, for the whole of a model and each layer.
 
     python benchmarks/rtl_cores.py --cores cv32e40p ibex --models toycar kws [--json FILE]
+    python -m benchmarks.rtl_cores --cores cv32e40p ibex --programs 100
 
 Prints for every core and model: instructions (the virtual device's, which have to be those that the
 RTL retires), cycles of the RTL, the timing model's estimate and its error, the worst error of a
 layer of at least 1000 cycles, and million cycles per second of processor time that were simulated.
 Needs ``pip install covp[rtl]``. --platform takes platform files in place of cores, for wait states.
+
+With --programs it takes so many random programs of each kind instead, those of the tests of timing
+models: mixes of instructions, and look-ups in tables with misaligned accesses where the core allows
+them, of which every second one has its wait states in flash alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -88,6 +95,26 @@ def compare(platform: Platform, model: str) -> Row:
     )
 
 
+def compare_programs(cores: Sequence[str], count: int) -> None:
+    """Print the errors of random programs, for each core and number of wait states."""
+    from tests.rtl.test_timing_models import WAITS, memory_cycles, mix_cycles
+
+    print(f"{'core':14} {'waits':6} {'programs':9} {'worst':>8} {'mean':>8}  cycles of the worst")
+    kinds = {"tables": memory_cycles, "mixes": mix_cycles}
+    for core, waits, (kind, cycles) in itertools.product(cores, WAITS, kinds.items()):
+        errors = []
+        for seed in range(count):
+            ours, theirs = cycles(core, seed, waits)
+            errors.append((abs(ours / theirs - 1), ours, theirs))
+        worst, ours, theirs = max(errors)
+        mean = sum(error for error, *_ in errors) / count
+        print(
+            f"{core:14} {waits[0]}, {waits[1]}   {kind:9} {worst:8.3%} {mean:8.4%}  "
+            f"{ours:,}, RTL {theirs:,}",
+            flush=True,
+        )
+
+
 def main() -> int:
     """Print the table; 1 where instructions differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -96,7 +123,11 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", default=["toycar", "kws"], metavar="MODEL")
     parser.add_argument("--platform", nargs="+", metavar="FILE.yaml", help="in place of --cores")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    parser.add_argument("--programs", type=int, metavar="N", help="random programs, no models")
     arguments = parser.parse_args()
+    if arguments.programs:
+        compare_programs(arguments.cores, arguments.programs)
+        return 0
     rows = []
     print(
         f"{'core':14} {'model':9} {'instructions':>13} {'RTL cycles':>12} {'estimate':>12} "

@@ -186,7 +186,7 @@ class Counter:
         self._exceptions += cycles
 
     def led_to(self, pc: int) -> None:
-        """The latest block led to ``pc``, before which an exception is entered or the program ends."""
+        """The latest block led to ``pc``, where an exception is entered or the program is over."""
         self._library.machine_led_to(self._machine, pc)
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
