@@ -209,7 +209,13 @@ def run(
 
 
 def checked_inputs(graph: Graph, sample: Sample, level: Level) -> list[Sample]:
-    """All inputs of a check by layers: `Sample.and_probes`; for "source" ends of floats, too."""
+    """All inputs of a check by layers.
+
+    Args:
+        graph: of the network.
+        sample: what is measured; `Sample.and_probes` of it are checked.
+        level: of the check; with "source" ends of floats are checked, too.
+    """
     extremes = extreme_samples(graph, sample.seed) if level == "source" else []
     return [*sample.and_probes(graph), *extremes]
 

@@ -164,9 +164,11 @@ static bool same_code(const Block *a, const Block *b) {
            !memcmp(a->version->code, b->version->code, b->instructions * sizeof(Instruction));
 }
 
-static bool differ(const Block *a, const Block *b) {
-    return !same_code(a, b) ||
-           memcmp(&a->version->time, &b->version->time, sizeof a->version->time);
+/* Whether two versions of a block have to be told apart; those of a trace may be timed in another way. */
+static bool differ(const Machine *m, const Block *a, const Block *b) {
+    const Version *one = a->version, *other = b->version;
+    return !same_code(a, b) || memcmp(&one->time, &other->time, sizeof one->time) ||
+           ((m->tracing || m->segments) && memcmp(one->before, other->before, sizeof one->before));
 }
 
 /* Room for another version; false: there is no memory for it. */
@@ -314,29 +316,38 @@ static bool is_current(Machine *m, const Block *b) {
     return p && !follows_changed(m, b);
 }
 
-/* The bytes may have changed: what was counted so far belongs to what they were. */
-static void decode_again(Machine *m, Block *b) {
+/* The bytes may have changed: what was counted so far belongs to what they were. `arrived`: how b is entered;
+ * NULL: as it was, or as it is now if it has changed. Whether b or what it follows is another one now.
+ */
+static bool renew(Machine *m, Block *b, const Version *arrived) {
     Block was = *b, *old = zeroed(m, 1, sizeof *old);
     Version *version = old && can_remember(m) ? new_version(m, b->size) : NULL;
     if (!version) {
         free(old);
-        return;
+        return false;
     }
     decode(m, b, version, was.version);
     bool changed = !same_code(&was, b);
-    if (changed || follows_changed(m, b)) {
-        Version arrived = arrival_at(m, b->address);
-        memcpy(b->version->before, arrived.before, sizeof arrived.before);
-        b->version->first = arrived.first;
+    Version now;
+    if (!arrived && (changed || follows_changed(m, b))) {
+        now = arrival_at(m, b->address);
+        arrived = &now;
+    }
+    if (arrived) {
+        memcpy(version->before, arrived->before, sizeof version->before);
+        version->first = arrived->first;
         time_code(m, b);
     }
-    if (!differ(&was, b)) {
+    if (!differ(m, &was, b)) {
+        bool follows = memcmp(was.version->before, b->version->before, sizeof was.version->before);
+        memcpy(was.version->before, b->version->before, sizeof was.version->before);
+        was.version->first = b->version->first;
         free_version(b->version);
         b->version = was.version;
         b->flags = was.flags;
         set_flags(m, b);
         free(old);
-        return;
+        return follows;
     }
     b->version->other = was.version->other;
     if (runs_of(&was) || m->tracing || m->far_count || m->varied_count) {
@@ -353,6 +364,26 @@ static void decode_again(Machine *m, Block *b) {
     }
     set_flags(m, b);
     if (changed) lead(m, b);
+    return true;
+}
+
+/* Renew what falls out of a block that was known by `last`, see `history`, so many blocks far. */
+static void renew_after(Machine *m, const Block *b, uint64_t last, uint32_t depth) {
+    Block *next = b->next == NOWHERE ? NULL : block_at(m, b->next);
+    for (; next && depth; next = next->version->other) {
+        uint64_t known = next->version->index + 1;
+        Version arrived = *next->version;
+        if (arrived.before[b->follows - FALLEN] != last) continue;
+        arrived.before[b->follows - FALLEN] = b->version->index + 1;
+        renew(m, next, &arrived);
+        renew_after(m, next, known, depth - 1);
+    }
+}
+
+/* The same, and what that means for the blocks that run after it. */
+static void decode_again(Machine *m, Block *b) {
+    uint64_t last = b->version->index + 1;
+    if (renew(m, b, NULL)) renew_after(m, b, last, DEPTH);
 }
 
 /* Custom instructions have changed. */

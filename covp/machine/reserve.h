@@ -9,7 +9,7 @@
 
 #include "counter_state.h"
 
-enum { RESERVE_BYTES = 64 << 20 }; /* more than all that is asked for until a run ends */
+enum { RESERVE_BYTES = 64 << 20 }; /* more than all that is allocated until a run ends */
 
 static void *_Atomic reserve;
 static _Thread_local Machine *running;

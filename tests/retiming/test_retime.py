@@ -118,6 +118,17 @@ def test_many_retimed_designs_are_their_runs(platform, units):
         compare_with_run(platform, units, 10_000 + seed)
 
 
+def test_code_after_a_custom_instruction_is_timed_with_it():
+    """Until it has run once it is illegal code; what was met before is another block."""
+    values: dict[str, int | float | str] = {
+        "cfu.requantize_cycles": 15,
+        "platform.flash.wait_states": 1,
+    }
+    found = retime(record(build("kws", "cv32e40p", ["cfu"])), values)
+    other, units = varied("cv32e40p", ["cfu"], values)
+    assert found.cycles[0] == run(build("kws", other, units), check="none").profile.cycles
+
+
 def test_many_designs_at_once_are_what_each_is_alone():
     trace = recorded("riscv32", UNITS[2])
     chance = np.random.default_rng(1)
