@@ -43,7 +43,7 @@ def divided(rng: np.random.Generator) -> tuple[Graph, list[Array]]:
         tensors.append(int8(name, (1, 500), float(10 ** rng.uniform(low, 0.5)), zero))
     inputs = [rng.integers(-128, 128, (1, 500)).astype(np.int8) for _ in "ab"]
     inputs[1][inputs[1] == tensors[1].zero_point] = -128
-    op = Op("DIV", "layer", tensors[:2], tensors[2:], Elementwise())
+    op = Op("DIV", "layer", [*tensors[:2]], tensors[2:], Elementwise())
     return Graph("g", tensors[:2], tensors[2:], [op]), inputs
 
 
@@ -84,7 +84,7 @@ def test_a_concatenation_of_other_scales_has_the_raw_bytes_or_covp_s() -> None:
     """LiteRT 2.3 refuses it; others were seen to copy."""
     parts: list[Tensor] = [int8("a", (2, 3), 0.1, 4), int8("b", (2, 3), 0.3, -7)]
     target = int8("y", (2, 6), 0.2)
-    op = Op("CONCATENATION", "layer", parts, [target], Concatenation(1))
+    op = Op("CONCATENATION", "layer", [*parts], [target], Concatenation(1))
     graph = Graph("g", parts, [target], [op])
     inputs = [np.arange(6, dtype=np.int8).reshape(2, 3) * k for k in (9, -11)]
     raw = np.concatenate(inputs, axis=1)

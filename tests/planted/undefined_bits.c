@@ -119,6 +119,7 @@ uint32_t packed(uint32_t *words)
 int32_t branch(int32_t x)
 {
     volatile int32_t never, *at = &never;
+    HIDE(at);
     if (*at > x) //! branch
         return 1;
     return 2;
@@ -127,12 +128,14 @@ int32_t branch(int32_t x)
 int32_t index_of(const int32_t *table)
 {
     volatile uint32_t never, *at = &never;
+    HIDE(at);
     return table[*at & 3]; //! index_of
 }
 
 void element(int32_t *y, int32_t n)
 {
     volatile int32_t never, *at = &never;
+    HIDE(at);
     for (int32_t i = 0; i < n; i++)
         y[i] = i == 2 ? *at + 1 : i; //! element
 }
@@ -140,6 +143,7 @@ void element(int32_t *y, int32_t n)
 int32_t returned(int32_t x)
 {
     volatile int32_t never, *at = &never;
+    HIDE(at);
     return *at * x; //! returned
 }
 
@@ -186,8 +190,9 @@ int32_t carried(uint32_t *words, uint32_t x)
 }
 
 int32_t by_shift(int32_t x)
-{ //! by_shift
+{
     volatile uint8_t never, *at = &never;
+    HIDE(at); //! by_shift
     return (x << (*at & 7)) > 99 ? 1 : 0; //! by_shift
 }
 

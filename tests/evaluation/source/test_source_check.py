@@ -300,6 +300,7 @@ def test_every_question_has_the_same_inputs(tmp_path):
     for check, inputs in ((None, 4), ("layers", 4), ("source", 5)):
         (trial,) = survey(path, ["riscv32"], check=check)
         both = compare(path, "riscv32", ["gemm"], check=check)
+        assert trial.result is not None
         found = [run(build(path, "riscv32"), check=check), trial.result, both.alone]
         assert [each.check.inputs for each in found] == [inputs] * 3
         judged = [each.check.source and each.check.source.inputs for each in found]
