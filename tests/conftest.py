@@ -26,9 +26,10 @@ from covp.toolchain import Source, get_toolchain
 from tests.sampling import (  # noqa: F401  (hooks of pytest)
     pytest_addoption,
     pytest_collection_modifyitems,
+    pytest_configure,
 )
 
-# a busy machine is not a wrong result; a run has other examples than the one before, in CI, too
+# a busy machine is not a wrong result; examples are of the sample's seed, in CI, too
 settings.register_profile("covp", deadline=None, derandomize=False)
 settings.load_profile("covp")
 

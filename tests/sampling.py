@@ -5,7 +5,8 @@ file's tests. A sample has at least one case of each test that is not marked ``c
 `COMMITS` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
 samples of any `COMMITS` commits in a row have all cases, and more examples than one run of all.
 ``--all-cases`` runs them at once, ``--sample N`` those of another commit. Tests that are marked
-``slow`` are sampled on request, by ``--slow-sample``.
+``slow`` are sampled on request, by ``--slow-sample``. The number is Hypothesis's seed as well: what
+failed on a commit fails there again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COMMITS = 10
 """Commits in a row whose samples have all cases together."""
 
 EXAMPLES = 4
-"""One in so many of a property's examples run; each run draws others."""
+"""One in so many of a property's examples run; each commit draws others."""
 FEWEST_EXAMPLES = 5
 """Properties of fewer examples run them all."""
 NUMBER = "COVP_TEST_SAMPLE"
@@ -41,6 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {COMMITS}"
     )
+
+
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("hypothesis_seed", None) is None:
+        number: int | None = config.getoption("--sample")
+        config.option.hypothesis_seed = sample_number() if number is None else number
 
 
 @pytest.hookimpl(trylast=True)  # after cases are deselected by their marks

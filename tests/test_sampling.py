@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import core, given
 from hypothesis import strategies as st
 
 from tests import sampling
@@ -79,6 +79,13 @@ def test_options(project: Callable[..., set[str]]) -> None:
 def test_a_case_that_is_named_runs(project: Callable[..., set[str]]) -> None:
     for case in ("test_a[7]", "test_a[8]"):
         assert case in project(f"tests/codegen/test_it.py::{case}")
+
+
+def test_a_sample_draws_its_own_examples(pytestconfig: pytest.Config) -> None:
+    number = pytestconfig.getoption("--sample")
+    expected = sampling.sample_number() if number is None else number
+    given_seed = [text for text in pytestconfig.invocation_params.args if "hypothesis-seed" in text]
+    assert given_seed or core.global_force_seed == expected
 
 
 @pytest.mark.parametrize("stated", [2, 100])
