@@ -5,8 +5,9 @@
 Designs of kws and toycar on two platforms with gemm, whose size takes a build and a run each and
 whose port is retimed. First undisturbed; then with one of the workers killed by SIGKILL every five
 seconds; with SIGKILL of the whole in the middle, started again; the same with PostgreSQL as the
-store; on a Dask scheduler with two workers started by hand, of which one gets SIGKILL. Exits with 1
-where anything is lost, there twice or other, where a message speaks of a lock, or a process stays.
+store, and with its server lost for five seconds, three times; on a Dask scheduler with two workers
+started by hand, of which one gets SIGKILL. Exits with 1 where anything is lost, there twice or
+other, where a message speaks of a lock, or a process stays.
 """
 
 from __future__ import annotations
@@ -163,6 +164,22 @@ def after(rows: int, where: str, then: Callable[[], int]) -> Disturb:
     return disturb
 
 
+def lose(server: postgres.Server, half: int, where: str) -> Disturb:
+    """Stop the server for some seconds, after a quarter, half and three quarters of the rows."""
+
+    def restart() -> int:
+        server.stop()
+        time.sleep(EVERY)
+        server.start()
+        return 1
+
+    def disturb(process: subprocess.Popen[str]) -> int:
+        parts = [half // 2, half, half + half // 2]
+        return sum(after(rows, where, restart)(process) for rows in parts)
+
+    return disturb
+
+
 def specification(sizes: int) -> dict[str, object]:
     """The file of the sweep: 16 designs for each size."""
     return {
@@ -211,6 +228,10 @@ def judge(sweeps: Sweeps, half: int, address: str, worker: subprocess.Popen[byte
         with postgres.server() as server:
             found["PostgreSQL, all killed"] = sweeps.run(
                 "PostgreSQL", all_in_the_middle, "--store", server.url
+            )
+        with postgres.server() as server:
+            found["PostgreSQL, server lost"] = sweeps.run(
+                "lost", lambda where: lose(server, half, where), "--store", server.url
             )
     wanted = found["undisturbed"].rows
     good = [said(name, outcome, wanted) for name, outcome in found.items()]
