@@ -34,7 +34,7 @@ _TRUSTED = ("covp_enter", "covp_trap", "covp_call", "covp_run_tasks")
 _WORKSPACE = ("covp_workspace_reset", "covp_workspace_alloc", "covp_workspace_free")
 FLOATS = 32
 """The number of the first floating-point register, as tracked.h counts."""
-_ALIGNMENT = 16  # of variables, at most
+_ALIGNMENT = 16  # of variables, at most, and of the workspace
 _NEXT = "next"  # of workspace.c
 
 
@@ -371,8 +371,15 @@ class Sanitizer:
     def _nearest(self, address: int) -> Extent:
         """What the access probably was meant for: rather an array of the call than another one."""
         stack = Extent(self._stack.address, self._stack.size, "the stack")
-        near = [*self._given, *self._live.values(), *self._sections(), stack]
+        near = [*self._given, *self._live.values(), *self._sections(), stack, *self._blocks()]
         return min(near, key=lambda one: one.distance(address))
+
+    def _blocks(self) -> Iterator[Extent]:
+        """What covp_workspace_alloc has handed out, if anything."""
+        start = -(-self._heap[0] // _ALIGNMENT) * _ALIGNMENT
+        end = int.from_bytes(self._device.read(self._next, 4), "little")
+        if end > start:
+            yield Extent(start, end - start, "the workspace")
 
     def _sections(self) -> Iterable[Extent]:
         return (extent for extents in self._images.values() for extent in extents)

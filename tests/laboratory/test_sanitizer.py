@@ -334,6 +334,20 @@ def test_the_workspace(module):
     assert fault(module, "temporary", 100, 112).kind == "out-of-bounds write"
 
 
+@pytest.mark.parametrize("platform", ["cortex-m0plus", "riscv32"])
+def test_the_workspace_is_where_an_array_was(platform):
+    """What is freed becomes workspace; what lies after its end is still beside the workspace."""
+    with covp.Session(platform, sanitize=True) as session:
+        module = session.load_c(SOURCE)
+        for size in (16, 100, 300, 3000):
+            Kernel(module["sum"])(np.zeros(size, np.int8), 0, size)
+        found = fault(module, "temporary", 100, 112)
+        assert (found.kind, found.detail) == (
+            "out-of-bounds write",
+            "offset 128 of the workspace, which has 128 bytes",
+        )
+
+
 def test_counts_are_those_without_checks(module):
     a = np.arange(100, dtype=np.int8)
     with covp.Session(module.session.platform) as plain:

@@ -140,7 +140,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 def test_handles_that_a_fork_cannot_copy_refuse_by_name(opened: Opened) -> None:
-    assert len(opened.handles) == 7
+    assert len(opened.handles) == 6 + (importlib.util.find_spec("sqlalchemy") is not None)
     for label, (handle, use) in opened.handles.items():
         use()
         assert in_a_fork(use) == (
