@@ -5,8 +5,8 @@
 Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
 benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install covp[rtl]``);
 boards has none: it is of programs that are not part of this repository.
---write writes docs/accuracy.md and covp/timing/accuracy.yaml, the errors that runs print; --check
-compares both: exit status 1 where the files give others.
+--write writes docs/accuracy.md and covp/device/timing/accuracy.yaml, the errors that runs print;
+--check compares both: exit status 1 where the files give others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from covp.cores import CORES
+from covp.chip.cores import CORES
+from covp.chip.platform_file.model import ZERO_WAITS
 from covp.graph.rounding_rules import ANY, Oracle, Rule, rules_of
-from covp.platform_file.model import ZERO_WAITS
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).with_name("results")
 PAGE = ROOT / "docs" / "accuracy.md"
-ERRORS = ROOT / "covp" / "timing" / "accuracy.yaml"
+ERRORS = ROOT / "covp" / "device" / "timing" / "accuracy.yaml"
 Rows = list[dict[str, Any]]
 
 COMMANDS = {
@@ -176,7 +176,7 @@ def known_errors() -> Iterator[tuple[str, str, float]]:
 
 
 def errors() -> str:
-    """covp/timing/accuracy.yaml: the largest error of each timing model with each memory."""
+    """covp/device/timing/accuracy.yaml: the largest error of each timing model with each memory."""
     worst: dict[str, dict[str, float]] = {}
     for core, memory, error in known_errors():
         model = worst.setdefault(CORES[core].timing or "", {})

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covp
-import covp.passes
+import covp.graph.passes
 from covp.graph.graph import Graph
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -37,13 +37,13 @@ class Cost(NamedTuple):
 
 def plain(graph: Graph, platform: str) -> covp.Program:
     """Compiled without the fusion of attention."""
-    before = covp.passes.PASSES
+    before = covp.graph.passes.PASSES
     kept = tuple(run for run in before if run.__name__ != "fuse_attention")
-    covp.passes.PASSES = kept
+    covp.graph.passes.PASSES = kept
     try:
         return covp.compile(graph, platform)
     finally:
-        covp.passes.PASSES = before
+        covp.graph.passes.PASSES = before
 
 
 def cost(program: covp.Program, platform: str, x: NDArray[Any]) -> Cost:

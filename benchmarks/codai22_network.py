@@ -20,8 +20,8 @@ import numpy as np
 import onnxruntime
 
 import covp
-from covp.frontend.onnx import read_onnx
 from covp.graph.graph import Graph
+from covp.graph.onnx import read_onnx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from codai22 import Array, build_graph, build_onnx, samples  # the script has no package

@@ -1,7 +1,7 @@
 """The size of the RISC-V cores whose RTL is on PyPI: cells after Yosys' generic synthesis.
 
     pip install 'covp[area]'
-    python benchmarks/core_area.py [CORE ...] [--yaml covp/energy/core_area.yaml]
+    python benchmarks/core_area.py [CORE ...] [--yaml covp/chip/energy/core_area.yaml]
 
 Each core is flattened and mapped to Yosys' own gates (AND, XOR, multiplexer, flip-flop), without a
 library of any foundry. Transistors are counted by Yosys' table for static CMOS (``stat -tech

@@ -22,10 +22,10 @@ from typing import Any
 
 import msgspec
 
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.toolchain import get_toolchain
 from covp.errors import ToolchainError
-from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
-from covp.toolchain import get_toolchain
 
 PACKAGE = "pythondata_cpu_ibex"
 FOLDER = "system_verilog/vendor/eembc_coremark"

@@ -15,10 +15,10 @@ import time
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.virtual import VirtualDevice
 from covp.hardware.custom_instruction import CustomInstruction
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 ROUNDS = 7
 REPEAT = 400

@@ -25,11 +25,11 @@ import numpy as np
 from qemu_counts import print_counts
 
 import covp
+from covp.chip.platform_file import load_platform
 from covp.device.debugger import DebuggerDevice
 from covp.device.openocd_server import OpenOcdServer
 from covp.errors import CovpError
 from covp.graph.random_inputs import random_inputs
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
 CALLS = 30

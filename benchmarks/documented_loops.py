@@ -22,9 +22,9 @@ import msgspec
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import Platform, load_platform
-from covp.toolchain import Source, get_toolchain
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError
 from covp.evaluation import Build, Runner, Sample, build

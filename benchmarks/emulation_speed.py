@@ -28,12 +28,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from emulation_models import models
 
-from covp.cores import Core
+from covp.chip.cores import Core
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.machine.engine import open_engine, register_ids
 from covp.device.virtual import VirtualDevice
 from covp.hardware.bus import Memory
-from covp.machine.engine import open_engine, register_ids
-from covp.platform_file import Platform, load_platform
-from covp.toolchain import Source, get_toolchain
 
 ROUNDS = 7
 TARGETS = {"loop": 1.25, "branch": 1.4, "bits": None}

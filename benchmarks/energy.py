@@ -22,8 +22,8 @@ from typing import Any
 from results import table
 
 from covp import load_platform
-from covp.energy.coefficients import Table, microcontrollers, technologies
-from covp.energy.core_area import core_areas
+from covp.chip.energy.coefficients import Table, microcontrollers, technologies
+from covp.chip.energy.core_area import core_areas
 from covp.evaluation import build, recorded_schedules, run
 from covp.evaluation.energy import Energy
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from anchors import ANCHORS
 from elftools.elf.elffile import ELFFile
 
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.elf import ElfImage
 from covp.errors import CovpError
 from covp.evaluation import build, recorded_schedules
-from covp.export import Project, link_project
-from covp.platform_file import Platform, load_platform
+from covp.firmware import Project, link_project
 from covp.runtime.accelerators import attach_accelerator
 from covp.runtime.devices import open_device
-from covp.runtime.elf import ElfImage
 
 MODELS = ("toycar", "kws", "resnet", "vww", "sww")
 PLATFORMS = ("stm32l4r5", "stm32f746", "cortex-m0plus", "riscv32", "cv32e40p")

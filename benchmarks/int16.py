@@ -16,7 +16,7 @@ from pathlib import Path
 from document import write_document
 from single_layers import LAYERS, best
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ import numpy as np
 from document import write_document
 from single_layers import LAYERS, best
 
+from covp.chip.platform_file import load_platform
 from covp.graph.graph import Graph
-from covp.platform_file import load_platform
 from covp.testing import ConvCase
 
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from document import write_document
 
 import covp
-from covp import zoo
 from covp.evaluation import build, recorded_schedules, run
-from covp.tune.records import Objective
+from covp.evaluation.tune.records import Objective
+from covp.graph import zoo
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m7"]

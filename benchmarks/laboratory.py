@@ -37,7 +37,7 @@ from laboratory_references import (
 from numpy.typing import NDArray
 
 import covp
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 from covp.testing import Kernel
 from covp.testing.arrays import arrays
 

@@ -23,8 +23,8 @@ from anchors import ANCHORS
 from document import write_document
 
 import covp
-from covp import zoo
 from covp.evaluation import Runner, Sample, build, recorded_schedules
+from covp.graph import zoo
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
 PLATFORMS = ["riscv32", "stm32l4r5", "stm32f746", "cortex-m0plus"]

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 import covp
 from covp.errors import CovpError
-from covp.frontend.tflite import load_tflite
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor
+from covp.graph.tflite import load_tflite
 from covp.runtime.session import Session
 
 Array = NDArray[Any]

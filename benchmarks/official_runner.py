@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.evaluation import Build, build
-from covp.mlperf.benchmarks import BENCHMARKS, Benchmark
-from covp.mlperf.board import BenchmarkBoard
-from covp.mlperf.firmware import build_firmware
-from covp.mlperf.official import run_official
+from covp.firmware.mlperf.benchmarks import BENCHMARKS, Benchmark
+from covp.firmware.mlperf.board import BenchmarkBoard
+from covp.firmware.mlperf.firmware import build_firmware
+from covp.firmware.mlperf.official import run_official
 
 WINDOW, STRIDE = 2560, 512
 """Bytes of ad01's windows, and from one to the next."""

@@ -92,8 +92,8 @@ def run_test(name: str, platform: str) -> Row:
     """One test on one core: whether it passed, its instructions, or why it failed."""
     from onnx.backend.test.runner import Runner
 
+    from covp.compilers.toolchain import get_toolchain
     from covp.testing.onnx_backend import Backend
-    from covp.toolchain import get_toolchain
 
     suite, _, short = name.rpartition("/")
     test = model_tests()[name] if suite else node_tests()[name]

@@ -30,12 +30,12 @@ from elftools.elf.sections import SymbolTableSection
 from quantized_networks import NETWORKS, inputs, quantized
 
 import covp
-from covp.frontend.onnx import load_onnx, read_onnx
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.graph.graph import Graph
+from covp.graph.onnx import load_onnx, read_onnx
+from covp.graph.passes.copy import copy_graph
 from covp.graph.reference import run_all
-from covp.passes.copy import copy_graph
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 PLATFORMS = ("cortex-m4", "riscv32", "cortex-m0plus")
 BORDERS = ("QUANTIZE", "DEQUANTIZE")

@@ -13,10 +13,10 @@ from collections import Counter
 
 from covp.accelerator.placement import Partition
 from covp.accelerator.registry import find_backends
+from covp.chip.platform_file import load_platform
 from covp.codegen.offload import split_graph
-from covp.models import load_model
-from covp.passes import run_passes
-from covp.platform_file import load_platform
+from covp.graph.models import load_model
+from covp.graph.passes import run_passes
 
 SIX = ("qconv2d", "gemm", "vector", "dma", "vanilla", "cfu")
 COMPARED = ("qconv2d", "gemm", "vector", "dma", "vanilla", "wide=gemm:size=16")

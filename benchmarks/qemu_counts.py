@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 import covp
+from covp.chip.platform_file import Platform, load_platform
 from covp.device.qemu import qemu_command
 from covp.device.virtual import VirtualDevice
 from covp.graph.random_inputs import random_inputs
-from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
 
 CASES = (

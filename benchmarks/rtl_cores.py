@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from covp.chip.platform_file import Platform, load_platform
+from covp.device.rtl.cores import rtl_names
 from covp.evaluation import Sample, build
-from covp.platform_file import Platform, load_platform
-from covp.rtl.cores import rtl_names
 from covp.runtime.profile import Profile
 from covp.runtime.session import Session
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from covp.chip.platform_file import Platform
 from covp.codegen.compile import compile as compile_model
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
-from covp.platform_file import Platform
 from covp.runtime.session import Session
 from covp.testing import ConvCase
 

@@ -33,9 +33,9 @@ from covp.graph.attributes import (
 )
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import macs
+from covp.graph.passes.streaming import as_streaming
 from covp.graph.random_inputs import random_inputs
-from covp.passes.streaming import as_streaming
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 LIMIT = 15.0
 """Plain cycles by streaming cycles that sww must reach."""

@@ -28,9 +28,9 @@ from pathlib import Path
 import yaml
 
 from covp.errors import CovpError
-from covp.sweep.points import Row
-from covp.sweep.status import read_status
-from covp.sweep.store import stored_rows
+from covp.evaluation.sweep.points import Row
+from covp.evaluation.sweep.status import read_status
+from covp.evaluation.sweep.store import stored_rows
 from tests.processes import descendants, running
 from tests.sweep import postgres
 from tests.sweep.cluster import cluster

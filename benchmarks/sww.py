@@ -34,13 +34,13 @@ from ai_edge_litert.interpreter import (  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from covp.evaluation import build
+from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.detections import RUNNER_SECONDS, Truth, read_truth, score
+from covp.firmware.mlperf.interface_board import InterfaceBoard
+from covp.firmware.mlperf.log_mel import HOP, log_mel, quantize
+from covp.firmware.mlperf.wake_word import NO_WORD, WINDOW_ROWS, build_wake_word
+from covp.graph.models import find_model
 from covp.hardware.waves import read_wave
-from covp.mlperf.bench import Bench
-from covp.mlperf.detections import RUNNER_SECONDS, Truth, read_truth, score
-from covp.mlperf.interface_board import InterfaceBoard
-from covp.mlperf.log_mel import HOP, log_mel, quantize
-from covp.mlperf.wake_word import NO_WORD, WINDOW_ROWS, build_wake_word
-from covp.models import find_model
 
 DIFFERING = 0.05
 """Share of outputs that may differ: a feature at the edge of two steps moves outputs a little."""

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.firmware.mlperf.detections import read_truth
+from covp.firmware.mlperf.log_mel import SAMPLE_RATE
 from covp.hardware.waves import read_wave
-from covp.mlperf.detections import read_truth
-from covp.mlperf.log_mel import SAMPLE_RATE
 
 _GAP = (3.0, 6.0)  # seconds from one word to the next, at least and at most
 _MARGIN = 800  # samples before and after a word

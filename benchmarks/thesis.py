@@ -23,14 +23,14 @@ from typing import NamedTuple
 import msgspec
 
 import covp
+from covp.chip.platform_file import platform_names
 from covp.codegen.schedule import Schedule
 from covp.evaluation import Runner, Sample, build
+from covp.evaluation.tune.records import Records, layer_key
+from covp.evaluation.tune.tuner import Options, Progress, tune
 from covp.graph.graph import Graph, Op
-from covp.platform_file import platform_names
 from covp.runtime.devices import DEVICES
 from covp.runtime.profile import Profile
-from covp.tune.records import Records, layer_key
-from covp.tune.tuner import Options, Progress, tune
 
 NETWORK, BOARD, TOOLCHAIN = "cifar10", "cortex-m7", "zig"
 FIRST, THIRD = "conv 5x5x3x32, 32x32", "conv 5x5x32x64, 8x8"

@@ -16,9 +16,9 @@ import tempfile
 import time
 
 import covp
-from covp.toolchain import get_toolchain
-from covp.tune.records import Records, layer_key
-from covp.tune.tuner import Options, Progress, tune
+from covp.compilers.toolchain import get_toolchain
+from covp.evaluation.tune.records import Records, layer_key
+from covp.evaluation.tune.tuner import Options, Progress, tune
 
 MODEL, PLATFORM, TOOLCHAIN = "resnet", "riscv32", "zig"
 LIMIT_SECONDS, LIMIT_RATIO = 300.0, 1.10

@@ -21,9 +21,9 @@ from document import write_document
 from numpy.typing import NDArray
 
 import covp
+from covp.codegen.program import Program
+from covp.graph.models import load_model
 from covp.graph.random_inputs import random_inputs
-from covp.models import load_model
-from covp.program import Program
 
 
 @dataclass(frozen=True)

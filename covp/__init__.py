@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import covp.renamed  # noqa: F401  (finds modules by their old names)
-
 if TYPE_CHECKING:
+    from covp.chip.platform_file import Platform, load_platform
+    from covp.codegen.program import Program
     from covp.errors import (
         AcceleratorError,
         CapacityError,
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from covp.evaluation.builder import compile
-    from covp.models import load_model
-    from covp.platform_file import Platform, load_platform
-    from covp.program import Program
+    from covp.evaluation.sweep.api import sweep
+    from covp.graph.models import load_model
     from covp.runtime.profile import Profile
     from covp.runtime.session import Session
 
@@ -50,23 +49,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Platform": "covp.platform_file",
+    "Platform": "covp.chip.platform_file",
     "Profile": "covp.runtime.profile",
-    "Program": "covp.program",
+    "Program": "covp.codegen.program",
     "Session": "covp.runtime.session",
     "compile": "covp.evaluation.builder",
-    "load_model": "covp.models",
-    "load_platform": "covp.platform_file",
+    "load_model": "covp.graph.models",
+    "load_platform": "covp.chip.platform_file",
+    "sweep": "covp.evaluation.sweep.api",
 }
-_CALLED = frozenset({"sweep"})
-"""Subpackages that are called like functions."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'covp' has no attribute {name!r}")
-    if name in _CALLED:
-        return importlib.import_module(f"covp.{name}")
     value = getattr(importlib.import_module(_HOMES.get(name, "covp.errors")), name)
     globals()[name] = value
     return value

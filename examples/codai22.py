@@ -29,8 +29,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, Softmax, Split
 from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 Array = NDArray[np.float32]
 CHANNELS, UNITS, CLASSES, LENGTH = 6, 16, 21, 7

@@ -24,7 +24,7 @@ from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.layer_norm_int8 import LayerNormInt8
 from covp.graph.ops.matmul import BatchMatMul
 from covp.graph.ops.unary import Gelu
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 Array = NDArray[Any]
 FEATURES, WIDTH, HIDDEN, CLASSES = 40, 32, 64, 12

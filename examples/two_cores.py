@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covp
-from covp.frontend.onnx import read_onnx
+from covp.codegen.program import Program
+from covp.compilers.toolchain import runtime_dir
+from covp.firmware.mlperf.log_mel import HOP, log_mel, quantize, tables_header
+from covp.firmware.multicore import CoresRun, System
 from covp.graph.equality import differences
-from covp.mlperf.log_mel import HOP, log_mel, quantize, tables_header
-from covp.multicore import CoresRun, System
+from covp.graph.onnx import read_onnx
 from covp.peripherals.sampler import Sampler
-from covp.program import Program
-from covp.toolchain import runtime_dir
 
 Array = NDArray[Any]
 FOLDER = Path(__file__).parent / "two_cores"

@@ -17,12 +17,12 @@ from elftools.elf.sections import SymbolTableSection
 from hypothesis import settings
 from numpy.typing import NDArray
 
-from covp.cache import cache_dir
+from covp.base.cache import cache_dir
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.base import Stop
+from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
-from covp.timing.trace import cost
-from covp.toolchain import Source, get_toolchain
 from tests.sampling import (  # noqa: F401  (hooks of pytest)
     pytest_addoption,
     pytest_collection_modifyitems,

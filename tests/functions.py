@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from covp.graph.attributes import Softmax
 from covp.graph.graph import Graph
+from covp.graph.zoo.builder import single_op_graph
 from covp.testing import tensors
-from covp.zoo.builder import single_op_graph
 
 Array = NDArray[Any]
 

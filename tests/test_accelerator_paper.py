@@ -34,7 +34,7 @@ def test_a_row_knows_where_its_model_comes_from(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
-    monkeypatch.setattr("covp.zoo.cache_dir", lambda name: Path("no downloads"))
+    monkeypatch.setattr("covp.graph.zoo.cache_dir", lambda name: Path("no downloads"))
     monkeypatch.setattr(script, "PAPER", {"kws": script.PAPER["kws"]})
     monkeypatch.setattr(script, "SPLITS", ("qconv2d",))
     monkeypatch.setattr(script, "RUNS", 1)

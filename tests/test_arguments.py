@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import covp
-from covp.tune.tuner import Options, tune
-from covp.verify import check, verify
+from covp.evaluation.tune.tuner import Options, tune
+from covp.testing.verify import check, verify
 
 JUNK: list[Any] = [None, 5, 3.5, b"x", [], {}, object(), "", ["kws"], np.zeros(3), "\0"]
 SOURCE = "int add(int a, int b) { return a + b; }"

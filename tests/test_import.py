@@ -17,7 +17,7 @@ def test_importing_covp_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", covp.__all__)
 def test_every_public_name_is_there(name: str) -> None:
-    # `covp.sweep` is a module that can be called
+    # `covp.evaluation.sweep` is a module that can be called
     assert getattr(covp, name).__name__ in (name, f"covp.{name}")
     assert callable(getattr(covp, name))
     assert name in dir(covp)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from covp.accelerator.registry import find_backend
+from covp.base.plugins import call_hook, load_file, module_name
 from covp.errors import AcceleratorError, ModelError, UsageError
-from covp.plugins import call_hook, load_file, module_name
 
 BACKEND = """
 from beside import SCALE
@@ -117,7 +117,7 @@ def test_errors_of_covp_in_a_file_stay_what_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["file_", "file__zz", "file_a", "other", "file__2fnowhere_2epy"])
 def test_names_that_stand_for_no_file(name: str) -> None:
     with pytest.raises(ModuleNotFoundError):
-        importlib.import_module(f"covp.plugins.{name}")
+        importlib.import_module(f"covp.base.plugins.{name}")
 
 
 def test_a_hook_that_raises_is_named_with_its_owner() -> None:

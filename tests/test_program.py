@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import covp
+from covp.codegen.program import Program
 from covp.graph import user_operators
 from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.models import load_model
 from covp.graph.random_inputs import random_inputs
-from covp.models import load_model
-from covp.program import Program
 
 RUN = """
 import json, pickle, sys

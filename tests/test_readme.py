@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from covp import zoo
+from covp.chip.platform_file import load_platform
 from covp.cli.main import COMMANDS
-from covp.platform_file import load_platform
+from covp.graph import zoo
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -38,7 +38,7 @@ def documented() -> dict[str, tuple[int, int]]:
 
 @pytest.fixture(autouse=True)
 def fresh_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
 
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_the_first_command_gives_the_figures(
 def test_shipped_schedules_speed_up_other_weights(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("covp.zoo.cache_dir", lambda name: Path("no downloads"))
+    monkeypatch.setattr("covp.graph.zoo.cache_dir", lambda name: Path("no downloads"))
     monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
     call = ("compare", *SYNTHETIC_GAIN, "-p", "riscv32", "-a", "qconv2d")
     for tuned, plain in zip(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from covp.registry import Registry
+from covp.base.registry import Registry
 
 
 def test_a_small_model_imports_the_usual_families_alone() -> None:
@@ -16,7 +16,7 @@ def test_a_small_model_imports_the_usual_families_alone() -> None:
         "import sys, covp\n"
         "covp.compile('kws', 'riscv32')\n"
         "rare = ('covp.graph.ops.recurrent', 'covp.codegen.kernels.recurrent.recurrent',\n"
-        "        'covp.frontend.tflite.converters.gather', 'covp.frontend.onnx', 'onnx')\n"
+        "        'covp.graph.tflite.converters.gather', 'covp.graph.onnx', 'onnx')\n"
         "print([name for name in rare if name in sys.modules])\n"
         "from covp.graph.ops import OPS\n"
         "print('GRU' in OPS, 'nothing' in OPS, 'covp.graph.ops.recurrent' in sys.modules)\n"
@@ -26,7 +26,7 @@ def test_a_small_model_imports_the_usual_families_alone() -> None:
 
 
 def test_it_is_a_dictionary() -> None:
-    registry: Registry[str, int] = Registry("covp.energy")
+    registry: Registry[str, int] = Registry("covp.chip.energy")
     registry["one"] = 1
     assert registry["one"] == 1 and dict(registry) == {"one": 1} and len(registry) == 1
     del registry["one"]
@@ -38,8 +38,8 @@ def test_it_is_a_dictionary() -> None:
 def test_what_was_imported_before_a_family_knows_it() -> None:
     """Passes that are imported first know pointwise operators of families that come later."""
     code = (
-        "from covp.passes.axis_orders import is_elementwise\n"
-        "from covp.zoo.builder import GraphBuilder\n"
+        "from covp.graph.passes.axis_orders import is_elementwise\n"
+        "from covp.graph.zoo.builder import GraphBuilder\n"
         "import numpy as np, sys\n"
         "b = GraphBuilder('g')\n"
         "print('covp.graph.ops.unary' in sys.modules)\n"

@@ -24,8 +24,10 @@ from covp.accelerator import (
 )
 from covp.accelerator.call import Argument
 from covp.accelerator.driver_template import driver_file
-from covp.c_names import c_prefix
+from covp.base.c_names import c_prefix
 from covp.graph.graph import Graph
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.fuse_attention import expand_attention
 from covp.graph.pattern import Match
 from covp.graph.typed_convolution import QuantizedConv2D
 from covp.graph.typed_matmul import QuantizedMatMul
@@ -33,8 +35,6 @@ from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.job import JobValues
 from covp.hardware.job_timing import JobTiming, Traffic
 from covp.hardware.job_unit import JobError
-from covp.passes.copy import copy_graph
-from covp.passes.fuse_attention import expand_attention
 
 Layer = QuantizedConv2D | QuantizedMatMul
 

@@ -21,8 +21,8 @@ from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
-from covp.c_names import c_prefix
-from covp.cores import Core
+from covp.base.c_names import c_prefix
+from covp.chip.cores import Core
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.typed_convolution import QuantizedConv2D, resolve

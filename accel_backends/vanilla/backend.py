@@ -21,11 +21,11 @@ from covp.accelerator import (
 )
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.transposes import remove_transposes, transpose
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import FloatConv2D, typed
 from covp.hardware.arithmetic import matmul, patches
-from covp.passes.copy import copy_graph
-from covp.passes.transposes import remove_transposes, transpose
 
 NCHW_CONV = "VANILLA_CONV_2D_NCHW"
 """The operator that the graph pass before partitioning replaces CONV_2D with."""

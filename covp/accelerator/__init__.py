@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from covp.renamed import new_name
-
 if TYPE_CHECKING:
     from covp.accelerator.backend import AcceleratorBackend
     from covp.accelerator.call import (
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from covp.accelerator.limits import Limit
     from covp.accelerator.parameters import Parameter
     from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
-    from covp.energy.units import UnitArea, UnitEnergy
+    from covp.chip.energy.units import UnitArea, UnitEnergy
     from covp.hardware.job import Job, number, real, result, table, tensor
     from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
@@ -73,14 +71,13 @@ _HOMES = {
     "covp.accelerator.limits": ("Limit",),
     "covp.accelerator.parameters": ("Parameter",),
     "covp.accelerator.unit_parameters": ("TECHNOLOGY", "TIMING", "WAIT"),
-    "covp.energy.units": ("UnitArea", "UnitEnergy"),
+    "covp.chip.energy.units": ("UnitArea", "UnitEnergy"),
     "covp.hardware.job_timing": ("JobTiming", "Traffic", "UnitTiming"),
     "covp.hardware.job": ("Job", "number", "real", "result", "table", "tensor"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    name = new_name(name, "covp.accelerator") or name
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, TypeVar
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
-from covp.cores import Core
-from covp.energy.technology import NONE, area_in, energy_in
-from covp.energy.units import UnitArea, UnitEnergy
+from covp.base.plugins import call_hook
+from covp.chip.cores import Core
+from covp.chip.energy.technology import NONE, area_in, energy_in
+from covp.chip.energy.units import UnitArea, UnitEnergy
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match, Pattern
-from covp.plugins import call_hook
 
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DRIVER_CYCLES = 60

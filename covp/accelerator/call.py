@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Tensor
-from covp.renamed import new_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +110,3 @@ class CoreKernel:
 
 
 Step = CCall | Requantize | CoreKernel
-
-
-def __getattr__(name: str) -> Any:
-    present = new_name(name, __name__)
-    if present is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[present]

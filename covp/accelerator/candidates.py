@@ -11,12 +11,12 @@ import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.limits import Limit, broken
-from covp.cores import Core
+from covp.base.plugins import call_hook
+from covp.chip.cores import Core
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
 from covp.graph.pattern import Match, Pattern
-from covp.plugins import call_hook
 
 _T = TypeVar("_T")
 

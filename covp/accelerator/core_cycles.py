@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.graph.graph import Op
 from covp.graph.ops import OPS
 

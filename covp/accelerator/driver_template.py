@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from covp.c_names import c_prefix
+from covp.base.c_names import c_prefix
 
 
 def driver_file(package: str, file: str, name: str, *, interrupt: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covp.c_names import c_prefix
+from covp.base.c_names import c_prefix
 from covp.hardware.job import Job, Number, Operand
 from covp.hardware.registers import RegisterMap
 

@@ -11,7 +11,7 @@ from covp.accelerator.core_cycles import core_cycles
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.explanation import alternatives, refusals, slower
 from covp.accelerator.placement import NEGLIGIBLE, Alternative, Partition, Placement, Refusal
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
 

@@ -20,10 +20,10 @@ from types import ModuleType
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Parameter, split_parameters
-from covp.arguments import demand_each
-from covp.c_names import c_prefix
+from covp.base.arguments import demand_each
+from covp.base.c_names import c_prefix
+from covp.base.plugins import describe, load_file
 from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
-from covp.plugins import describe, load_file
 
 ENTRY_POINTS = "covp.accelerators"
 _BUILT_IN = "covp.accel_backends"

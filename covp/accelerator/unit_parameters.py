@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from covp.accelerator.parameters import Parameter
-from covp.energy.technology import NONE, component_file, technology_names
+from covp.chip.energy.technology import NONE, component_file, technology_names
 from covp.hardware.job_timing import UnitTiming
 
 _LARGEST = {

@@ -55,11 +55,11 @@ def accelerators(
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:
     """The registers of an accelerator in its first place on a platform."""
-    from covp.c_names import c_prefix
+    from covp.base.c_names import c_prefix
+    from covp.chip.platform_file import load_platform
     from covp.codegen.offload import accelerator_places
     from covp.hardware.peripheral import Peripheral
     from covp.hardware.svd import svd
-    from covp.platform_file import load_platform
 
     backend = find_backend(spec)
     model = backend.make_peripheral()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from covp.bisect import Against, Verdict
-from covp.bisect import bisect as search
-from covp.bisect.against import KINDS
+from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json
 from covp.evaluation.data.files import read_array
-from covp.platform_file import load_platform
+from covp.testing.bisect import Against, Verdict
+from covp.testing.bisect import bisect as search
+from covp.testing.bisect.against import KINDS
 
 
 class _TwoWords(GroupedCommand):

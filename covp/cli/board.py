@@ -10,20 +10,20 @@ from typing import Any
 
 import click
 
+from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.cli.energy_report import energy_lines
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build, recorded_schedules
-from covp.mlperf.benchmarks import BENCHMARKS
-from covp.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
-from covp.mlperf.energy_station import EnergyStation
-from covp.mlperf.firmware import Mode, build_firmware
-from covp.mlperf.official import run_official
-from covp.mlperf.station import WakeWordStation
-from covp.mlperf.wake_word import build_wake_word, is_wake_word
-from covp.platform_file import load_platform
+from covp.firmware.mlperf.benchmarks import BENCHMARKS
+from covp.firmware.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
+from covp.firmware.mlperf.energy_station import EnergyStation
+from covp.firmware.mlperf.firmware import Mode, build_firmware
+from covp.firmware.mlperf.official import run_official
+from covp.firmware.mlperf.station import WakeWordStation
+from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
 
 
 @click.command(context_settings={"allow_interspersed_args": True})

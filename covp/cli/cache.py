@@ -17,7 +17,7 @@ def cache(context: click.Context, as_json: bool) -> None:
     """Show the cache folder: path, size, entries, and damaged ones that were made anew."""
     if context.invoked_subcommand is not None:
         return
-    from covp.cache_upkeep import state
+    from covp.base.cache_upkeep import state
 
     now = state()
     if as_json:
@@ -43,7 +43,7 @@ def cache(context: click.Context, as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Tuner records and fetched models too.")
 def clear(everything: bool) -> None:
     """Remove what can be made again: objects, images, native code, signatures."""
-    from covp import cache_upkeep
+    from covp.base import cache_upkeep
 
     click.echo(f"{cache_upkeep.clear(everything):,} bytes freed")
 
@@ -52,7 +52,7 @@ def clear(everything: bool) -> None:
 @click.argument("size", metavar="SIZE|none")
 def limit(size: str) -> None:
     """Keep the cache below SIZE, such as 500M or 2G; what was used least recently goes first."""
-    from covp.cache_upkeep import set_limit
+    from covp.base.cache_upkeep import set_limit
 
     freed = set_limit(None if size == "none" else _bytes_of(size))
     click.echo(f"limit {size}, {freed:,} bytes freed")

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from covp.calibration.calibrate import Calibration, Row, first_model
-from covp.calibration.calibrate import calibrate as fitted
+from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.output import print_json, progress
 from covp.cli.tables import print_table
 from covp.errors import UsageError
-from covp.platform_file import load_platform
+from covp.evaluation.calibration.calibrate import Calibration, Row, first_model
+from covp.evaluation.calibration.calibrate import calibrate as fitted
 from covp.runtime.devices import open_device
 
 

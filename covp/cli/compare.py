@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli.output import print_json, progress, warn
@@ -19,7 +20,6 @@ from covp.errors import UsageError
 from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.evaluation.comparison import share_text
-from covp.platform_file import load_platform
 
 
 @click.command()

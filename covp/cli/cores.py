@@ -13,7 +13,7 @@ from covp.cli.output import print_json
 from covp.errors import AcceleratorError, UsageError
 
 if TYPE_CHECKING:
-    from covp.multicore import System
+    from covp.firmware.multicore import System
 
 
 def _by_core(
@@ -97,7 +97,7 @@ def cores(
     FILE is a C file, one or more for each core, or an ELF file. The exit status is 1 where a main
     returned something negative.
     """
-    from covp.multicore import System
+    from covp.firmware.multicore import System
 
     with System(platform, toolchain) as system:
         for core in models.keys() - images.keys():

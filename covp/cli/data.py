@@ -17,7 +17,7 @@ from covp.errors import UsageError
 from covp.evaluation import Evaluation
 from covp.evaluation.data.accuracy import Data, accuracy_of, first_inputs
 from covp.evaluation.data.quality import Beside, Quality, Scores
-from covp.models import as_graph
+from covp.graph.models import as_graph
 
 _OPTIONS = (
     click.option(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-import covp.debug
+import covp.device.debug
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
-from covp.debug.ports import PROTOCOLS, debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.device.debug.ports import PROTOCOLS, debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import Platform, load_platform
 
 _PORTS = {"stlink": 7184, "jtag": 9824}
 _JTAG_TARGETS = {"stm32f7": "target/stm32f7x.cfg", "stm32l4": "target/stm32l4x.cfg"}
@@ -54,7 +54,7 @@ def openocd_line(platform: Platform, protocol: str, port: int) -> str:
             files = f"-f {platform.openocd.board}"
         return f'openocd {files} -c "hla_stlink_backend tcp {port}"'
     if platform.core.architecture == "riscv":
-        config = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
+        config = Path(covp.device.debug.__file__).parent / "configs" / "riscv.cfg"
         return f'openocd -c "set PORT {port}" -f {config}'
     adapter = f"adapter driver remote_bitbang; remote_bitbang port {port}"
     return (

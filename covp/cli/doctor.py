@@ -14,7 +14,7 @@ import click
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
-from covp.rtl.cores import rtl_packages
+from covp.device.rtl.cores import rtl_packages
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
+from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
 from covp.evaluation import Sample, build
 from covp.evaluation.data.files import read_array
-from covp.export import Application, Library, Project, export_project
-from covp.export.firmware import board_warning
-from covp.export.layouts import layout_names
-from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
-from covp.mlperf.firmware import tiny_application
-from covp.mlperf.wake_word import is_wake_word, wake_word_application
-from covp.platform_file import load_platform
+from covp.firmware import Application, Library, Project, export_project
+from covp.firmware.firmware import board_warning
+from covp.firmware.layouts import layout_names
+from covp.firmware.mlperf.benchmarks import BENCHMARKS, find_benchmark
+from covp.firmware.mlperf.firmware import tiny_application
+from covp.firmware.mlperf.wake_word import is_wake_word, wake_word_application
 
 
 @click.command()

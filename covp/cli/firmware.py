@@ -9,21 +9,21 @@ from pathlib import Path
 import click
 
 from covp.accelerator.registry import find_backends
+from covp.chip.platform_file import load_platform
 from covp.cli import options, semihosting
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.offload import accelerator_places
-from covp.debug.firmware import run_firmware
-from covp.debug.program_file import free_ram, load_elf
-from covp.debug.rtt import Rtt
+from covp.codegen.program import AcceleratorInstance
+from covp.device.debug.firmware import run_firmware
+from covp.device.debug.program_file import free_ram, load_elf
+from covp.device.debug.rtt import Rtt
+from covp.device.semihosting import Semihosting
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.hardware.clock import Clock
 from covp.hardware.serial_feed import SerialFeed
 from covp.hardware.serial_port import SerialPort
-from covp.platform_file import load_platform
-from covp.program import AcceleratorInstance
 from covp.runtime.accelerators import attach_accelerator
-from covp.semihosting import Semihosting
 
 _POLLS_PER_SECOND = 10_000
 """Looks at the program's RTT buffers in a second of virtual time."""
@@ -76,7 +76,7 @@ def firmware(
     if chosen.further_cores:
         raise UsageError(
             f"{chosen.name} has several cores, and one file is the program of one; see "
-            "covp.multicore.System"
+            "covp.firmware.multicore.System"
         )
     output = SerialLines()
     with VirtualDevice(chosen) as device:

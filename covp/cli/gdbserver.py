@@ -8,27 +8,27 @@ from pathlib import Path
 
 import click
 
-from covp.cache import write_atomically
+from covp.base.cache import write_atomically
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import warn
 from covp.cli.provenance import model_note
 from covp.cli.serial_lines import SerialLines
-from covp.debug import launch
-from covp.debug.gdb_console import GdbConsole
-from covp.debug.gdb_stub import BUSY, GdbStub
-from covp.debug.program_file import free_ram, load_elf
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.codegen.program import Program
+from covp.device.debug import launch
+from covp.device.debug.gdb_console import GdbConsole
+from covp.device.debug.gdb_stub import BUSY, GdbStub
+from covp.device.debug.program_file import free_ram, load_elf
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
+from covp.device.semihosting import Semihosting
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.evaluation import Build, Sample, build
-from covp.export import Project, link_project
+from covp.firmware import Project, link_project
 from covp.hardware.svd import svd
-from covp.platform_file import Platform, load_platform
-from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
-from covp.semihosting import Semihosting
 
 
 @click.command()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
+from covp.base.temporary import sweep
 from covp.cli.failures import report
 from covp.cli.streams import drop_output, occupy_closed_streams
 from covp.errors import near_misses
-from covp.temporary import sweep
 
 COMMANDS = (
     "accelerators",

@@ -12,8 +12,8 @@ from covp.cli import options
 from covp.cli.mlperf_report import markdown, print_rows
 from covp.cli.output import print_json, progress, warn
 from covp.errors import UsageError
-from covp.mlperf.points import Settings
-from covp.mlperf.sweep import LABEL, sweep
+from covp.firmware.mlperf.points import Settings
+from covp.firmware.mlperf.sweep import LABEL, sweep
 
 _PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
 """Between two accelerators of a set-up; not in c++/unit.py or 1e+6."""

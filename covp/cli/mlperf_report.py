@@ -9,9 +9,9 @@ import click
 from covp.cli.provenance import model_note
 from covp.cli.tables import cell, print_table
 from covp.evaluation.comparison import share_text
-from covp.mlperf.quality import Quality
-from covp.mlperf.rows import Row
-from covp.mlperf.sweep import LABEL
+from covp.firmware.mlperf.quality import Quality
+from covp.firmware.mlperf.rows import Row
+from covp.firmware.mlperf.sweep import LABEL
 
 _TEXTS = ("model", "platform", "accelerators")
 _NUMBERS = (

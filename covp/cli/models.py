@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import click
 
-from covp import zoo
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
+from covp.graph import zoo
 
 
 @click.group(invoke_without_command=True)

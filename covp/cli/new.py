@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from covp.accelerator.registry import built_in_names
+from covp.base.temporary import temporary_folder
 from covp.errors import UsageError
-from covp.temporary import temporary_folder
 
-_TEMPLATES = Path(__file__).parent.parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.device.openocd import DEFAULT_PORT
 from covp.device.openocd_server import OpenOcdServer
-from covp.platform_file import load_platform
 
 
 @click.group()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from covp.tune.records import Objective
-from covp.tune.trial import FLASH_TRADE
+from covp.evaluation.tune.records import Objective
+from covp.evaluation.tune.trial import FLASH_TRADE
 
 if TYPE_CHECKING:
+    from covp.chip.platform_file import Platform
     from covp.evaluation import RecordedSchedules
-    from covp.platform_file import Platform
 
 platform = click.option(
     "-p",
@@ -206,7 +206,7 @@ def _load_operators(
 
     def registered() -> object:
         # a file that registers converters has imported them; others shall not wait for onnx
-        onnx = sys.modules.get("covp.frontend.onnx.converters.registry")
+        onnx = sys.modules.get("covp.graph.onnx.converters.registry")
         return dot_products(), {} if onnx is None else dict(onnx.CONVERTERS)
 
     for file in files:

@@ -8,13 +8,13 @@ from itertools import groupby
 
 import click
 
+from covp.chip.platform_file import Platform
 from covp.cli.data import SampleOptions, accuracy_cell, data_lines, run_data
 from covp.cli.output import print_json, progress, warn
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
 from covp.evaluation.comparison import share_text
-from covp.platform_file import Platform
 
 
 def compare_platforms(

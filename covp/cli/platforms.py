@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from covp.chip.energy.core_area import core_area
+from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
-from covp.energy.core_area import core_area
-from covp.platform_file import Platform, load_platform, platform_aliases, platform_names
 
 
 @click.command()

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli import wave as waveform
@@ -28,7 +29,6 @@ from covp.evaluation import (
 from covp.evaluation import run as evaluate
 from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
-from covp.platform_file import load_platform
 
 
 @click.command(cls=GroupedCommand)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from covp.semihosting import Streams
+from covp.device.semihosting import Streams
 
 where = click.option(
     "--semihosting",

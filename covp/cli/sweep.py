@@ -15,13 +15,13 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json
 from covp.cli.sweep_report import print_result
 from covp.errors import UsageError
-from covp.sweep.api import STORE
-from covp.sweep.api import sweep as run_sweep
-from covp.sweep.export import extra
-from covp.sweep.spec import schema as file_schema
+from covp.evaluation.sweep.api import STORE
+from covp.evaluation.sweep.api import sweep as run_sweep
+from covp.evaluation.sweep.export import extra
+from covp.evaluation.sweep.spec import schema as file_schema
 
 if TYPE_CHECKING:
-    from covp.sweep.status import Progress
+    from covp.evaluation.sweep.status import Progress
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -106,7 +106,7 @@ def sweep(
 
 def _print_status(where: str, as_json: bool) -> int:
     extra("sqlalchemy")
-    from covp.sweep.status import read_status
+    from covp.evaluation.sweep.status import read_status
 
     status = read_status(where)
     if as_json:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from covp.cli.tables import print_table
-from covp.sweep.constraints import is_feasible
-from covp.sweep.points import Row
-from covp.sweep.result import SweepResult
+from covp.evaluation.sweep.constraints import is_feasible
+from covp.evaluation.sweep.points import Row
+from covp.evaluation.sweep.result import SweepResult
 
 _MOST = 40
 """Rows of the table."""

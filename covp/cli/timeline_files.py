@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from covp.evaluation import Evaluation
-from covp.timeline import demand_writable, timeline_of, write_trace, write_vcd
+from covp.report.timeline import demand_writable, timeline_of, write_trace, write_vcd
 
 trace = click.option(
     "--trace",

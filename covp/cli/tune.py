@@ -9,6 +9,7 @@ from typing import get_args
 
 import click
 
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.output import print_json, progress
 from covp.cli.provenance import model_note
@@ -19,14 +20,13 @@ from covp.cli.tune_report import (
     print_wrong_outputs,
     spent,
 )
+from covp.compilers.toolchain import get_toolchain
+from covp.evaluation.tune.records import Cost, Objective, trial_file
+from covp.evaluation.tune.search import Strategy
+from covp.evaluation.tune.tuner import LayerResult, Options, Progress
+from covp.evaluation.tune.tuner import tune as search
 from covp.graph.graph import Graph
-from covp.models import as_graph
-from covp.platform_file import Platform, load_platform
-from covp.toolchain import get_toolchain
-from covp.tune.records import Cost, Objective, trial_file
-from covp.tune.search import Strategy
-from covp.tune.tuner import LayerResult, Options, Progress
-from covp.tune.tuner import tune as search
+from covp.graph.models import as_graph
 
 
 @click.command()

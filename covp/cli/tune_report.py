@@ -7,8 +7,8 @@ from typing import Any, get_args
 import click
 
 from covp.cli.tables import operator_cell, print_table
-from covp.tune.records import Objective, Trial, pareto_front
-from covp.tune.tuner import LayerResult
+from covp.evaluation.tune.records import Objective, Trial, pareto_front
+from covp.evaluation.tune.tuner import LayerResult
 
 
 def print_layers(results: list[LayerResult]) -> None:

@@ -12,7 +12,7 @@ from covp.cli.output import print_json
 
 if TYPE_CHECKING:
     from covp.evaluation.source import SourceCheck
-    from covp.verify.verification import Verdict
+    from covp.testing.verify.verification import Verdict
 
 
 @click.command()
@@ -57,7 +57,7 @@ def verify(
     onnxruntime or LiteRT executing its file, where these are installed.
     """
     from covp.evaluation.source import judged
-    from covp.verify import verify as search
+    from covp.testing.verify import verify as search
 
     def progress(what: str) -> None:
         if not as_json:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from covp.codegen.aliases import ALIASES
 from covp.codegen.layer import Argument, LayerCode, Scratch
 from covp.codegen.planner import ALIGNMENT, Buffer, plan
+from covp.codegen.program import ProgramTensor
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
-from covp.program import ProgramTensor
 
 
 class ArenaPlan:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.argument_visitor import ArgumentVisitor
 from covp.accelerator.call import CCall, Constant, RegisterImage, TensorSlice, Workspace
-from covp.c_names import c_name
+from covp.base.c_names import c_name
 from covp.codegen.c_text import c_array, c_float
 from covp.codegen.layer import Argument, Scratch
 from covp.errors import AcceleratorError

@@ -17,6 +17,8 @@ from covp.accelerator.call import (
     Step,
 )
 from covp.accelerator.partition import Placement
+from covp.base.plugins import call_hook
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_comment
 from covp.codegen.call_expressions import CallExpressions, FileConstants
 from covp.codegen.kernels.requantize.requantize import Requantizer
@@ -27,11 +29,9 @@ from covp.codegen.layer import (
     emit_layer,
     prototype,
 )
-from covp.cores import Core
 from covp.errors import AcceleratorError
 from covp.graph.graph import Op
 from covp.graph.pattern import Match
-from covp.plugins import call_hook
 
 _STEPS = (CCall, Requantize, CoreKernel)
 

@@ -10,8 +10,9 @@ import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backends
-from covp.arguments import shown
-from covp.c_names import c_name
+from covp.base.arguments import shown
+from covp.base.c_names import c_name
+from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.aliases import aliases, first_names
 from covp.codegen.arena import ArenaPlan
 from covp.codegen.calls import StartupCode, emit_calls
@@ -28,18 +29,7 @@ from covp.codegen.offload import (
 )
 from covp.codegen.overlap import OverlapPlan, spans
 from covp.codegen.parts import emit_in_parts
-from covp.codegen.schedule import Schedule
-from covp.codegen.states import StateCode
-from covp.errors import AcceleratorError, CapacityError, UsageError
-from covp.frontend import Shapes
-from covp.graph.graph import Graph, Op, Tensor
-from covp.graph.ops import OPS, definition
-from covp.graph.ops.tiled_attention import TiledAttention
-from covp.graph.user_operators import UserOperator, find_user_operator
-from covp.models import as_graph
-from covp.passes import run_passes
-from covp.platform_file import Platform, load_platform
-from covp.program import (
+from covp.codegen.program import (
     AcceleratorInstance,
     LayerMemory,
     LayerPart,
@@ -47,6 +37,16 @@ from covp.program import (
     Program,
     ProgramLayer,
 )
+from covp.codegen.schedule import Schedule
+from covp.codegen.states import StateCode
+from covp.errors import AcceleratorError, CapacityError, UsageError
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.models import as_graph
+from covp.graph.ops import OPS, definition
+from covp.graph.ops.tiled_attention import TiledAttention
+from covp.graph.passes import run_passes
+from covp.graph.readers import Shapes
+from covp.graph.user_operators import UserOperator, find_user_operator
 
 _MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
@@ -76,9 +76,9 @@ def compile(
         allow_unused: whether an accelerator may end up without any layer; else that is an error.
         allow_slower: give accelerators also what the core does more than twice as fast.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
-            choice; `covp.tune` makes such functions from its records.
+            choice; `covp.evaluation.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
-        shapes, states, streaming: as for `covp.models.as_graph`.
+        shapes, states, streaming: as for `covp.graph.models.as_graph`.
         name: what names in C begin with; empty: the model's.
         overlap: cuts layers into bands, and says when each is begun and waited for.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.errors import UsageError
 
 
@@ -29,7 +29,7 @@ class DotProduct:
 
     Attributes:
         name: of the tile in schedules.
-        requires: features of `covp.cores.Core` that it needs.
+        requires: features of `covp.chip.cores.Core` that it needs.
         lanes: products of one use: 1 (operands are int32 variables), 2 or 4 (a uint32_t word each).
         operand: type of a lane: "int8" (1 or 4 lanes) or "int16" (2 lanes).
         expression: C of the new sum, from {x} (activations), {w} (weights) and {sum}.
@@ -104,7 +104,7 @@ class RequantizeInstruction:
 
     Attributes:
         name: for reports.
-        requires: features of `covp.cores.Core` that it needs.
+        requires: features of `covp.chip.cores.Core` that it needs.
         definitions: C text that the expressions need.
         expression: C of the result from {acc}, {multiplier} and {packed_scale}, each int32_t.
             ``packed_scale`` holds, from the lowest byte, the shift (positive to the left), the

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from covp.base.registry import Registry
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
 from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op, Tensor
 from covp.graph.user_operators import find_user_operator
-from covp.registry import Registry
 
 
 @dataclass(frozen=True)

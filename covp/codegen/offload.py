@@ -8,14 +8,14 @@ from functools import partial
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, partition
-from covp.c_names import c_prefix
-from covp.cores import Core
+from covp.base.c_names import c_prefix
+from covp.base.plugins import call_hook
+from covp.chip.cores import Core
+from covp.chip.platform_file import Platform
 from covp.errors import AcceleratorError, PlatformError, UsageError
 from covp.graph.graph import Graph
+from covp.graph.passes import demand_states
 from covp.graph.pattern import Pattern
-from covp.passes import demand_states
-from covp.platform_file import Platform
-from covp.plugins import call_hook
 
 _NO_CACHE = {"COVP_DATA_CACHE_LINE": "0"}
 _DRIVER_FILE = re.compile(r"\w[\w.-]*\.[cSh]")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.partition import Placement, partition
+from covp.base.plugins import call_hook
+from covp.chip.cores import Core
 from covp.codegen.bands import Band, can_be_cut, cut
 from covp.codegen.c_text import c_comment
 from covp.codegen.call_expressions import unused
@@ -26,10 +28,8 @@ from covp.codegen.layer import (
     whole_part,
 )
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
 from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op, Tensor
-from covp.plugins import call_hook
 
 
 @dataclass(frozen=True)

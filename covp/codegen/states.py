@@ -9,8 +9,8 @@ import numpy as np
 
 from covp.codegen.arena import ArenaPlan
 from covp.codegen.c_text import c_array, c_comment
+from covp.codegen.program import ProgramState
 from covp.graph.graph import State
-from covp.program import ProgramState
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.memory_states import Finding, Forbidden
+from covp.device.machine.native_caches import GhostCache
 from covp.device.phase_count import PhaseCount
 from covp.device.timeline import TimelineLog
+from covp.device.timing.segments import Segments
+from covp.device.timing.trace import Trace
 from covp.device.wave import Recorded, Wave
 from covp.errors import DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
-from covp.machine.native_caches import GhostCache
-from covp.memory_states import Finding, Forbidden
-from covp.timing.segments import Segments
-from covp.timing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class NamesCode(Protocol):
         ...
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         ...
 
 

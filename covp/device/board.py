@@ -7,11 +7,17 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from covp.cores import Core
+from covp.chip.cores import Core
+from covp.chip.platform_file import FIRST, Platform
+from covp.compilers.symbols import Symbols
+from covp.compilers.unwind import call_stack
 from covp.device.base import EXACT, Source, Sources
 from covp.device.host_calls import HostCalls
+from covp.device.machine.emulated_core import CoreState, EmulatedCore
 from covp.device.phase_count import CORE
 from covp.device.saved_memory import SavedMemory
+from covp.device.semihosting import Semihosting
+from covp.device.timing.model import core_timing
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
@@ -21,12 +27,6 @@ from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.traffic import TrafficLedger
-from covp.machine.emulated_core import CoreState, EmulatedCore
-from covp.platform_file import FIRST, Platform
-from covp.semihosting import Semihosting
-from covp.symbols import Symbols
-from covp.timing.model import core_timing
-from covp.unwind import call_stack
 
 _TRAPS = frozenset({"illegal instruction", "breakpoint"})
 
@@ -326,7 +326,7 @@ class Board:
     def call_stack(
         self, pc: int, registers: Mapping[str, int], core: EmulatedCore
     ) -> tuple[str, ...]:
-        """The functions active at ``pc`` of ``core`` with ``registers``; see `covp.unwind`."""
+        """Those active at ``pc`` of ``core``, by `covp.compilers.unwind`."""
         return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.device.machine.counter import Counter
+from covp.device.machine.native_counter import ALL_CAUSES
 from covp.device.phase_count import CORE, FunctionCount, Moved, PhaseCount, Traffic
 from covp.hardware.traffic import Entry, TrafficLedger
-from covp.machine.counter import Counter
-from covp.machine.native_counter import ALL_CAUSES
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.device.base import Source
 from covp.errors import DeviceError
 

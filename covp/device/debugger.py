@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from covp.closing import Owned
+from covp.base.closing import Owned
+from covp.chip.platform_file import Platform, Region
+from covp.compilers.symbols import Symbols
+from covp.compilers.unwind import call_stack
 from covp.device.base import Abilities, Sources, Stop, name_fault
 from covp.device.cycle_counter import CycleCounter
 from covp.errors import DeviceError, DeviceFault, FaultKind
-from covp.platform_file import Platform, Region
-from covp.symbols import Symbols
-from covp.unwind import call_stack
 
 DEFAULT_TIMEOUT = 300.0
 _XPSR_THUMB = 0x01000000
@@ -185,7 +185,7 @@ class DebuggerDevice(Owned):
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         if not _SAVED & registers.keys():  # the record of the runtime's handler, which keeps them
             with suppress(DeviceError):
                 registers = {**self.registers(), **registers}

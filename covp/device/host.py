@@ -16,16 +16,16 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from covp.closing import Owned
+from covp.base.closing import Owned
+from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
+from covp.chip.platform_file import Platform
+from covp.compilers.symbols import Symbols
+from covp.compilers.unwind import call_stack
 from covp.device.base import Abilities, Source, Sources, Stop, name_fault
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
 from covp.device.undefined_behaviour import TRAP_BYTES, undefined_behaviour
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
-from covp.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
-from covp.platform_file import Platform
-from covp.symbols import Symbols
-from covp.unwind import call_stack
 
 _BREAKPOINT = b"\xcc"  # int3
 _SI_KERNEL = 0x80  # Linux, asm-generic/siginfo.h: no page fault, but a general protection fault
@@ -164,7 +164,7 @@ class HostDevice(Owned):
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         return call_stack(self._symbols, architecture, pc, registers, self.read)
 

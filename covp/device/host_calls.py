@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.semihosting import Semihosting
+from covp.device.semihosting.abi import call_bytes
 from covp.errors import DeviceError, DeviceFault, ProgramExit
-from covp.machine.emulated_core import EmulatedCore
-from covp.semihosting import Semihosting
-from covp.semihosting.abi import call_bytes
 
 _REGISTERS = {"arm": ("r0", "r1"), "riscv": ("a0", "a1")}
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from covp.compilers.host_compiler import HostBinary, compile_for_host
 from covp.errors import DeviceError
-from covp.host_compiler import HostBinary, compile_for_host
 
 _SOURCE = Path(__file__).with_name("host_runner.c")
 # Of glibc zig links a list of symbols, of musl it compiles every file, which takes a minute.

@@ -7,13 +7,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.base.temporary import temporary_folder
+from covp.chip.platform_file import Platform, Region
 from covp.device.debugger import DEFAULT_TIMEOUT, DebuggerDevice
+from covp.device.machine.engine import register_ids
 from covp.device.rsp_link import split_address
 from covp.device.tcl_port import CommandFailed, TclPort
 from covp.errors import DeviceError
-from covp.machine.engine import register_ids
-from covp.platform_file import Platform, Region
-from covp.temporary import temporary_folder
 
 DEFAULT_PORT = 6666
 _CHUNK_ITEMS = 1 << 14  # read_memory takes at most 64K of them

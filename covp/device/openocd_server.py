@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-from covp.closing import Owned
+from covp.base.closing import Owned
+from covp.chip.platform_file import Platform
 from covp.device.child_process import ends_with_parent
 from covp.errors import DeviceError, PlatformError
-from covp.platform_file import Platform
 
 _START_SECONDS = 20.0
 _LISTENING = re.compile(r"Listening on port (\d+) for tcl connections")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Causes = Mapping[str, int]
-"""Cycles by what they passed with; the keys are those of `covp.timing.trace.Trace.causes`."""
+"""Cycles by cause; the keys are those of `covp.device.timing.trace.Trace.causes`."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from covp.base.temporary import temporary_folder
+from covp.chip.platform_file import Platform, Qemu
 from covp.device.child_process import ends_with_parent
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.gdb_remote import GdbDevice
 from covp.errors import DeviceError, PlatformError
-from covp.platform_file import Platform, Qemu
-from covp.temporary import temporary_folder
 
 _START_SECONDS = 20.0
 _PACKAGES = {"arm": "qemu-system-arm", "riscv": "qemu-system-misc"}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.machine.native_counter import SavedPages, counter_library
 from covp.hardware.bus import Memory
-from covp.machine.emulated_core import EmulatedCore
-from covp.machine.native_counter import SavedPages, counter_library
 
 _MOST_PAGES = 64
 """Marked pages from which marking begins anew: to copy them takes longer than to find them."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from covp.device.machine.mark_log import Marks
 from covp.hardware.job_unit import JobRecord
 from covp.hardware.registers import RegisterMap
-from covp.machine.mark_log import Marks
 
 MOST_EVENTS = 1 << 17
 """Events of each kind that are kept, the first ones."""

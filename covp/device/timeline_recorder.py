@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from covp.device.board import Board
+from covp.device.machine.mark_log import MOST_MARKS, MarkLog
 from covp.device.timeline import (
     MOST_EVENTS,
     Access,
@@ -23,7 +24,6 @@ from covp.device.timeline import (
 from covp.errors import UsageError
 from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.hardware.peripheral import Peripheral
-from covp.machine.mark_log import MOST_MARKS, MarkLog
 
 _Item = TypeVar("_Item")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from covp.device.base import Stop
 from covp.device.board import Board, core_sources
+from covp.device.machine.counter import Totals
+from covp.device.machine.emulated_core import EmulatedCore
 from covp.errors import DeviceFault
-from covp.machine.counter import Totals
-from covp.machine.emulated_core import EmulatedCore
 
 _LONGEST_TURN = 1 << 18
 """Cycles; polling a register for so long is no reason yet to think that nothing will change it."""

@@ -6,15 +6,15 @@ import functools
 import math
 from collections.abc import Iterable
 
-from covp.closing import Closing
+from covp.base.closing import Closing
+from covp.chip.platform_file import FIRST, Platform
 from covp.device.base import Abilities, Sources, Stop
 from covp.device.board import Board, core_sources
 from covp.device.counted_phases import CountedPhases
+from covp.device.machine.counter import Totals
+from covp.device.machine.watchpoints import Watch, WatchHit
 from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault, FaultKind
-from covp.machine.counter import Totals
-from covp.machine.watchpoints import Watch, WatchHit
-from covp.platform_file import FIRST, Platform
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
 LONGEST_BLOCK = 512

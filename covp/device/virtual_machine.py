@@ -7,33 +7,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
+from covp.base.memory_states import Finding
+from covp.chip.platform_file import Platform
+from covp.compilers.symbols import Symbols
 from covp.device.base import MemoryStates
 from covp.device.board import Board, BoardState
 from covp.device.counted_phases import CountedPhases
+from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.machine.mark_log import MOST_MARKS
+from covp.device.machine.native_caches import GhostCache, Ghosts
+from covp.device.machine.riscv_counters import RiscvCounters
+from covp.device.machine.segments import SegmentLog
 from covp.device.phase_count import PhaseCount
 from covp.device.timeline_recorder import TimelineRecorder
+from covp.device.timing.trace import Trace
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
-from covp.machine.emulated_core import EmulatedCore
-from covp.machine.mark_log import MOST_MARKS
-from covp.machine.native_caches import GhostCache, Ghosts
-from covp.machine.riscv_counters import RiscvCounters
-from covp.machine.segments import SegmentLog
-from covp.memory_states import Finding
-from covp.platform_file import Platform
-from covp.symbols import Symbols
-from covp.timing.trace import Trace
 
 
 class VirtualMachine:
     """Core 0 of a board with the memory and peripherals; `VirtualDevice` runs programs on it.
 
     `instructions` and `cycles` only ever grow: retired instructions are exact and the same on
-    every run, cycles are estimated by the core's timing model (`covp.timing`) and include the
-    time in which the core waited for peripherals.
+    every run, cycles are estimated by the core's timing model (`covp.device.timing`) and include
+    the time in which the core waited for peripherals.
 
     Attributes:
         board, core: the parts.
@@ -241,7 +241,7 @@ class VirtualMachine:
         return self.board.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions that are active at ``pc`` with these ``registers``; see `covp.unwind`."""
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         return self.board.call_stack(pc, registers, self.core)
 
     # -- peripherals --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from covp.arguments import demand_count
+from covp.base.arguments import demand_count
 from covp.errors import UsageError
 
 SUFFIXES = (".fst", ".vcd")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.program import Program
+from covp.codegen.program import Program
 
 
 @dataclass(frozen=True)

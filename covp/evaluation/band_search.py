@@ -9,11 +9,11 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.aliases import first_names
 from covp.codegen.bands import Band, can_be_cut, cut
 from covp.codegen.parts import placed_band
+from covp.codegen.program import LayerPart, Piece, ProgramLayer
 from covp.errors import UsageError
 from covp.evaluation.list_schedule import Cost, Task, list_schedule
 from covp.evaluation.part_costs import MeasuredParts, part_sizes, tasks_of
 from covp.graph.graph import Op, Tensor
-from covp.program import LayerPart, Piece, ProgramLayer
 
 Rows = Mapping[str, int]
 _CALL = 100

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.compile import compile as generate
 from covp.codegen.overlap import OverlapPlan
+from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.evaluation.overlap import Overlap, plan_overlap
@@ -21,13 +23,11 @@ from covp.evaluation.schedules import (
     ScheduleSource,
     recorded_schedules,
 )
-from covp.frontend import Shapes
+from covp.evaluation.tune.records import Trial
 from covp.graph.graph import Graph, Op
-from covp.platform_file import Platform, load_platform
-from covp.program import Program
+from covp.graph.readers import Shapes
 from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
-from covp.tune.records import Trial
 
 Pass = Callable[[Graph], Graph]
 

@@ -16,13 +16,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.codegen.program import Program, ProgramLayer, ProgramTensor
 from covp.errors import UsageError, near_misses
 from covp.evaluation.builder import Build
 from covp.evaluation.sample import Sample
 from covp.evaluation.source import SourceCheck
 from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
 from covp.graph.reference import run_changed
-from covp.program import Program, ProgramLayer, ProgramTensor
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
 

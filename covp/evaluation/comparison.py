@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.html_table import html_table
+from covp.chip.platform_file import Platform, load_platform
 from covp.evaluation.builder import build
 from covp.evaluation.check import BY_LAYERS, checked_level
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import Schedules, recorded_schedules
-from covp.frontend import Shapes
 from covp.graph.graph import Graph
-from covp.html_table import html_table
-from covp.platform_file import Platform, load_platform
+from covp.graph.readers import Shapes
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from covp.energy.coefficients import Coefficient
-from covp.energy.core_energy import CoreEnergy
-from covp.energy.technology import energy_in, technology_names
-from covp.energy.units import UnitEnergy
-from covp.program import AcceleratorInstance, Program
+from covp.chip.energy.coefficients import Coefficient
+from covp.chip.energy.core_energy import CoreEnergy
+from covp.chip.energy.technology import energy_in, technology_names
+from covp.chip.energy.units import UnitEnergy
+from covp.codegen.program import AcceleratorInstance, Program
 from covp.runtime.profile import LayerProfile, Profile
 
 

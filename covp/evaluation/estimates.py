@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from covp.accelerator.placement import NEGLIGIBLE
-from covp.program import AcceleratorInstance, Program
+from covp.codegen.program import AcceleratorInstance, Program
 from covp.runtime.profile import LayerProfile, Profile
 
 FACTOR = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from covp.codegen.program import ProgramLayer
 from covp.evaluation.list_schedule import Cost
 from covp.evaluation.part_costs import MeasuredParts, jobs_by_part
 from covp.hardware.job_unit import JobRecord
-from covp.program import ProgramLayer
 
 
 def kept_costs(measured: MeasuredParts, what: Literal["weights", "all"]) -> list[list[Cost]]:

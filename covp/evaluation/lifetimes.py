@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from covp.program import LayerMemory, Program
+from covp.codegen.program import LayerMemory, Program
 
 Kind = Literal["input", "output", "tensor", "scratch", "state"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from covp.platform_file import Platform, Region
-from covp.program import Program
+from covp.chip.platform_file import Platform, Region
+from covp.codegen.program import Program
+from covp.compilers.elf import ElfImage
 from covp.runtime.allocator import Block
-from covp.runtime.elf import ElfImage
 from covp.runtime.linking import LoadedImage
 from covp.runtime.session import Session
 

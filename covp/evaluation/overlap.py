@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from covp.codegen.overlap import OverlapPlan
+from covp.codegen.program import Program
 from covp.errors import CapacityError
 from covp.evaluation.band_search import BandSearch
 from covp.evaluation.kept import kept_costs
 from covp.evaluation.list_schedule import list_schedule
 from covp.evaluation.part_costs import MeasuredParts, measure_parts
-from covp.program import Program
 from covp.runtime.session import Session
 
 _ROUNDS = 4

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from covp.codegen.program import LayerPart, Piece, Program, ProgramLayer
 from covp.errors import UsageError
 from covp.evaluation.list_schedule import Cost, Task
 from covp.graph.random_inputs import random_inputs
 from covp.hardware.job_unit import JobRecord, JobUnit
-from covp.program import LayerPart, Piece, Program, ProgramLayer
 from covp.runtime.measurement import FIRST_LAYER
 from covp.runtime.profile import LayerProfile
 from covp.runtime.session import Session

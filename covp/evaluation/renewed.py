@@ -16,12 +16,12 @@ from covp.codegen.schedule import Schedule
 from covp.evaluation.builder import Build
 from covp.evaluation.result import Evaluation
 from covp.evaluation.schedules import RecordedSchedules
+from covp.evaluation.tune.keys import layer_key
+from covp.evaluation.tune.measure import ScheduleBench
+from covp.evaluation.tune.records import append_trials, trial_file
+from covp.evaluation.tune.taken_over import taken_over
+from covp.evaluation.tune.trial import Trial
 from covp.graph.graph import Op
-from covp.tune.keys import layer_key
-from covp.tune.measure import ScheduleBench
-from covp.tune.records import append_trials, trial_file
-from covp.tune.taken_over import taken_over
-from covp.tune.trial import Trial
 
 TOLERANCE = 0.02
 """The share of the recorded instructions that a layer may take more.

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.html_table import html_table
+from covp.chip.platform_file import Platform
+from covp.codegen.program import Program, ProgramLayer, ProgramState, ProgramTensor
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.timeline import TimelineLog
 from covp.device.wave import Recorded
@@ -27,9 +30,6 @@ from covp.graph.equality import FLOAT_TOLERANCE
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import macs
-from covp.html_table import html_table
-from covp.platform_file import Platform
-from covp.program import Program, ProgramLayer, ProgramState, ProgramTensor
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
 _ROUNDING = frozenset(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from covp.chip.platform_file import Platform
+from covp.codegen.program import AcceleratorInstance, Program
+from covp.device.timing.peak import core_peak
 from covp.evaluation.area import estimate_areas
-from covp.platform_file import Platform
-from covp.program import AcceleratorInstance, Program
-from covp.timing.peak import core_peak
 
 
 def core_record(platform: Platform) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.closing import Closing
+from covp.base.closing import Closing
+from covp.chip.platform_file import Platform, load_platform
+from covp.codegen.program import Program
 from covp.device.base import Abilities
 from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
@@ -31,8 +33,6 @@ from covp.evaluation.schedules import recorded_schedules
 from covp.evaluation.source import check_source, extreme_samples
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
-from covp.platform_file import Platform, load_platform
-from covp.program import Program
 from covp.runtime.allocator import RegionUse
 from covp.runtime.measurement import FIRST_LAYER
 from covp.runtime.profile import Profile

@@ -89,7 +89,7 @@ class Sample:
 
 def _of_stream(graph: Graph, streaming: Streaming, seed: int) -> Sample:
     """The inference with which a window of random rows is complete."""
-    from covp.passes.streaming.windows import end_of_window  # its rules know many operators
+    from covp.graph.passes.streaming.windows import end_of_window  # its rules know many operators
 
     end = end_of_window(graph, streaming, seed)
     sample = Sample.of(graph, [end.rows], "end of a window", seed, end.states)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from covp.chip.platform_file import Platform
 from covp.codegen.compile import ScheduleChoice
 from covp.codegen.schedule import Schedule
+from covp.compilers.toolchain import get_toolchain
 from covp.errors import ToolchainError
+from covp.evaluation.tune.records import FLASH_TRADE, Objective, Records, Trial, layer_key
 from covp.graph.graph import Op
-from covp.platform_file import Platform
-from covp.toolchain import get_toolchain
-from covp.tune.records import FLASH_TRADE, Objective, Records, Trial, layer_key
 
 Schedules = ScheduleChoice | Literal["recorded"] | None
 """Where schedules come from: a function of one's own, the tuner's records, or the kernels alone."""
@@ -20,7 +20,7 @@ Schedules = ScheduleChoice | Literal["recorded"] | None
 
 @dataclass(frozen=True)
 class RecordedSchedules:
-    """Gives the best recorded schedule of each operator, see `covp.tune.records.Records.groups`.
+    """The best recorded schedule of each operator: `covp.evaluation.tune.records.Records.groups`.
 
     Attributes:
         records: opened once; what is tuned meanwhile in another process changes nothing.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.compile import ScheduleChoice
 from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
@@ -15,10 +16,9 @@ from covp.evaluation.check import BY_LAYERS, Level, checked_level
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import beside_source, by_layers, checked_inputs, measured
 from covp.evaluation.sample import Sample
-from covp.frontend import Shapes
 from covp.graph.graph import Graph
-from covp.models import as_graph
-from covp.platform_file import Platform, load_platform
+from covp.graph.models import as_graph
+from covp.graph.readers import Shapes
 from covp.runtime.allocator import RegionUse
 
 

@@ -17,8 +17,8 @@ import msgspec
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.accelerator.registry import find_backends
+from covp.chip.platform_file import Platform, Region, first_problem, load_platform
 from covp.errors import PlatformError, UsageError, near_misses
-from covp.platform_file import Platform, Region, first_problem, load_platform
 
 PLATFORM = "platform"
 _OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}

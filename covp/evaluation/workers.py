@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from covp.codegen.intrinsics import DotProduct, dot_products
 from covp.device.child_process import safe_path
 from covp.errors import CovpError, DeviceError
-from covp.tune.worker_process import begin_worker
+from covp.evaluation.tune.worker_process import begin_worker
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")

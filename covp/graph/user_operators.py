@@ -12,10 +12,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from covp.base.plugins import call_hook, describe, load_file
 from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, no_macs
-from covp.plugins import call_hook, describe, load_file
 
 ENTRY_POINTS = "covp.operators"
 
@@ -119,7 +119,7 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
     if before == (_OPERATORS, also()):
         raise UsageError(
             f"{path} registers nothing new: call register_operator, or register "
-            "of covp.codegen.intrinsics or covp.frontend.onnx.converters"
+            "of covp.codegen.intrinsics or covp.graph.onnx.converters"
         )
 
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.platform_file import Region
 from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.hardware.traffic import UNKNOWN, TrafficLedger
-from covp.platform_file import Region
 
 _STORES = ("write", "program")
 _Bytes = bytes | bytearray | memoryview | NDArray[Any]

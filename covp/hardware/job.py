@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from covp.base.plugins import describe
 from covp.hardware.job_timing import Traffic
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.plugins import describe
 
 Role = Literal["tensor", "table", "result"]
 FIRST_OFFSET = 0x10

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from covp.closing import Owned
+from covp.base.closing import Owned
 
 
 class OutsideSource(Owned):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from covp.base.plugins import call_hook
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
@@ -11,7 +12,6 @@ from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.traffic import TrafficLedger
-from covp.plugins import call_hook
 
 PAGE = 0x1000
 

@@ -10,10 +10,10 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from covp.base.plugins import describe, load_file
+from covp.base.struct_errors import readable
 from covp.errors import AcceleratorError, PlatformError, near_misses
 from covp.hardware.peripheral import Peripheral
-from covp.plugins import describe, load_file
-from covp.struct_errors import readable
 
 _SCALARS = {int, float, bool, str, NoneType}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from covp.chip.platform_file import Region
 from covp.hardware.clock import Event
-from covp.platform_file import Region
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None), Event, Region})
 """Types of values that are their own copies."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from covp.closing import Owned
+from covp.base.closing import Owned
 from covp.hardware.clock import Clock
 from covp.hardware.serial_port import SerialPort
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from covp.chip.platform_file import Platform
 from covp.errors import PlatformError
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Access, Field, Register
-from covp.platform_file import Platform
 
 _ACCESS: dict[Access, str] = {
     "rw": "read-write", "ro": "read-only", "wo": "write-only", "w1c": "read-write",

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from covp.csv_text import cell
+from covp.base.csv_text import cell
 from covp.errors import UsageError
 from covp.report.documents import Cost, Layer, Moved, Offload, Run
 from covp.report.quantities import (

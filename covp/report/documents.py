@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from covp.arguments import read_file
+from covp.base.arguments import read_file
 from covp.errors import UsageError
 
 Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from covp.evaluation.sweep.pareto import front
 from covp.report import designs, objectives
 from covp.report.objectives import Objective, Row, costs, values
 from covp.report.point_columns import certainty
 from covp.report.table import Cell, Column, Table, Value
-from covp.sweep.pareto import front
 
 
 def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints: str = "") -> Table:

@@ -18,12 +18,12 @@ def read_sweep(folder: Path) -> Sweep:
         UsageError: there is no sweep, it has no rows yet, or the extra ``sweep`` is not installed.
         CovpError: it cannot be read.
     """
-    from covp.sweep.export import extra, record
+    from covp.evaluation.sweep.export import extra, record
 
     extra("sqlalchemy")
-    from covp.sweep.api import COPY, STORE
-    from covp.sweep.reader import read_spec
-    from covp.sweep.store import stored_rows
+    from covp.evaluation.sweep.api import COPY, STORE
+    from covp.evaluation.sweep.reader import read_spec
+    from covp.evaluation.sweep.store import stored_rows
 
     if not (folder / COPY).is_file():
         raise UsageError(f"{folder}: there is no sweep; `covp sweep FILE.yaml -o` makes one")

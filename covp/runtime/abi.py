@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.errors import UsageError
 from covp.runtime.signature import CType, Signature
 

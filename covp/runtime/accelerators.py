@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from covp.codegen.program import AcceleratorInstance
 from covp.device.base import HostsHardware
 from covp.hardware.custom_instruction import InstructionUnit
-from covp.program import AcceleratorInstance
 
 
 def attach_accelerator(hardware: HostsHardware, accelerator: AcceleratorInstance) -> None:

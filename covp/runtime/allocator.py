@@ -6,8 +6,8 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from covp.chip.platform_file import Region
 from covp.errors import CapacityError
-from covp.platform_file import Region
 
 _RESTING = 64
 """Freed blocks that wait at most before they are handed out again."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 
+from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
+from covp.codegen.program import Program
 from covp.errors import CapacityError
-from covp.platform_file import Platform, load_platform, platform_aliases, platform_names
-from covp.program import Program
 from covp.runtime.linking import ALIGNMENT, ImageMemory
 
 _RUNTIME_BYTES = 4096

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covp.arguments import shown
+from covp.base.arguments import shown
+from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice, is_device
 from covp.errors import UsageError, near_misses
-from covp.platform_file import Platform
 
 
 def _virtual(platform: Platform, address: str) -> LowLevelDevice:
@@ -43,7 +43,7 @@ def _host(platform: Platform, address: str) -> LowLevelDevice:
 
 
 def _rtl(platform: Platform, address: str) -> LowLevelDevice:
-    from covp.rtl.device import RtlDevice
+    from covp.device.rtl.device import RtlDevice
 
     if address:
         raise UsageError(f"device 'rtl' takes no address, not {address!r}")

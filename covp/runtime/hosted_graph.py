@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from covp.base.memory_states import Forbidden
+from covp.codegen.program import ProgramLayer
 from covp.device.base import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
-from covp.memory_states import Forbidden
-from covp.program import ProgramLayer
 from covp.runtime.abi import word_task
 from covp.runtime.call import Call
 from covp.runtime.graph_module import GraphModule, void_call

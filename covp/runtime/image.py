@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from covp.platform_file import Platform
-from covp.runtime.elf import global_names
+from covp.chip.platform_file import Platform
+from covp.compilers.elf import global_names
+from covp.compilers.toolchain import Source, Toolchain, runtime_dir
 from covp.runtime.linking import ImageMemory, LoadedImage
-from covp.toolchain import Source, Toolchain, runtime_dir
 
 ENTRY, DONE, QUEUE, RETURN = "covp_enter", "covp_done", "covp_queue", "covp_call_return"
 STACK_TOP = "covp_stack_top"

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.chip.platform_file import Platform
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Toolchain
 from covp.device.base import LowLevelDevice
 from covp.errors import CapacityError, ToolchainError
-from covp.platform_file import Platform
 from covp.runtime.allocator import Block, LinearAllocator
-from covp.runtime.elf import ElfImage
-from covp.toolchain import Toolchain
 
 ALIGNMENT = 16
 FLASH_SECTIONS = (".text", ".rodata")

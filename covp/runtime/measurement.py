@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from covp.codegen.program import Program, ProgramLayer
 from covp.device.base import Abilities, Stop
 from covp.device.phase_count import PhaseCount, add_counts
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord, JobUnit
-from covp.program import Program, ProgramLayer
 from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
 from covp.runtime.work import Work, of_instructions, of_jobs
 

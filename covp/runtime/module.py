@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from covp import cache
-from covp.arguments import demand
-from covp.cache import content_key
+from covp.base import cache
+from covp.base.arguments import demand
+from covp.base.cache import content_key
 from covp.device.base import Stop
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import CallFormat

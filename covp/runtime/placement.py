@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from covp.chip.platform_file import Platform
+from covp.codegen.program import Program
+from covp.compilers.toolchain import Toolchain, split_sources
 from covp.errors import CapacityError
-from covp.platform_file import Platform
-from covp.program import Program
 from covp.runtime.capacity import advised
 from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
@@ -17,7 +18,6 @@ from covp.runtime.linking import (
     ImageMemory,
     LoadedImage,
 )
-from covp.toolchain import Toolchain, split_sources
 
 
 @dataclass(frozen=True)

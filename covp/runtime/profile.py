@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from covp.base.html_table import html_table
+from covp.codegen.program import ProgramLayer
 from covp.device.base import NO_FIGURES, Sources, Stop
 from covp.device.phase_count import Causes, FunctionCount, Traffic, add_causes, add_traffic
 from covp.hardware.job_unit import JobRecord
-from covp.html_table import html_table
-from covp.program import ProgramLayer
 from covp.runtime.transfers import Transfers
 from covp.runtime.work import Work
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from covp.arguments import demand, demand_count, demand_seconds
+from covp.base.arguments import demand, demand_count, demand_seconds
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.toolchain import get_toolchain
 from covp.device.base import LowLevelDevice, Stop
 from covp.errors import UsageError
-from covp.platform_file import Platform, load_platform
 from covp.runtime.abi import untyped_task
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
@@ -24,7 +25,6 @@ from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.signature import CType, Signature
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.transfers import MeteredDevice
-from covp.toolchain import get_toolchain
 
 _WORD = CType("int", "uint32_t", 4)
 _Self = TypeVar("_Self", bound="Resident")

@@ -15,15 +15,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from covp.base.memory_states import Finding, Forbidden
+from covp.chip.memory_errors import stack_overflow_detail
+from covp.chip.platform_file import Platform
+from covp.compilers.elf import ElfImage
 from covp.device.base import LowLevelDevice, MemoryStates, name_fault
 from covp.errors import DeviceFault, FaultKind, UsageError
-from covp.memory_errors import stack_overflow_detail
-from covp.memory_states import Finding, Forbidden
-from covp.platform_file import Platform
 from covp.runtime.abi import WORDS, words_of
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
-from covp.runtime.elf import ElfImage
 from covp.runtime.image import RETURN
 from covp.runtime.linking import FLASH_SECTIONS, MARGIN, LoadedImage, gaps
 from covp.runtime.signature import CType

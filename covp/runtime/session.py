@@ -9,14 +9,15 @@ from typing import TypeVar
 import msgspec
 from numpy.typing import ArrayLike
 
-from covp.arguments import demand, demand_each
+from covp.base.arguments import demand, demand_each
+from covp.chip.platform_file import Platform
+from covp.codegen.program import AcceleratorInstance, Program
+from covp.compilers.elf import global_names
+from covp.compilers.toolchain import Source, split_sources
 from covp.device.base import LowLevelDevice
 from covp.errors import ToolchainError, UsageError
-from covp.platform_file import Platform
-from covp.program import AcceleratorInstance, Program
 from covp.runtime.accelerators import attach_accelerator, detach_accelerator
 from covp.runtime.allocator import RegionUse
-from covp.runtime.elf import global_names
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.image import runtime_library
@@ -26,7 +27,6 @@ from covp.runtime.placement import place_program
 from covp.runtime.profile import MemoryUse, Profile
 from covp.runtime.resident import Resident
 from covp.runtime.tensor import DeviceTensor
-from covp.toolchain import Source, split_sources
 
 _M = TypeVar("_M", bound=Module)
 

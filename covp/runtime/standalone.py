@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
+from covp.chip.platform_file import FIRST, Platform
+from covp.compilers.toolchain import Source, Toolchain, runtime_dir
 from covp.errors import UsageError
-from covp.platform_file import FIRST, Platform
 from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
 from covp.runtime.placement import Placement
-from covp.toolchain import Source, Toolchain, runtime_dir
 
 
 def start_files(platform: Platform) -> tuple[str, str]:

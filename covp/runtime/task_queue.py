@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from covp.chip.platform_file import Platform
 from covp.device.base import Stop
 from covp.errors import DeviceError, DeviceFault
-from covp.platform_file import Platform
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call

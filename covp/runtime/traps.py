@@ -10,10 +10,10 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
+from covp.chip.memory_errors import is_stack_overflow
+from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice, name_fault
 from covp.errors import DeviceError, DeviceFault, FaultKind
-from covp.memory_errors import is_stack_overflow
-from covp.platform_file import Platform
 
 TRAP_WORDS = 6
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from covp.codegen.program import ProgramLayer
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord
-from covp.program import ProgramLayer
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@
         op, inputs = layer.op(), layer.inputs()
 
 A drawn layer is a few numbers: Hypothesis shrinks it, and its repr is Python text that makes it
-again, values and scales included. `covp.verify` draws from here.
+again, values and scales included. `covp.testing.verify` draws from here.
 
 - `arrays`: arrays of numpy with extremes; `near_overflow`: sums at the ends of int32;
 - `placements`: of arrays in the device's memory; `reproduce`: failing examples as tests;
@@ -48,17 +48,17 @@ from covp.testing.reproduction import reproduce
 from covp.testing.requantization import Requantization
 
 if TYPE_CHECKING:
-    from covp.coverage import Coverage, CoverageData
-    from covp.laboratory.answers import answering, check_answers
-    from covp.laboratory.buffers import Buffer
-    from covp.laboratory.calling_convention import check_registers
-    from covp.laboratory.constant_time import TimeDifference, constant_time
-    from covp.laboratory.differential import Difference, Variants, differ
-    from covp.laboratory.interrupts import check_interrupts, interrupted
-    from covp.laboratory.kernel import Kernel
-    from covp.laboratory.placements import placements
-    from covp.laboratory.scripted import ScriptedPeripheral
-    from covp.laboratory.worst_case import WorstCase, worst_case
+    from covp.runtime.coverage import Coverage, CoverageData
+    from covp.runtime.laboratory.answers import answering, check_answers
+    from covp.runtime.laboratory.buffers import Buffer
+    from covp.runtime.laboratory.calling_convention import check_registers
+    from covp.runtime.laboratory.constant_time import TimeDifference, constant_time
+    from covp.runtime.laboratory.differential import Difference, Variants, differ
+    from covp.runtime.laboratory.interrupts import check_interrupts, interrupted
+    from covp.runtime.laboratory.kernel import Kernel
+    from covp.runtime.laboratory.placements import placements
+    from covp.runtime.laboratory.scripted import ScriptedPeripheral
+    from covp.runtime.laboratory.worst_case import WorstCase, worst_case
 
 __all__ = [
     "AddProblem",
@@ -109,24 +109,24 @@ __all__ = [
 ]
 
 _LABORATORY = {
-    "placements": "covp.laboratory.placements",
-    "Buffer": "covp.laboratory.buffers",
-    "Coverage": "covp.coverage",
-    "CoverageData": "covp.coverage",
-    "Difference": "covp.laboratory.differential",
-    "Kernel": "covp.laboratory.kernel",
-    "Variants": "covp.laboratory.differential",
-    "differ": "covp.laboratory.differential",
-    "TimeDifference": "covp.laboratory.constant_time",
-    "WorstCase": "covp.laboratory.worst_case",
-    "constant_time": "covp.laboratory.constant_time",
-    "worst_case": "covp.laboratory.worst_case",
-    "ScriptedPeripheral": "covp.laboratory.scripted",
-    "answering": "covp.laboratory.answers",
-    "check_answers": "covp.laboratory.answers",
-    "check_registers": "covp.laboratory.calling_convention",
-    "check_interrupts": "covp.laboratory.interrupts",
-    "interrupted": "covp.laboratory.interrupts",
+    "placements": "covp.runtime.laboratory.placements",
+    "Buffer": "covp.runtime.laboratory.buffers",
+    "Coverage": "covp.runtime.coverage",
+    "CoverageData": "covp.runtime.coverage",
+    "Difference": "covp.runtime.laboratory.differential",
+    "Kernel": "covp.runtime.laboratory.kernel",
+    "Variants": "covp.runtime.laboratory.differential",
+    "differ": "covp.runtime.laboratory.differential",
+    "TimeDifference": "covp.runtime.laboratory.constant_time",
+    "WorstCase": "covp.runtime.laboratory.worst_case",
+    "constant_time": "covp.runtime.laboratory.constant_time",
+    "worst_case": "covp.runtime.laboratory.worst_case",
+    "ScriptedPeripheral": "covp.runtime.laboratory.scripted",
+    "answering": "covp.runtime.laboratory.answers",
+    "check_answers": "covp.runtime.laboratory.answers",
+    "check_registers": "covp.runtime.laboratory.calling_convention",
+    "check_interrupts": "covp.runtime.laboratory.interrupts",
+    "interrupted": "covp.runtime.laboratory.interrupts",
 }
 """What needs a device: imported when it is used, so that strategies alone load no emulator."""
 

@@ -24,7 +24,7 @@ _DRAWN: dict[str, Any] = {"seed": st.integers(0, 2**16), "gap": st.integers(0, 7
 
 
 class Case(Protocol):
-    """One layer with its inputs, as `covp.verify` runs it; its repr makes it again."""
+    """One layer with its inputs, as `covp.testing.verify` runs it; its repr makes it again."""
 
     @property
     def kind(self) -> str:
@@ -51,7 +51,7 @@ class Layer(ABC):
     Attributes:
         kind: of the operator.
         seed: of weights, scales and inputs.
-        gap: unused elements before each buffer in memory (`covp.verify`).
+        gap: unused elements before each buffer in memory (`covp.testing.verify`).
     """
 
     kind: str

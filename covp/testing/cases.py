@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from covp.graph.attributes import Activation, Concatenation, Elementwise, Pair, Pool2D, Softmax
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.zoo.builder import single_op_graph
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.contents import Content
 from covp.testing.quantizations import affine
 from covp.testing.tensors import Shape, filled, int8, int16, plain
-from covp.zoo.builder import single_op_graph
 
 
 def _tensor(name: str, shape: Shape, dtype: Dtype, scale: float, zero_point: int) -> Tensor:

@@ -17,7 +17,7 @@ from onnx.backend.base import BackendRep
 
 import covp
 from covp.errors import CovpError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 TIMEOUT = 60.0
 """Seconds of host time that one inference may take."""

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.internal.conjecture.data import ConjectureData
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from covp.base.array_text import Printed
 from covp.errors import UsageError
 from covp.graph.quantization import INT32_MAX, INT32_MIN
-from covp.testing.array_text import Printed
 from covp.testing.arrays import Drawn, draw_array, draw_seed
 
 Array = NDArray[Any]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.array_text import Printed
 from covp.graph.attributes import Padding
-from covp.testing.array_text import Printed
 
 Array = NDArray[Any]
 Pair = tuple[int, int]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import hypothesis
 
-from covp.testing.array_text import text
+from covp.base.array_text import text
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PLAIN = (bool, int, float, str, bytes, type(None), tuple)

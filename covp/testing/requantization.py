@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.array_text import Printed
 from covp.graph.quantization import (
     multiply_by_quantized_multiplier,
     multiply_by_reduced_multiplier,
 )
-from covp.testing.array_text import Printed
 
 Array = NDArray[Any]
 

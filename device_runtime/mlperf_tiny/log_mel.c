@@ -2,7 +2,7 @@
  * get_lfbe_func): pre-emphasis, a Hamming window, the power spectrum, triangular bands at equal
  * distances on the mel scale, decibels, and (dB + 52) / 64 limited to 0..1. Quantization truncates
  * towards zero as evaluate.py there does; what lies above the range is saturated.
- * covp/mlperf/log_mel.py makes the tables and has the same in double precision.
+ * covp/firmware/mlperf/log_mel.py makes the tables and has the same in double precision.
  *
  * Fixed point: a sample of 1 is 32 (pre-emphasis by 31/32 is exact), 2^14 in the transform, whose
  * nine stages halve, and so 32 in the spectrum; quiet windows are doubled before as often as they

@@ -29,7 +29,7 @@ from covp.graph.reference import run_reference
 from covp.hardware.arithmetic import exact_matmul, requantize
 from covp.hardware.job import Number, Operand
 from covp.hardware.job_timing import JobTiming
-from covp.verify import ConvCase, verify
+from covp.testing.verify import ConvCase, verify
 
 LAYER = ConvCase(kind="FULLY_CONNECTED", batch=2, channels=(5, 3))
 PARTS: dict[str, Operand | Number] = {

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from covp.accelerator.call import CCall, Constant, RegisterImage
 from covp.accelerator.partition import Placement, partition
 from covp.accelerator.registry import find_backend
+from covp.chip.cores import find_core
+from covp.chip.platform_file import load_platform
 from covp.codegen.calls import emit_calls
 from covp.codegen.layer import Scratch
 from covp.codegen.offload import checked_driver
-from covp.cores import find_core
 from covp.errors import AcceleratorError
 from covp.graph.attributes import Activation, Conv2D, Padding
 from covp.graph.graph import Graph, Op
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import resolve
 from covp.hardware.job_timing import UnitTiming
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from covp.testing.tensors import int8, plain
 

@@ -15,13 +15,13 @@ from covp.accelerator.backend import DRIVER_CYCLES, AcceleratorBackend
 from covp.accelerator.core_cycles import core_cycles
 from covp.accelerator.partition import Partition, partition
 from covp.accelerator.registry import find_backend
+from covp.chip.cores import find_core
 from covp.codegen.offload import demand_use, split_graph
-from covp.cores import find_core
 from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
+from covp.graph.passes import run_passes
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, wildcard
-from covp.passes import run_passes
 
 CONV = conv2d(wildcard("input"), constant("weights"))
 FUSED = Pattern("conv_add", op("ADD", CONV, wildcard("skip")))

@@ -13,12 +13,12 @@ import pytest
 import covp
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
+from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.offload import checked_driver
 from covp.graph.attributes import Concatenation
+from covp.graph.zoo.builder import GraphBuilder
 from covp.peripherals.dma_controller import DmaController
-from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
-from covp.zoo.builder import GraphBuilder
 from tests.overlap.graphs import chain, two_branches
 
 MISSING = {"clean": r"covp_clean\(", "invalidate": r"covp_clean_invalidate\("}

@@ -14,16 +14,16 @@ from covp.accelerator.partition import partition
 from covp.accelerator.registry import find_backend
 from covp.codegen.offload import split_graph
 from covp.errors import AcceleratorError
+from covp.graph.models import load_model
+from covp.graph.passes import run_passes
 from covp.graph.pattern import Match, Pattern, op
 from covp.hardware.job_timing import Traffic
 from covp.hardware.job_unit import JobRecord, JobUnit
-from covp.models import load_model
-from covp.passes import run_passes
 from covp.peripherals.qconv2d import QConv2d
 from covp.testing.convolution_case import ConvCase
-from covp.verify.bench import Conditions
-from covp.verify.driver_bench import DriverBench
-from covp.verify.stages import strategies_of
+from covp.testing.verify.bench import Conditions
+from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.stages import strategies_of
 
 PAIRS = [
     ("qconv2d", "macs_per_cycle=3"),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.platform_file import load_platform
 from covp.errors import PlatformError, UsageError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding
 from covp.graph.graph import Graph, Op, Tensor
-from covp.platform_file import load_platform
 from covp.testing.tensors import int8, plain
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from covp.accel_backends.qconv2d.backend import register_image
 from covp.accelerator.call import Constant
 from covp.accelerator.registry import find_backend
+from covp.chip.platform_file import load_platform
 from covp.codegen.offload import checked_driver
 from covp.errors import DeviceFault
 from covp.graph.attributes import Padding
@@ -23,7 +24,6 @@ from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import QuantizedConv2D
 from covp.hardware.job_timing import UnitTiming
 from covp.peripherals.qconv2d import IMAGE
-from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 

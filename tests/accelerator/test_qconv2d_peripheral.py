@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import Region
 from covp.errors import DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.peripherals.qconv2d import ERRORS, REGISTERS, QConv2d, decode
-from covp.platform_file import Region
 
 FLASH, RAM, RAM_BYTES = 0x2000_0000, 0x8000_0000, 64 * 1024
 INPUT, OUTPUT = RAM, RAM + 0x4000

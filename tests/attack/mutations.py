@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from covp.graph.graph import Graph, Op, Quantization, Tensor
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 INTEGERS = [0, 1, 2, 3, 255, 65535, 2**20, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 128]
 FLOATS = [0.0, -0.0, -1.0, float("nan"), float("inf"), float("-inf"), 1e-45, 1e-30, 3e38, 1.0]

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from covp.codegen.compile import compile as compile_model
+from covp.codegen.program import Program
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.errors import CovpError
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
-from covp.program import Program
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from ..fuzz.graphs import random_graph  # noqa: TID252  (one folder further)
 from ..fuzz.test_fuzz import PLATFORMS, on_host  # noqa: TID252

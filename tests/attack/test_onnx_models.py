@@ -11,7 +11,7 @@ import pytest
 
 from covp.codegen.compile import compile as compile_model
 from covp.errors import CovpError
-from covp.frontend.onnx import load_onnx
+from covp.graph.onnx import load_onnx
 from covp.graph.random_inputs import random_inputs
 
 from .onnx_mutations import damaged, models

@@ -16,7 +16,7 @@ import click
 import pytest
 
 from covp.cli.main import COMMANDS, main
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from ..fuzz.graphs import random_graph  # noqa: TID252  (one folder further)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.platform_file import load_platform, platforms_dir
 from covp.errors import PlatformError
-from covp.platform_file import load_platform, platforms_dir
 
 ODD = [
     "[" * 5000, "{a: " * 3000, "- " * 5000, "&a [*a]", "!!float x", "!!int x", "!!binary x",

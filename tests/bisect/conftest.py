@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import covp
-from covp.bisect import Finding
+from covp.codegen.program import Program
 from covp.errors import DeviceFault
 from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, Pool2D, Softmax
 from covp.graph.graph import Graph
-from covp.program import Program
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
+from covp.testing.bisect import Finding
 
 
 def chain() -> Graph:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import covp
-from covp.bisect import bisect
-from covp.program import Program
+from covp.codegen.program import Program
+from covp.testing.bisect import bisect
 from tests.bisect.conftest import chain, passes
 
 UNIT = '''

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.bisect import bisect
+from covp.chip.platform_file import load_platform, platforms_dir
+from covp.codegen.program import Program
 from covp.errors import UsageError
-from covp.platform_file import load_platform, platforms_dir
-from covp.program import Program
+from covp.testing.bisect import bisect
 from tests.bisect.conftest import averaging, chain, line_of, memory, passes, planted
 
 HEAD = "(const int8_t *input, int8_t *output, void *scratch)\n{"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from covp import cache, cache_upkeep
+from covp.base import cache, cache_upkeep
+from covp.base.temporary import owner, sweep, temporary_folder
 from covp.errors import CovpError
-from covp.temporary import owner, sweep, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -272,7 +272,7 @@ def test_folders_of_killed_processes_are_swept(tmp_path: Path) -> None:
 
 def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(tmp_path: Path) -> None:
     code = (
-        "import os; from covp.temporary import temporary_folder; "
+        "import os; from covp.base.temporary import temporary_folder; "
         "folder = temporary_folder('cc'); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -286,7 +286,7 @@ def test_a_fetched_model_that_is_damaged_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is not silently replaced by a synthetic one."""
-    from covp import zoo
+    from covp.graph import zoo
 
     monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
     path = cache.cache_dir("models") / zoo.entry("toycar").file

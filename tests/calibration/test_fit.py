@@ -9,16 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from covp.calibration.calibrate import calibrate
-from covp.calibration.costs import Costs, Prepared, classifier
-from covp.calibration.fit import fit
-from covp.calibration.image import link
-from covp.calibration.measure import Measured, record
-from covp.calibration.programs import hazard_programs, random_program
-from covp.platform_file import load_platform
-from covp.rtl.device import RtlDevice
-from covp.timing.model import ModelFile, load_file, load_timing, make_model
-from covp.timing.trace import cost
+from covp.chip.platform_file import load_platform
+from covp.device.rtl.device import RtlDevice
+from covp.device.timing.model import ModelFile, load_file, load_timing, make_model
+from covp.device.timing.trace import cost
+from covp.evaluation.calibration.calibrate import calibrate
+from covp.evaluation.calibration.costs import Costs, Prepared, classifier
+from covp.evaluation.calibration.fit import fit
+from covp.evaluation.calibration.image import link
+from covp.evaluation.calibration.measure import Measured, record
+from covp.evaluation.calibration.programs import hazard_programs, random_program
 from tests.rtl.conftest import need_rtl
 
 LEFT_OUT = 8

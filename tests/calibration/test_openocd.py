@@ -8,12 +8,12 @@ import msgspec
 import pytest
 import yaml
 
-from covp.calibration.calibrate import calibrate
-from covp.calibration.measure import measure
-from covp.calibration.programs import ROUNDS, hazard_programs
-from covp.platform_file import load_platform, platforms_dir
-from covp.timing.model import load_file, make_model
-from covp.timing.trace import cost
+from covp.chip.platform_file import load_platform, platforms_dir
+from covp.device.timing.model import load_file, make_model
+from covp.device.timing.trace import cost
+from covp.evaluation.calibration.calibrate import calibrate
+from covp.evaluation.calibration.measure import measure
+from covp.evaluation.calibration.programs import ROUNDS, hazard_programs
 from tests.device.openocd_board import virtual_board
 
 NAMES = ("alu_wide", "load_use", "call_popping", "vdiv_use")

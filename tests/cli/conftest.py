@@ -14,8 +14,8 @@ from covp.cli.main import main
 from covp.graph.attributes import Conv2D, FullyConnected, Padding, Softmax
 from covp.graph.graph import Graph
 from covp.graph.reference import run_all
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Op, Tensor
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from .conftest import Call, small_model
 

@@ -35,8 +35,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, with the native code of the session's."""
     import shutil
 
-    from covp.cache import cache_root
-    from covp.machine.native_counter import counter_library
+    from covp.base.cache import cache_root
+    from covp.device.machine.native_counter import counter_library
 
     counter_library()
     shutil.copytree(cache_root() / "native", tmp_path / "cache" / "native")

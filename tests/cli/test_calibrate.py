@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from covp.calibration.calibrate import Calibration, Row
-from covp.platform_file import platforms_dir
-from covp.timing.model import ModelFile, load_file, load_timing
+from covp.chip.platform_file import platforms_dir
+from covp.device.timing.model import ModelFile, load_file, load_timing
+from covp.evaluation.calibration.calibrate import Calibration, Row
 from tests.docs.test_json import check, described
 from tests.rtl.conftest import need_rtl
 
@@ -101,7 +101,7 @@ def test_a_full_disk_leaves_nothing(call, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("covp.cli.calibrate.fitted", found)
-    monkeypatch.setattr("covp.cache.os.replace", full)
+    monkeypatch.setattr("covp.base.cache.os.replace", full)
     path = tmp_path / "mine.yaml"
     refusal = call("calibrate", "riscv32", "--device", "virtual", "--output", path).refusal
     assert refusal.endswith("No space left on device")

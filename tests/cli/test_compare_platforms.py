@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from covp.platform_file import load_platform, platforms_dir
+from covp.chip.platform_file import load_platform, platforms_dir
 
 from .conftest import Call, wrong_outputs
 from .documents import Run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.multicore import System
+from covp.firmware.multicore import System
 from covp.peripherals.sampler import Sampler
 
 from .conftest import Call

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from covp.codegen.compile import compile
 from covp.errors import CovpError, ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import (
     Concatenation,
     DepthwiseConv2D,
@@ -33,9 +32,10 @@ from covp.graph.attributes import (
     Transpose,
 )
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder, single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.quantizations import affine
-from covp.zoo.builder import GraphBuilder, single_op_graph
-from covp.zoo.tflite_writer import write_tflite
 
 from .conftest import small_model
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from covp.frontend import read_model
+from covp.graph.readers import read_model
 from covp.graph.reference import run_reference
 
 from .conftest import Call

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.elf import ElfImage
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
-from covp.runtime.elf import ElfImage
 
 from .conftest import Call
 

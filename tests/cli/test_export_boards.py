@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from covp.platform_file import load_platform, platforms_dir
+from covp.chip.platform_file import load_platform, platforms_dir
 
 from .conftest import Call, small_model
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 from .conftest import Call
 

@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 from .conftest import Call
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from covp import zoo
+from covp.chip.platform_file import platform_names
 from covp.cli.main import COMMANDS
-from covp.platform_file import platform_names
+from covp.graph import zoo
 
 from .conftest import Call
 

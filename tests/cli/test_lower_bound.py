@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.platform_file import platforms_dir
+from covp.chip.platform_file import platforms_dir
 
 from .conftest import Call
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import FullyConnected
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from tests.docs.test_json import check, described
 from tests.mlperf.samples import LABELS, write_classes, write_spectra
 from tests.processes import descendants, running

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Elementwise, Padding
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from .conftest import Call
 

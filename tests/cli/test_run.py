@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from covp.graph.models import load_model
 from covp.graph.reference import run_reference
-from covp.models import load_model
 
 from .conftest import Call, wrong_outputs
 from .documents import Run

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from covp.codegen.intrinsics import unregister
-from covp.tune.records import read_trials
+from covp.evaluation.tune.records import read_trials
 
 from .conftest import Call
 from .test_process import COVP, run

@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
+from covp.chip.platform_file import load_platform
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.virtual import VirtualDevice
 from covp.graph.graph import Op
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from tests.strict import STRICT, STRICT_GCC
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.matmul import BatchMatMul
 from covp.graph.reference import run_reference
-from covp.zoo.builder import quantization, single_op_graph
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import quantization, single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from .tflm import quantized_multiplier, scaled
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.detection import DetectionPostprocess, detection_shapes
 from covp.graph.reference import run_reference
-from covp.zoo.builder import quantization
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import quantization
+from covp.graph.zoo.tflite_writer import write_tflite
 
 COUNT, CLASSES, MOST = 60, 5, 8
 

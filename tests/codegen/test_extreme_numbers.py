@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.errors import ModelError
@@ -20,7 +21,6 @@ from covp.graph.attributes import (
     Softmax,
 )
 from covp.graph.graph import Op
-from covp.platform_file import load_platform
 from covp.testing import tensors
 
 from .tflm import quantized_multiplier, scaled

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.gather import (
@@ -21,8 +20,9 @@ from covp.graph.ops.gather import (
 )
 from covp.graph.ops.placed import DynamicPad, DynamicSlice, MirrorPad
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4"]
 RNG = np.random.default_rng(5)

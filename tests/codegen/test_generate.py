@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import StridedSlice
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.generate import Compress, Generated
 from covp.graph.ops.rearrange import Pack
 from covp.graph.reference import run_reference
-from covp.zoo import tflite_options_writer
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo import tflite_options_writer
+from covp.graph.zoo.tflite_writer import write_tflite
 
 RNG = np.random.default_rng(4)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.graph.quantization import quantize_multiplier
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from covp.testing.convolution_case import ConvCase
 

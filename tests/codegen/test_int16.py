@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from covp.graph.attributes import LeakyRelu, Mean
 from covp.graph.ops import definition
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.zoo.builder import single_op_graph
 from covp.testing import (
     ConvCase,
     ElementwiseCase,
@@ -22,7 +23,6 @@ from covp.testing import (
     tensors,
 )
 from covp.testing.quantizations import affine
-from covp.zoo.builder import single_op_graph
 
 from .test_convolution import _sums
 from .tflm import quantized_multiplier, scaled

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Graph
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing import ConvCase, layers
-from covp.zoo.tflite_writer import write_tflite
 
 from .test_convolution import expected
 

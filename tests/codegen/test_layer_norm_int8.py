@@ -11,7 +11,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.layer_norm_int8 import LayerNormInt8
-from covp.zoo.builder import quantization
+from covp.graph.zoo.builder import quantization
 
 INT8 = np.dtype(np.int8)
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding
 from covp.graph.graph import Op
-from covp.platform_file import load_platform
+from covp.graph.zoo.builder import quantization
 from covp.testing.tensors import int8
-from covp.zoo.builder import quantization
 
 from .test_convolution import expected
 

@@ -8,14 +8,14 @@ from platform import machine
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.layer import KernelRequest, emit_layer
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from covp.testing.quantizations import affine
 from covp.testing.tensors import int8, plain
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 64)

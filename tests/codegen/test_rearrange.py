@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import StridedSlice
 from covp.graph.ops import definition
 from covp.graph.ops.rearrange import (
@@ -21,9 +20,10 @@ from covp.graph.ops.rearrange import (
     Triangle,
 )
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_options_writer import _WRITERS
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_options_writer import _WRITERS
+from covp.graph.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 CASES = [

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 import covp
 from covp.codegen.kernels.recurrent.gate_functions import gate_functions
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.fixed_point import logistic, tanh
 from covp.graph.graph import Graph
 from covp.graph.ops import definition
 from covp.graph.ops.quantized_lstm import QuantizedLstm
 from covp.graph.ops.sequence_lstm import CELL, HIDDEN, SequenceLstm
 from covp.graph.reference import ReferenceExecutor
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 CELL_POWERS = range(-15, -8)

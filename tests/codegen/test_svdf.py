@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Softmax
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.ops.svdf import STATE, Svdf
 from covp.graph.reference import ReferenceExecutor, run_reference
-from covp.zoo.builder import GraphBuilder, quantization
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder, quantization
+from covp.graph.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 FORMS = [("float32", "float32"), ("int8", "int16"), ("int8", "int8")]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import covp
 from covp.graph.attributes import Elementwise, Softmax, Transpose
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.passes import run_passes
+from covp.graph.passes.fuse_attention import expand_attention
 from covp.graph.reference import run_all, run_reference
-from covp.passes import run_passes
-from covp.passes.fuse_attention import expand_attention
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import LeakyRelu
 from covp.graph.graph import Op
 from covp.graph.ops.unary import Gelu
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8
-from covp.zoo.builder import single_op_graph
-from covp.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 CASES: dict[str, Any] = {

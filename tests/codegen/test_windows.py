@@ -9,12 +9,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import covp
-from covp.frontend.onnx import read_onnx
-from covp.frontend.tflite import read_tflite
+from covp.graph.onnx import read_onnx
 from covp.graph.ops.windows import ConvND, TransposeConv
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 PLATFORMS = ["riscv32", "cortex-m4", "cortex-m0plus"]
 RNG = np.random.default_rng(11)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.kernels.convolution import conv2d  # noqa: F401  (it registers itself)
 from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.graph import Op
 from covp.graph.reference import run_reference
-from covp.platform_file import load_platform
 from covp.testing import ConvCase, layers
 
 PLATFORMS = ["riscv32", "cortex-m0plus", "cortex-m4"]

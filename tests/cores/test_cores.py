@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import covp
-from covp.cores import CORES, Core
-from covp.debug.core_registers import CoreRegisters
-from covp.debug.riscv_debug import DebugModule
-from covp.debug.target import DebugTarget
+from covp.chip.cores import CORES, Core
+from covp.chip.platform_file import Platform, load_platform
+from covp.device.debug.core_registers import CoreRegisters
+from covp.device.debug.riscv_debug import DebugModule
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
-from covp.platform_file import Platform, load_platform
 from covp.runtime.session import Session
 from tests.conftest import PLATFORMS, load
 

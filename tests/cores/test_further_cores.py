@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.platform_file import Platform, load_platform
 from covp.errors import PlatformError
-from covp.platform_file import Platform, load_platform
 from covp.runtime.linking import ImageMemory
 
 GOOD = """

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covp import Session
+from covp.chip.platform_file import Region, joined, load_platform
 from covp.errors import PlatformError
-from covp.platform_file import Region, joined, load_platform
 
 KILO = 1024
 BANKED = """

@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 import covp
-from covp.device.base import Source
-from covp.device.board import core_sources
-from covp.errors import UnknownPlatform, UsageError
-from covp.platform_file import (
+from covp.chip.platform_file import (
     Platform,
     load_platform,
     platform_aliases,
     platform_names,
     platforms_dir,
 )  # fmt: skip
-from covp.rtl.cores import rtl_names
+from covp.device.base import Source
+from covp.device.board import core_sources
+from covp.device.rtl.cores import rtl_names
+from covp.errors import UnknownPlatform, UsageError
 
 BOUND = "a lower bound: flash wait states not counted"
 # In core cycles, with the caches on: RM0432 table 13 (L4R5, 120 MHz, range 1 boost), RM0385 table 5

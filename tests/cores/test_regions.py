@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 
 PLATFORM = load_platform("cortex-m7")
 EDGES = sorted({edge for region in PLATFORM.memory for edge in (region.start, region.end)})

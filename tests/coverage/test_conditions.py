@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covp
-from covp.coverage import Coverage
+from covp.runtime.coverage import Coverage
 from tests.coverage.test_lines import PLATFORMS, toolchains
 
 Vector = tuple[int, ...]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from unicorn import unicorn_const as uc
 
 import covp
-from covp.coverage.code_map import read_code
-from covp.coverage.counts import count
 from covp.device.virtual import VirtualDevice
+from covp.runtime.coverage.code_map import read_code
+from covp.runtime.coverage.counts import count
 from tests.coverage.programs import functions
 from tests.coverage.test_lines import PLATFORMS, toolchains
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as xml
 import pytest
 
 import covp
-from covp.coverage import Coverage, CoverageData
+from covp.runtime.coverage import Coverage, CoverageData
 from tests.coverage.gcov import run
 
 SOURCE = """\

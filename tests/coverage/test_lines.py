@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covp
-from covp.coverage import Coverage
+from covp.runtime.coverage import Coverage
 from tests.coverage.gcov import gcov
 from tests.coverage.programs import functions
 

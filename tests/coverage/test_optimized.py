@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import covp
-from covp.coverage import Coverage
+from covp.runtime.coverage import Coverage
 from tests.coverage.gcov import gcov
 from tests.coverage.programs import functions
 from tests.coverage.test_lines import PLATFORMS, needs_gcov, toolchains

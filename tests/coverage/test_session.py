@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import covp
-from covp.coverage import Coverage, CoverageData, collect
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, UsageError
-from covp.laboratory.handlers import Handler
-from covp.laboratory.inside import Span, inside
+from covp.runtime.coverage import Coverage, CoverageData, collect
+from covp.runtime.laboratory.handlers import Handler
+from covp.runtime.laboratory.inside import Span, inside
 from covp.testing import Kernel, interrupted
 from tests.coverage.test_lines import PLATFORMS, toolchains
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from covp.debug.gdb_stub import GdbStub
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.debug.gdb_stub import GdbStub
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 PROGRAM = Path(__file__).parent / "program.c"
 _MARK = "@covp@"

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import covp.debug
-from covp.debug.ports import debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+import covp.device.debug
+from covp.chip.platform_file import load_platform
+from covp.device.debug.ports import debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
 from .openocd_bench import OpenOcd, openocd
 
-RISCV_CONFIG = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
+RISCV_CONFIG = Path(covp.device.debug.__file__).parent / "configs" / "riscv.cfg"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 from tests.conftest import assemble
 
 from .openocd_bench import OpenOcd

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from covp.debug.firmware import run_firmware
-from covp.debug.ports import debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.compilers.elf import ElfImage
+from covp.device.debug.firmware import run_firmware
+from covp.device.debug.ports import debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import build
-from covp.export import Project, link_project
+from covp.firmware import Project, link_project
 from covp.peripherals._stm32 import Rcc
-from covp.platform_file import load_platform
-from covp.runtime.elf import ElfImage
 
 from .gdb_bench import run_gdb
 from .openocd_bench import OpenOcd, openocd

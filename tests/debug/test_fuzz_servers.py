@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.debug.gdb_stub import GdbStub
-from covp.debug.ports import debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.device.debug.gdb_stub import GdbStub
+from covp.device.debug.ports import debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.rsp import encode
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
 TIMEOUT = 20  # seconds for an answer; beyond that the server is stuck
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.debug.gdb_stub import GdbStub
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.device.debug.gdb_stub import GdbStub
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
 RAM, FLASH = 0x20000000, 0x08000000
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.debug.target import HaltReason
+from covp.device.debug.target import HaltReason
 from covp.hardware.serial_port import SerialPort
 
 from .gdb_bench import Bench, gdb_command, line, open_bench, run_gdb

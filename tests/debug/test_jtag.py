@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.debug.dap import JtagDp
-from covp.debug.jtag import NEXT, BypassTap, State, TapChain
-from covp.debug.remote_bitbang import RemoteBitbang
-from covp.debug.target import DebugTarget
+from covp.device.debug.dap import JtagDp
+from covp.device.debug.jtag import NEXT, BypassTap, State, TapChain
+from covp.device.debug.remote_bitbang import RemoteBitbang
+from covp.device.debug.target import DebugTarget
 from covp.errors import DeviceError
 
 from .jtag_bench import jtag_openocd

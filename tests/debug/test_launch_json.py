@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from covp.debug.gdb_stub import GdbStub
-from covp.debug.launch import check_replaceable, launch_json
-from covp.debug.ports import debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.device.debug.gdb_stub import GdbStub
+from covp.device.debug.launch import check_replaceable, launch_json
+from covp.device.debug.ports import debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
-from covp.platform_file import load_platform
 from tests.cli.test_gdbserver import serving
 
 from .gdb_bench import PROGRAM, build, line, run_gdb

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from covp.debug.firmware import run_firmware
-from covp.debug.program_file import free_ram, load_elf
+from covp.chip.platform_file import load_platform
+from covp.compilers.symbols import Symbols
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.debug.firmware import run_firmware
+from covp.device.debug.program_file import free_ram, load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, UsageError
-from covp.platform_file import load_platform
 from covp.runtime.standalone import link_standalone
-from covp.symbols import Symbols
-from covp.toolchain import Source, get_toolchain
 
 CODE = """
 #include <stdint.h>

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.debug.riscv_debug import DebugModule, Dtm
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.device.debug.riscv_debug import DebugModule, Dtm
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
 from .jtag_bench import jtag_openocd
 from .openocd_bench import OpenOcd

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from covp.debug.program_file import load_elf
-from covp.debug.rtt import Rtt
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.compilers.elf import ElfImage
+from covp.device.debug.program_file import load_elf
+from covp.device.debug.rtt import Rtt
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError
-from covp.platform_file import load_platform
-from covp.runtime.elf import ElfImage
 
 from .gdb_bench import build
 from .openocd_bench import openocd

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from covp.debug import server as module
-from covp.debug.gdb_stub import BUSY
-from covp.debug.server import DebugServer
+from covp.device.debug import server as module
+from covp.device.debug.gdb_stub import BUSY
+from covp.device.debug.server import DebugServer
 from covp.device.rsp import Decoder, Packet
 
 

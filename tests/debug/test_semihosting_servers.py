@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-import covp.debug
-from covp.debug.firmware import run_firmware
-from covp.debug.gdb_console import GdbConsole
-from covp.debug.gdb_stub import GdbStub
-from covp.debug.ports import debug_port
-from covp.debug.program_file import free_ram, read_program
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget, HaltReason
+import covp.device.debug
+from covp.chip.platform_file import load_platform
+from covp.device.debug.firmware import run_firmware
+from covp.device.debug.gdb_console import GdbConsole
+from covp.device.debug.gdb_stub import GdbStub
+from covp.device.debug.ports import debug_port
+from covp.device.debug.program_file import free_ram, read_program
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget, HaltReason
+from covp.device.semihosting import Collected, Semihosting
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
-from covp.semihosting import Collected, Semihosting
 
 from .gdb_bench import Bench, build
 
@@ -116,7 +116,7 @@ def test_openocd_answers_the_calls(platform: str, tmp_path: Path) -> None:
         handler = debug_port(PORTS[platform], target)
         with DebugServer(handler) as server:
             if platform == "riscv32":
-                config = Path(covp.debug.__file__).parent / "configs" / "riscv.cfg"
+                config = Path(covp.device.debug.__file__).parent / "configs" / "riscv.cfg"
                 board = ["-c", f"set PORT {server.port}", "-f", str(config)]
             else:
                 port = f"hla_stlink_backend tcp {server.port}"

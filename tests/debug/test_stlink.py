@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.debug.cortex_m import CortexMDebug
-from covp.debug.server import DebugServer
-from covp.debug.stlink import StLink
-from covp.debug.target import DebugTarget
+from covp.chip.platform_file import load_platform
+from covp.device.debug.cortex_m import CortexMDebug
+from covp.device.debug.server import DebugServer
+from covp.device.debug.stlink import StLink
+from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError
-from covp.platform_file import load_platform
 
 from .openocd_bench import OpenOcd, openocd
 from .sum_program import Program, places, sum_program

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from covp.debug.target import Access, DebugTarget, HaltReason
+from covp.device.debug.target import Access, DebugTarget, HaltReason
 from covp.errors import DeviceError
 
 SUM = {

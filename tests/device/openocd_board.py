@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-import covp.debug
-from covp.debug.ports import debug_port
-from covp.debug.server import DebugServer
-from covp.debug.target import DebugTarget
+import covp.device.debug
+from covp.chip.platform_file import load_platform
+from covp.device.debug.ports import debug_port
+from covp.device.debug.server import DebugServer
+from covp.device.debug.target import DebugTarget
 from covp.device.openocd import OpenOcdDevice
 from covp.device.openocd_server import OpenOcdServer
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
-RISCV_CONFIG = str(Path(covp.debug.__file__).parent / "configs" / "riscv.cfg")
+RISCV_CONFIG = str(Path(covp.device.debug.__file__).parent / "configs" / "riscv.cfg")
 
 
 @dataclass

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.board import Board
 from covp.device.turns import run_in_turns
 from covp.device.virtual import VirtualDevice
@@ -18,7 +19,6 @@ from covp.hardware.job_timing import JobTiming
 from covp.hardware.job_unit import AcceptedJob, JobUnit
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.platform_file import load_platform
 from tests.conftest import Loaded, load
 
 BASE = 0x50000000

@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
+from covp.device.machine.mmio import MmioPort
 from covp.errors import DeviceFault
-from covp.machine.mmio import MmioPort
 
 
 def test_instret_and_cycle_on_riscv(program):

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-import covp.machine.execution as execution
-import covp.machine.mmio as mmio
+import covp.device.machine.execution as execution
+import covp.device.machine.mmio as mmio
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap

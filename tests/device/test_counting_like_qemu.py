@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 
 from .test_gdb_remote import need
 

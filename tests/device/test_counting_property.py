@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unicorn import UcError  # type: ignore[attr-defined]
 
-import covp.machine.execution as execution
+import covp.device.machine.execution as execution
+from covp.chip.platform_file import load_platform
+from covp.device.machine.engine import open_engine, reset_core
 from covp.device.virtual import VirtualDevice
-from covp.machine.engine import open_engine, reset_core
-from covp.platform_file import load_platform
 
 SCRATCH = {"cortex-m0plus": 0x20002000, "cortex-m4": 0x20002000, "riscv32": 0x80002000}
 
@@ -149,7 +149,7 @@ def single_step(platform_name: str, code: bytes) -> tuple[list[int], list[int]]:
 
 
 def register_number(arm: bool, name: str) -> int:
-    from covp.machine.engine import register_ids
+    from covp.device.machine.engine import register_ids
 
     return register_ids("arm" if arm else "riscv")[name]
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import covp.machine.execution as execution
+import covp.device.machine.execution as execution
+from covp.chip.platform_file import load_platform
+from covp.device.machine.watchpoints import Watch
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceError, DeviceFault, ToolchainError
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.machine.watchpoints import Watch
-from covp.platform_file import load_platform
 
 WORD = 0xFFFFFFFF
 

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceError, DeviceFault, PlatformError
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.platform_file import load_platform
 
 ARM = "start:\n nop\nbad:\n {}\n nop\nend:\n b end"
 RISCV = "start:\n nop\nbad:\n {}\n nop\nend:\n j end"

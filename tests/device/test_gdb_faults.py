@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device import gdb_remote, rsp_link
 from covp.device.gdb_remote import GdbDevice
 from covp.device.rsp import encode
 from covp.device.rsp_link import RspLink
 from covp.errors import DeviceFault
-from covp.platform_file import load_platform
 
 from .failing import NO_HANG, failing
 from .fake_gdb import FakeGdb, Misbehave

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.platform_file import Region
 from covp.device.gdb_remote import GdbDevice
 from covp.device.openocd_server import OpenOcdServer
 from covp.errors import DeviceError, DeviceFault
 from covp.graph.random_inputs import random_inputs
-from covp.platform_file import Region
 from covp.runtime.session import Session
 
 from .openocd_board import Board, virtual_board

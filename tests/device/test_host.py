@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.device.host import HostDevice
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, DeviceError, DeviceFault, PlatformError, ToolchainError
 from covp.evaluation import build, evaluate, run
-from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 NATIVE = sys.platform == "linux" and platform.machine() == "x86_64"
 on_host = pytest.mark.skipif(not NATIVE, reason="the host device needs Linux on x86-64")

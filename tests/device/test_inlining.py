@@ -1,4 +1,4 @@
-"""Code translated with fewer calls (covp/machine/translation.h) does what it does without."""
+"""Code translated with fewer calls (device/machine/translation.h) does what it does without."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
 
-import covp.machine.counter as counter
-import covp.machine.execution as execution
-import covp.machine.inlining as inlining
+import covp.device.machine.counter as counter
+import covp.device.machine.execution as execution
+import covp.device.machine.inlining as inlining
+from covp.chip.platform_file import load_platform
+from covp.device.machine.engine import open_engine
+from covp.device.machine.watchpoints import Watch
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
-from covp.machine.engine import open_engine
-from covp.machine.watchpoints import Watch
-from covp.platform_file import load_platform
 
 IS_KNOWN = sys.platform == "linux" and host.machine() == "x86_64" and version("unicorn") == "2.1.4"
 FLASH, SCRATCH, NOWHERE = 0x08000000, 0x20002000, 0x60000000

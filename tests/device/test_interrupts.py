@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, PlatformError
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
-from covp.platform_file import load_platform
 
 ARM = ["cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33"]
 BASE, LINE = 0x50000000, 5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import covp
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
+from covp.chip.platform_file import load_platform, platform_names
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
-from covp.platform_file import load_platform, platform_names
 from tests.conftest import Loaded, load
 from tests.device.misaligned import (
     FORMS,

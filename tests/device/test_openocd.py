@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.platform_file import load_platform
 from covp.evaluation import evaluate
 from covp.graph.random_inputs import random_inputs
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from tests.conftest import load
 

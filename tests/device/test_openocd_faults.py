@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device import tcl_port
 from covp.device.openocd import OpenOcdDevice
 from covp.device.tcl_port import TclPort
 from covp.errors import DeviceError, DeviceFault
-from covp.platform_file import load_platform
 
 from .failing import NO_HANG, failing
 from .fake_openocd import END, FakeOpenOcd

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.openocd_server import OpenOcdServer
 from covp.device.tcl_port import TclPort
 from covp.errors import DeviceError, DeviceFault, PlatformError
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
 from .failing import NO_HANG, failing

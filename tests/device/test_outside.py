@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
+from covp.device.machine import mmio
 from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.machine import mmio
 from tests.conftest import Loaded
 
 BASE, LINE = 0x50000000, 5

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.gdb_remote import GdbDevice
 from covp.device.qemu import QemuDevice
 from covp.errors import DeviceError
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
 from .failing import NO_HANG, failing

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.debug.firmware import run_firmware
-from covp.debug.target import DebugTarget, HaltReason
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.debug.firmware import run_firmware
+from covp.device.debug.target import DebugTarget, HaltReason
+from covp.device.semihosting import Collected, Semihosting, Streams
+from covp.device.semihosting.abi import Operation
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, ProgramExit
-from covp.platform_file import load_platform
 from covp.runtime.standalone import link_standalone
-from covp.semihosting import Collected, Semihosting, Streams
-from covp.semihosting.abi import Operation
-from covp.toolchain import Source, get_toolchain
 from tests.conftest import Loaded
 
 PROGRAM = Path(__file__).with_name("semihosting.c")

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unicorn import arm_const, riscv_const
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceError, DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
@@ -23,7 +24,6 @@ from covp.hardware.job_timing import JobTiming
 from covp.hardware.job_unit import AcceptedJob, JobUnit
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.platform_file import load_platform
 from tests.conftest import Loaded, load
 
 BASE, LINE = 0x50000000, 5

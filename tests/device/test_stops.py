@@ -7,8 +7,8 @@ from itertools import accumulate
 import pytest
 from unicorn.riscv_const import UC_RISCV_REG_MEPC
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
 
 # what covp executes itself, as it may let a pending interrupt in, and what it does not
 RISCV = {

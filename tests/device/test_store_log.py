@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import covp
+from covp.device.machine.store_log import StoreLog
 from covp.device.virtual import VirtualDevice
-from covp.machine.store_log import StoreLog
 
 SOURCE = """
 #include <stdint.h>

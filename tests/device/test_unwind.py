@@ -8,11 +8,11 @@ from platform import machine
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.symbols import Symbols
+from covp.compilers.unwind import MAX_FRAMES, call_stack
 from covp.errors import DeviceError, DeviceFault
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
-from covp.symbols import Symbols
-from covp.unwind import MAX_FRAMES, call_stack
 from tests.conftest import Loaded
 
 CORES = ("cortex-m4", "cortex-m0plus", "riscv32")

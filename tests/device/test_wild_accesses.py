@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, FaultKind
-from covp.platform_file import load_platform
 
 PROGRAMS = 200
 

@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from covp.cores import CORES
+from covp.chip.cores import CORES
+from covp.compilers.toolchain import get_toolchain
+from covp.device.timing.model import load_timing
 from covp.errors import ToolchainError
-from covp.timing.model import load_timing
-from covp.toolchain import get_toolchain
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise, FullyConnected
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing import ConvCase
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 Pair = tuple[bytes, list[Any]]

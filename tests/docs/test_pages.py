@@ -16,14 +16,13 @@ import pytest
 import yaml
 
 import covp
-from covp import zoo
+from covp.chip.platform_file import load_platform
 from covp.cli.main import COMMANDS, main
-from covp.frontend.tflite import read_tflite
-from covp.graph import user_operators
+from covp.graph import user_operators, zoo
 from covp.graph.graph import Graph, Op
-from covp.platform_file import load_platform
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8
-from covp.zoo.tflite_writer import write_tflite
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -72,7 +71,7 @@ def test_the_code_and_the_model_of_timing(capsys: pytest.CaptureFixture[str]) ->
     exec(code, {})
     assert " cycles" in capsys.readouterr().out
     (model,) = blocks("timing.md", "yaml")
-    file = DOCS.parent / "covp" / "timing" / "models" / "cv32e40p.yaml"
+    file = DOCS.parent / "covp" / "device" / "timing" / "models" / "cv32e40p.yaml"
     assert yaml.safe_load(model) == yaml.safe_load(file.read_text())
 
 
@@ -94,7 +93,7 @@ def test_states_and_streams(
 def test_onnx(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from covp.frontend.onnx.converters import CONVERTERS
+    from covp.graph.onnx.converters import CONVERTERS
 
     monkeypatch.chdir(tmp_path)
     network, converter = blocks("onnx.md", "python")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.hardware.peripheral_models import load_peripheral
 from covp.peripherals import _sensor_bus
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 PAGE = Path(__file__).parents[2] / "docs" / "peripherals.md"
 MODELS = (

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from covp.cores import CORES
+from covp.chip.cores import CORES
+from covp.chip.platform_file import Platform, load_platform
 from covp.errors import PlatformError
 from covp.hardware.peripheral_models import peripheral_names
-from covp.platform_file import Platform, load_platform
 
 PAGE = Path(__file__).parents[2] / "docs" / "platform-file.md"
 GOOD = """

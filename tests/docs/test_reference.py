@@ -17,12 +17,12 @@ PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
 PUBLIC = (
     "covp",
     "covp.accelerator",
-    "covp.bisect",
-    "covp.coverage",
+    "covp.testing.bisect",
+    "covp.runtime.coverage",
     "covp.evaluation",
-    "covp.retiming",
+    "covp.evaluation.retiming",
     "covp.testing",
-    "covp.verify",
+    "covp.testing.verify",
 )
 """Packages whose ``__all__`` is the public interface."""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from covp import zoo
 from covp.cli.main import main
+from covp.graph import zoo
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "benchmarks" / "results"

@@ -9,14 +9,14 @@ import pytest
 
 from covp.accelerator import UnitArea, UnitEnergy
 from covp.accelerator.registry import find_backend
-from covp.energy.coefficients import Table, microcontrollers, read_tables, technologies
-from covp.energy.core_area import core_areas
-from covp.energy.technology import NONE, technology_names
+from covp.chip.energy.coefficients import Table, microcontrollers, read_tables, technologies
+from covp.chip.energy.core_area import core_areas
+from covp.chip.energy.technology import NONE, technology_names
+from covp.chip.platform_file import load_platform, platform_names
 from covp.errors import AcceleratorError, PlatformError
 from covp.evaluation import Evaluation, build, run
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.energy import Energy, EnergyPart
-from covp.platform_file import load_platform, platform_names
 
 BOARD = """
 name: board

@@ -10,12 +10,12 @@ import pytest
 from covp.accel_backends.qconv2d.backend import QConv2dBackend
 from covp.evaluation import Evaluation, Sample, build, check_layers, compare, run
 from covp.graph.equality import relative_error
+from covp.graph.models import load_model
+from covp.graph.passes import run_passes
 from covp.graph.random_inputs import probing_inputs
 from covp.graph.reference import run_all, run_changed
 from covp.hardware.arithmetic import requantize
 from covp.hardware.job_unit import AcceptedJob
-from covp.models import load_model
-from covp.passes import run_passes
 from covp.peripherals.qconv2d import QConv2d, compute, decode, load
 
 

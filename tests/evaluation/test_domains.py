@@ -14,8 +14,8 @@ from onnx import helper, numpy_helper
 
 import covp
 from covp.evaluation.sample import Sample
-from covp.frontend.onnx import read_onnx
 from covp.graph.equality import differences
+from covp.graph.onnx import read_onnx
 
 FLOAT, INT64, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32
 Inputs = dict[str, tuple[int, list[int]]]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import covp
+from covp.codegen.program import Program
 from covp.evaluation import build, run
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
-from covp.models import as_graph
-from covp.program import Program
+from covp.graph.models import as_graph
 from covp.runtime.hosted_graph import HostedGraph
 
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from tflite.BuiltinOperator import BuiltinOperator
 
 from covp.evaluation import build
-from covp.models import find_model
+from covp.graph.models import find_model
 
 KINDS = {number: name for name, number in vars(BuiltinOperator).items() if isinstance(number, int)}
 

@@ -23,10 +23,10 @@ from covp.evaluation import (
     run,
 )
 from covp.evaluation import sample as sample_module
+from covp.evaluation.tune.records import Records
 from covp.graph import user_operators
 from covp.graph.graph import Graph, Op, Quantization, Tensor
-from covp.models import ModelFile
-from covp.tune.records import Records
+from covp.graph.models import ModelFile
 
 SQUARED_RELU = Path(__file__).parents[2] / "examples" / "squared_relu.py"
 

@@ -10,11 +10,11 @@ import pytest
 
 import covp
 from covp.codegen.layer import KernelRequest, schedules
+from covp.compilers.toolchain import get_toolchain
 from covp.evaluation import Evaluation, build, compare, recorded_schedules, run, survey
+from covp.evaluation.tune.measure import ScheduleBench
+from covp.evaluation.tune.records import Records, Trial, read_trials
 from covp.graph.graph import Graph, Op
-from covp.toolchain import get_toolchain
-from covp.tune.measure import ScheduleBench
-from covp.tune.records import Records, Trial, read_trials
 from tests.tune.test_single_operators import convolution
 
 PLATFORM = covp.load_platform("riscv32")
@@ -39,8 +39,8 @@ def trials() -> tuple[Graph, Trial, Trial]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
     """The records of this process, none of them yet."""
     records = Records([])
-    monkeypatch.setattr("covp.tune.records._opened", lambda own: records)
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records._opened", lambda own: records)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
     return records
 
 

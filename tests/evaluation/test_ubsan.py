@@ -12,8 +12,8 @@ from covp.errors import DeviceFault, UsageError
 from covp.evaluation import Sample, build, run
 from covp.graph.graph import Graph, Op
 from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import plain
-from covp.zoo.tflite_writer import write_tflite
 
 BODIES = {
     "Signed": "output[i] = input[i] * 3;",

@@ -21,6 +21,7 @@ from covp.accelerator import (
     table,
     tensor,
 )
+from covp.codegen.program import ProgramLayer, ProgramTensor
 from covp.errors import AcceleratorError
 from covp.evaluation import build, compare, run
 from covp.graph.pattern import Match, Pattern, op
@@ -30,7 +31,6 @@ from covp.hardware.job_timing import JobTiming, Traffic
 from covp.hardware.job_unit import JobRecord
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.program import ProgramLayer, ProgramTensor
 from covp.runtime.work import of_instructions, of_jobs
 
 SOFTWARE = """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from covp.debug.firmware import FirmwareRun, run_firmware
+from covp.chip.platform_file import Platform
+from covp.compilers.toolchain import get_toolchain, split_sources
+from covp.device.debug.firmware import FirmwareRun, run_firmware
 from covp.device.virtual import VirtualDevice
-from covp.export.firmware import board_config, board_files
+from covp.firmware.firmware import board_config, board_files
 from covp.hardware.serial_port import SerialPort
-from covp.platform_file import Platform
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import get_toolchain, split_sources
 
 
 def link_program(

@@ -8,10 +8,10 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
+from covp.codegen.program import Program
+from covp.compilers.elf import ElfImage
 from covp.device.virtual import VirtualDevice
-from covp.program import Program
 from covp.runtime.accelerators import attach_accelerator
-from covp.runtime.elf import ElfImage
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from covp.evaluation import build
-from covp.export import Project
+from covp.firmware import Project
 
 
 @cache

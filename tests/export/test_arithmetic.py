@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from covp.compilers.toolchain import split_sources
 from covp.errors import ToolchainError
 from covp.evaluation import build
-from covp.export import Project, export_project
-from covp.export.layouts import layout_names
+from covp.firmware import Project, export_project
+from covp.firmware.layouts import layout_names
 from covp.runtime.standalone import link_standalone, start_files
-from covp.toolchain import split_sources
 
 from .firmware import last_line
 

@@ -17,19 +17,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from covp.debug.firmware import run_firmware as run_to_the_end
-from covp.debug.program_file import load_elf
+from covp.chip.platform_file import Firmware, Platform, load_platform
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import runtime_dir
+from covp.device.debug.firmware import run_firmware as run_to_the_end
+from covp.device.debug.program_file import load_elf
 from covp.device.qemu import qemu_command
+from covp.device.semihosting import Collected, Semihosting
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
 from covp.evaluation import build
-from covp.export import Project, link_project
-from covp.export.firmware import board_config, board_files
+from covp.firmware import Project, link_project
+from covp.firmware.firmware import board_config, board_files
 from covp.hardware.peripheral_models import load_peripheral
-from covp.platform_file import Firmware, Platform, load_platform
-from covp.runtime.elf import ElfImage
-from covp.semihosting import Collected, Semihosting
-from covp.toolchain import runtime_dir
 from tests.cli.conftest import small_model
 
 from .board_programs import link_program, serial_port

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covp.evaluation import build
-from covp.export import Project, export_project
+from covp.firmware import Project, export_project
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ import yaml
 
 from covp.errors import UsageError
 from covp.evaluation import build
-from covp.export import Project, export_project
-from covp.export.layouts import layout_names
+from covp.firmware import Project, export_project
+from covp.firmware.layouts import layout_names
 
 from .firmware import run_firmware
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Source, split_sources
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import Sample, build
-from covp.export import Project
-from covp.runtime.elf import ElfImage
+from covp.firmware import Project
+from covp.graph.zoo.builder import GraphBuilder
 from covp.runtime.linking import write_image
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, split_sources
-from covp.zoo.builder import GraphBuilder
 
 MAIN = """
 #include "toycar.h"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.toolchain import Toolchain
+from covp.compilers.toolchain import Toolchain
 from tests.export.project_cases import flat_files, project, write
 
 CHECKS = (

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import covp
+from covp.chip.platform_file import Platform, load_platform
+from covp.compilers.elf import ElfImage
 from covp.errors import CapacityError
 from covp.evaluation import build
-from covp.export import Project, export_project, link_project
-from covp.platform_file import Platform, load_platform
-from covp.runtime.elf import ElfImage
+from covp.firmware import Project, export_project, link_project
 
 TWO_RAMS = """
 name: two-rams

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 
 from .board_programs import link_program, output
 

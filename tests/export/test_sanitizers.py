@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.export import Project
+from covp.firmware import Project
 from tests.export.project_cases import project, write
 
 INTRINSICS = Path(__file__).parents[1] / "fuzz" / "host_include"

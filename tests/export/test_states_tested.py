@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from covp.evaluation import build
-from covp.export import Project, link_project
+from covp.firmware import Project, link_project
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph
 from covp.graph.ops.circular_buffer import CircularBuffer
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 from .firmware import last_line
 

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from covp.chip.platform_file import PeripheralConfig, load_platform
+from covp.compilers.elf import ElfImage, global_names
+from covp.compilers.toolchain import split_sources
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import PeripheralConfig, load_platform
-from covp.runtime.elf import ElfImage, global_names
 from covp.runtime.session import Session
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import split_sources
 from tests.export.project_cases import project
 
 MAIN = """\

@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.errors import ToolchainError
-from covp.export import Project
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
+from covp.firmware import Project
 from tests.export.project_cases import flat_files, project
 from tests.strict import STRICT, STRICT_GCC
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from covp.codegen.compile import compile as compile_model
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import (
     Conv2D,
     DepthwiseConv2D,
@@ -21,9 +20,10 @@ from covp.graph.attributes import (
 from covp.graph.graph import Graph, Tensor
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
 
 
 def network() -> Graph:

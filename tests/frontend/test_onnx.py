@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 import covp
 from covp.errors import ModelError
-from covp.frontend.onnx import load_onnx, read_onnx
+from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_reference
 
 _RNG = np.random.default_rng(1)

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from covp.codegen.compile import compile as compile_model
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
 

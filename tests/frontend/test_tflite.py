@@ -13,8 +13,6 @@ import pytest
 import tflite
 
 from covp.errors import ModelError
-from covp.frontend.tflite import load_tflite, read_tflite
-from covp.frontend.tflite.converters import CONVERTERS
 from covp.graph.attributes import (
     Activation,
     Conv2D,
@@ -29,8 +27,10 @@ from covp.graph.attributes import (
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder, quantization, single_op_graph
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import load_tflite, read_tflite
+from covp.graph.tflite.converters import CONVERTERS
+from covp.graph.zoo.builder import GraphBuilder, quantization, single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 
 
 def convolution(activation: Activation = "relu") -> GraphBuilder:

@@ -10,14 +10,14 @@ import pytest
 
 import covp
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise, FullyConnected, Mean, StridedSlice
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.top_k import TopK
 from covp.graph.reference import run_reference
-from covp.zoo import tflite_options_writer
-from covp.zoo.builder import GraphBuilder, quantization
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo import tflite_options_writer
+from covp.graph.zoo.builder import GraphBuilder, quantization
+from covp.graph.zoo.tflite_writer import write_tflite
 
 FLOAT = np.dtype(np.float32)
 

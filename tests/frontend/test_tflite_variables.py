@@ -14,14 +14,14 @@ from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import ReferenceExecutor
-from covp.zoo import tflite_writer
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_variables import in_file
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo import tflite_writer
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_variables import in_file
+from covp.graph.zoo.tflite_writer import write_tflite
 
 Array = NDArray[Any]
 START = np.array([[5.0, -2.0, 0.5]], np.float32)

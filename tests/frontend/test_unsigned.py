@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from covp.codegen.compile import compile as compile_model
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
 from covp.testing import ConvCase, OperatorCase, PoolCase, layers
-from covp.zoo.tflite_writer import write_tflite
 
 bounded = settings(
     max_examples=20,

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
+from covp.chip.cores import Core
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer, schedules
-from covp.cores import Core
 from covp.errors import DeviceFault
 from covp.runtime.module import Module
 from covp.runtime.session import Session

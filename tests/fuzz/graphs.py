@@ -34,7 +34,7 @@ from covp.graph.attributes import (
     Transpose,
 )
 from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 LARGEST = 1500
 """Elements of a tensor."""

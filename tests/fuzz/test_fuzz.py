@@ -19,17 +19,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import covp
-from covp.cores import find_core
-from covp.frontend.tflite import read_tflite
+from covp.chip.cores import find_core
+from covp.codegen.program import Program
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.graph.equality import differences
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
-from covp.program import Program
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
 from covp.testing.contents import Content
 from covp.testing.tensors import filled
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
-from covp.zoo.tflite_writer import write_tflite
 
 from .batch import Ran, run_batch
 from .oracle import oracle

@@ -21,23 +21,23 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 import covp
+from covp.chip.cores import Core
+from covp.chip.platform_file import load_platform
 from covp.codegen.compile import compile as compile_model
 from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.errors import DeviceFault, ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.equality import differences
 from covp.graph.graph import Graph, Op
 from covp.graph.reference import run_reference
-from covp.platform_file import load_platform
-from covp.program import Program
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing.contents import Content
 from covp.testing.tensors import filled
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
-from covp.zoo.tflite_writer import write_tflite
 
 from .batch import HOST_INCLUDE, combined
 from .graphs import random_graph

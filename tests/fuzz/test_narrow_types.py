@@ -12,6 +12,7 @@ from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.attributes import LeakyRelu, Mean
 from covp.graph.graph import Graph
 from covp.graph.ops.matmul import BatchMatMul
+from covp.graph.zoo.builder import single_op_graph
 from covp.testing import (
     ConvCase,
     ElementwiseCase,
@@ -21,7 +22,6 @@ from covp.testing import (
     layers,
     tensors,
 )
-from covp.zoo.builder import single_op_graph
 
 from .test_plain_operators import CORES, Alone, on_host, under_the_sanitizer
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.cores import find_core
+from covp.chip.cores import find_core
+from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
@@ -28,7 +29,6 @@ from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.quantized_unary import TABLES
 from covp.graph.ops.reduction import REDUCTIONS
 from covp.runtime.session import Session
-from covp.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 
 from ..codegen.test_pointwise import INTEGERS, drawn, every_layer  # noqa: TID252
 from ..codegen.test_pointwise import layer as pointwise_layer  # noqa: TID252

@@ -18,8 +18,8 @@ from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedGemm
 from covp.codegen.kernels.requantize import requantize_proof
 from covp.errors import DeviceFault
-from covp.frontend.tflite import load_tflite
 from covp.graph.random_inputs import random_inputs
+from covp.graph.tflite import load_tflite
 from covp.runtime.session import Session
 
 from .test_shared_cases import CASES, WANTED

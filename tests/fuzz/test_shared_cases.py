@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import platforms_dir
 from covp.codegen.compile import compile as compile_model
-from covp.frontend.tflite import load_tflite
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
-from covp.platform_file import platforms_dir
+from covp.graph.tflite import load_tflite
 from covp.runtime.session import Session
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 @pytest.fixture(scope="session")
 def holds(litert: Callable[..., Any]) -> Callable[..., None]:
     """A function: written and read again, the graph computes what LiteRT computes."""
-    from covp.frontend.tflite import read_tflite
     from covp.graph.reference import run_reference
-    from covp.zoo.tflite_writer import write_tflite
+    from covp.graph.tflite import read_tflite
+    from covp.graph.zoo.tflite_writer import write_tflite
 
     def check(graph: Any, seed: int, tolerance: float = 0) -> None:
         rng = np.random.default_rng(seed)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from covp.graph import batches
 from covp.graph.batches import run_batch
 from covp.graph.graph import Graph
+from covp.graph.models import load_model
+from covp.graph.passes.streaming import as_streaming
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor
-from covp.models import load_model
-from covp.passes.streaming import as_streaming
+from covp.graph.zoo.builder import GraphBuilder
 from covp.testing import layers
-from covp.zoo.builder import GraphBuilder
 
 Array = NDArray[Any]
 

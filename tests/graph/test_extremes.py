@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise, LeakyRelu, Mean, Padding, Pool2D, Softmax
 from covp.graph.graph import Graph
 from covp.graph.ops.unary import Gelu
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from tests.extremes import FLUSHED, LEFT, PAIRS, RIGHT, VALUES, Array, assert_equal, results
 
 PLATFORMS = ["riscv32", "cortex-m4"]

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import LeakyRelu, Mean
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.matmul import BatchMatMul
 from covp.graph.ops.windows import TransposeConv
 from covp.graph.quantization import quantize_multiplier
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo import tflite_form
+from covp.graph.zoo.builder import single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing import (
     ConvCase,
     ElementwiseCase,
@@ -27,9 +30,6 @@ from covp.testing import (
     tensors,
 )
 from covp.testing.quantizations import affine
-from covp.zoo import tflite_form
-from covp.zoo.builder import single_op_graph
-from covp.zoo.tflite_writer import write_tflite
 
 bounded = settings(
     max_examples=25,

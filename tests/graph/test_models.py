@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp import zoo
-from covp.frontend.tflite import load_tflite, read_tflite
+from covp.graph import zoo
 from covp.graph.graph import Graph, Op
+from covp.graph.models import load_model
 from covp.graph.ops import OPS
 from covp.graph.ops.convolution import conv2d_accumulate
+from covp.graph.passes import run_passes
 from covp.graph.reference import run_all, run_reference
+from covp.graph.tflite import load_tflite, read_tflite
 from covp.graph.typed_convolution import resolve
-from covp.models import load_model
-from covp.passes import run_passes
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 INPUTS = 20
 

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covp.codegen.compile import compile as compile_model
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import (
     Conv2D,
     DepthwiseConv2D,
@@ -25,6 +24,9 @@ from covp.graph.attributes import (
 )
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder, single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
 from covp.testing import (
     ConcatenationCase,
@@ -38,8 +40,6 @@ from covp.testing import (
 )
 from covp.testing.quantizations import affine
 from covp.testing.tensors import filled
-from covp.zoo.builder import GraphBuilder, single_op_graph
-from covp.zoo.tflite_writer import write_tflite
 
 bounded = settings(
     max_examples=40,

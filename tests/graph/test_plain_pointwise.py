@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise, Mean
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
@@ -17,8 +16,9 @@ from covp.graph.ops.normalization import LocalResponse
 from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.unary import Gelu
 from covp.graph.reference import run_reference
-from covp.zoo.builder import single_op_graph
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 
 UNARY = [
     "ABS", "COS", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LOG", "NEG", "RELU_0_TO_1",

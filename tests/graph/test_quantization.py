@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from covp.frontend.tflite import read_tflite
 from covp.graph import fixed_point
 from covp.graph.attributes import FullyConnected
 from covp.graph.quantization import (
@@ -21,8 +20,9 @@ from covp.graph.quantization import (
     rounding_doubling_high_mul,
 )
 from covp.graph.reference import run_reference
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 int32 = st.integers(INT32_MIN, INT32_MAX)
 few = settings(max_examples=300, deadline=None, derandomize=True)

@@ -9,17 +9,17 @@ import pytest
 
 from covp.codegen.compile import compile as compile_model
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.quantized_binary import COMPARISONS
 from covp.graph.ops.quantized_unary import TABLES
 from covp.graph.ops.unary import Gelu
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.runtime.session import Session
 from covp.testing.quantizations import affine
 from covp.testing.tensors import int8, plain
-from covp.zoo.tflite_writer import write_tflite
 
 SINGLE = np.dtype(np.float32)
 ROOTS = ("RSQRT", "SQRT")

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.frontend.tflite import read_tflite
 from covp.graph import fixed_point
 from covp.graph.ops import quantized_lstm, quantized_rows
 from covp.graph.reference import run_reference
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from tests.functions import FUNCTIONS, Function
 
 Array = NDArray[Any]

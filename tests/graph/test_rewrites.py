@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import covp
-import covp.passes
+import covp.graph.passes
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise, Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.gather import Gather
+from covp.graph.passes import run_passes
+from covp.graph.passes.copy import copy_graph
 from covp.graph.rewrites import MOST_WORK, wrong_rewrite
-from covp.passes import run_passes
-from covp.passes.copy import copy_graph
 from covp.testing.tensors import int8, plain
 
 
@@ -60,7 +60,7 @@ def test_a_wrong_pass_names_itself_and_the_operator(model, kind, change, monkeyp
     run_passes(graph)
     wrong = changed(kind, change)
     wrong.__name__ = "planted"
-    monkeypatch.setattr(covp.passes, "PASSES", (*covp.passes.PASSES[:3], wrong))
+    monkeypatch.setattr(covp.graph.passes, "PASSES", (*covp.graph.passes.PASSES[:3], wrong))
     with pytest.raises(ModelError, match=rf"pass planted changed .*: \w+ {name} by .*, not "):
         run_passes(graph)
 
@@ -134,7 +134,7 @@ pytest.importorskip("onnx")
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from qdq_graphs import random_model  # noqa: E402
 
-from covp.frontend.onnx import fuse_qdq, read_onnx  # noqa: E402
+from covp.graph.onnx import fuse_qdq, read_onnx  # noqa: E402
 
 
 @pytest.mark.parametrize("kind", ["Conv", "Gemm", "Mul", "Softmax", "AveragePool"])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from covp.graph.attributes import Concatenation, Elementwise, Mean
 from covp.graph.deviations import Deviation, deviations
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8
-from covp.zoo.tflite_writer import write_tflite
 
 Array = NDArray[Any]
 Litert = Callable[[bytes, list[Array]], list[Array]]

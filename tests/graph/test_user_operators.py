@@ -12,13 +12,13 @@ import pytest
 import covp
 from covp.cli.main import main
 from covp.errors import ModelError, UsageError
-from covp.frontend.tflite import read_tflite
 from covp.graph import user_operators
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
+from covp.graph.tflite import read_tflite
 from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8, plain
-from covp.zoo.tflite_writer import write_tflite
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "squared_relu.py"
 

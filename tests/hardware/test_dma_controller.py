@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import load_platform
 from covp.device.board import Board
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
 from covp.peripherals.dma_controller import DmaController
 from covp.peripherals.mailbox import Mailbox
 from covp.peripherals.sampler import Sampler
-from covp.platform_file import load_platform
 
 RAM, SHARED = 0x80002000, 0x80200000
 DMA, SAMPLER, BOX = 0x10100000, 0x10101000, 0x10102000

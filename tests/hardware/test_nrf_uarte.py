@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from covp.chip.platform_file import load_platform, platform_names
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.serial_port import SerialPort
 from covp.peripherals.nrf_uarte import NrfUarte
 from covp.peripherals.uart import Uart
-from covp.platform_file import load_platform, platform_names
 
 RAM = 0x20000100
 # nRF52840 PS v1.7, "UARTE", registers

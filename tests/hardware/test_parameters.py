@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, PlatformError
 from covp.hardware.peripheral_models import load_peripheral, peripheral_names
-from covp.platform_file import load_platform
 
 VALUES = ("text", "", -1, 0, 1.5, True, None, 10**20, float("nan"), [1], {"a": 1})
 NEEDED: dict[str, dict[str, Any]] = {

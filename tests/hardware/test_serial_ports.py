@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from covp.chip.platform_file import load_platform, platform_names
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
@@ -17,7 +18,6 @@ from covp.peripherals.ns16550 import Ns16550
 from covp.peripherals.sifive_uart import SifiveUart
 from covp.peripherals.stm32_usart import Stm32Usart
 from covp.peripherals.uart import Uart
-from covp.platform_file import load_platform, platform_names
 
 BASE = 0x60000000
 # RM0432 50.8: offsets of registers, bits of CR1 and ISR

@@ -8,13 +8,13 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from covp.chip.platform_file import load_platform, platform_names
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
 from covp.hardware.svd import svd
-from covp.platform_file import load_platform, platform_names
 
 # Of each element: its children in the schema's order; "!" must be there, "+" may be repeated.
 SEQUENCES = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.errors import DeviceFault, ToolchainError, UsageError
-from covp.laboratory.target import Target
+from covp.runtime.laboratory.target import Target
 from covp.testing import Buffer, Difference, Variants, differ
 
 PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]
@@ -180,7 +180,7 @@ def test_structures():
 def test_nothing_to_compare_and_missing_compilers(monkeypatch):
     with pytest.raises(UsageError, match="scale has nothing to be compared with"):
         Variants(SOURCE, "scale", platforms=["riscv32"])
-    monkeypatch.setattr("covp.toolchain.shutil.which", lambda name: None)
+    monkeypatch.setattr("covp.compilers.toolchain.shutil.which", lambda name: None)
     source = "int one(void) { return 1; }"
     with pytest.raises(ToolchainError, match="riscv64-unknown-elf-gcc is not installed"):
         Variants(source, "one", platforms=["riscv32"], toolchains=["zig", "gcc"])

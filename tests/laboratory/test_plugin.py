@@ -2,8 +2,8 @@
 
 import pytest
 
-from covp.cores import CORES
-from covp.platform_file import load_platform
+from covp.chip.cores import CORES
+from covp.chip.platform_file import load_platform
 
 from .project import Project
 

@@ -112,7 +112,7 @@ PLAINLY = [f"{name}, every access by Unicorn's own hook" for name in ("cortex-m4
 def module(request):
     platform, _, plainly = request.param.partition(",")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("covp.machine.counter.INLINING", not plainly)
+        patch.setattr("covp.device.machine.counter.INLINING", not plainly)
         session = covp.Session(platform, sanitize=True)
     with session:
         yield session.load_c(SOURCE)

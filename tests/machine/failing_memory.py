@@ -12,12 +12,12 @@ import tempfile
 from pathlib import Path
 
 import covp
-from covp.debug.firmware import run_firmware
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.debug.firmware import run_firmware
+from covp.device.machine import native_counter
 from covp.device.virtual import VirtualDevice
-from covp.machine import native_counter
-from covp.platform_file import load_platform
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 FAILING = """
 #define _GNU_SOURCE

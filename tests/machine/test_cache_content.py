@@ -9,13 +9,13 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
+from covp.chip.platform_file import Platform, load_platform
+from covp.chip.platform_file.caches import Cache
+from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.platform_file import Platform, load_platform
-from covp.platform_file.caches import Cache
-from covp.timing.trace import cost
 from tests.conftest import Loaded, load
 
 RAM, BYTES, MASTER = 0x20020000, 1024, 0x50080000

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unicorn import unicorn_const as uc
 
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
+from covp.chip.platform_file import Platform, WaitStates, load_platform
+from covp.chip.platform_file.caches import Cache
+from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.platform_file import Platform, WaitStates, load_platform
-from covp.platform_file.caches import Cache
-from covp.timing.trace import cost
 from tests.conftest import Loaded, load
 
 RAM = 0x40000000

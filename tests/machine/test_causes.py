@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covp
-import covp.machine.execution as execution
+import covp.device.machine.execution as execution
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main
 from covp.device.base import Stop
 from covp.device.phase_count import Causes, PhaseCount, add_causes
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import Platform, load_platform
 from covp.runtime.profile import LayerProfile, Profile
 from tests.conftest import Loaded, load
 from tests.device.test_counting_property import prepare, programs

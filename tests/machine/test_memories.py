@@ -7,11 +7,11 @@ import random
 import msgspec
 import pytest
 
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
+from covp.chip.platform_file import Platform, WaitStates, load_platform
+from covp.device.machine.native_caches import uncached_waits
+from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
-from covp.machine.native_caches import uncached_waits
-from covp.platform_file import Platform, WaitStates, load_platform
-from covp.timing.trace import cost
 from tests.conftest import load
 from tests.rtl.memory_programs import memory_program
 

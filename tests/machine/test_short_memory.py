@@ -13,7 +13,7 @@ OPEN = """
 import resource, sys
 import covp
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 platform = load_platform(sys.argv[1])
 limit = int(sys.argv[2])
 devices = []
@@ -32,7 +32,7 @@ LONG = """
 import resource, sys
 import covp
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 platform, blocks, more = load_platform(sys.argv[1]), 60000, int(sys.argv[2])
 start = platform.flash.start + 0x1000
 arm = platform.core.architecture == "arm"
@@ -112,7 +112,7 @@ def test_a_check_of_memory_that_does_not_fit_is_one_line() -> None:
     code = """
 import resource, covp
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 device = VirtualDevice(load_platform("riscv32"))
 used = 4096 * int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (used, used))

@@ -12,13 +12,13 @@ import pytest
 from unicorn import unicorn_const as uc
 
 import covp
-import covp.machine.counter as counter
+import covp.device.machine.counter as counter
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main
 from covp.device.phase_count import CORE, Moved, PhaseCount, add_traffic
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.platform_file import Platform, load_platform
 from covp.runtime.profile import Profile
 from tests.conftest import Loaded
 from tests.device.test_interrupts import BASE, LINE, Worker, arm

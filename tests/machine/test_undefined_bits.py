@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.base.memory_states import Finding, Forbidden
+from covp.chip.platform_file import load_platform
 from covp.errors import DeviceFault
-from covp.memory_states import Finding, Forbidden
-from covp.platform_file import load_platform
 
 UNDEFINED_BITS = 6  # of a piece of code: 64 runs try all their values
 INPUTS, OUTPUTS = 4, 5  # words: registers; registers and flags

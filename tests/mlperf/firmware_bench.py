@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from covp.debug.program_file import load_elf
+from covp.chip.platform_file import load_platform
+from covp.device.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import build
+from covp.firmware.mlperf.board import serial_port
+from covp.firmware.mlperf.firmware import Mode, build_firmware
 from covp.graph.attributes import FullyConnected
 from covp.graph.graph import Graph
-from covp.mlperf.board import serial_port
-from covp.mlperf.firmware import Mode, build_firmware
-from covp.platform_file import load_platform
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 CYCLES = 200  # at most between two reads of firmware that waits; an inference takes more
 QUIET = 8  # reads of an empty port after which the firmware is said to wait

@@ -17,10 +17,10 @@ import pytest
 
 from covp.errors import DeviceFault
 from covp.evaluation import build
+from covp.firmware.mlperf.board import BenchmarkBoard, serial_port
+from covp.firmware.mlperf.firmware import build_firmware
+from covp.firmware.mlperf.pace import WINDOW
 from covp.graph.reference import run_reference
-from covp.mlperf.board import BenchmarkBoard, serial_port
-from covp.mlperf.firmware import build_firmware
-from covp.mlperf.pace import WINDOW
 from tests.docs.test_json import check, described
 
 from .firmware_bench import small_network
@@ -150,7 +150,7 @@ def test_silence_is_broken_while_a_command_takes_long(
     board: BenchmarkBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The runner gives up after a time without a line, and ignores empty ones."""
-    monkeypatch.setattr("covp.mlperf.serial_link._ALIVE", 0.2)
+    monkeypatch.setattr("covp.firmware.mlperf.serial_link._ALIVE", 0.2)
     client = Client(board.path)
     client.infer(inputs(1)[0])
     os.write(client.file, b"infer 4000000000 0%")

@@ -12,9 +12,9 @@ import pytest
 
 from covp.errors import UsageError
 from covp.evaluation import build
-from covp.mlperf.board import BenchmarkBoard
-from covp.mlperf.energy_station import EnergyStation
-from covp.mlperf.firmware import build_firmware
+from covp.firmware.mlperf.board import BenchmarkBoard
+from covp.firmware.mlperf.energy_station import EnergyStation
+from covp.firmware.mlperf.firmware import build_firmware
 
 from .firmware_bench import small_network
 

@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covp.cli.main import main
+from covp.compilers.toolchain import get_toolchain, runtime_dir, split_sources
 from covp.evaluation import build
-from covp.export import Library
-from covp.export.firmware import board_config
+from covp.firmware import Library
+from covp.firmware.firmware import board_config
+from covp.firmware.mlperf.benchmarks import BENCHMARKS, find_benchmark
+from covp.firmware.mlperf.firmware import tiny_application
 from covp.graph.reference import run_reference
-from covp.mlperf.benchmarks import BENCHMARKS, find_benchmark
-from covp.mlperf.firmware import tiny_application
 from covp.runtime.session import Session
-from covp.toolchain import get_toolchain, runtime_dir, split_sources
 
 from .firmware_bench import FirmwareBench, small_network
 

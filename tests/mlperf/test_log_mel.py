@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import covp
-from covp.mlperf.log_mel import BANDS, HOP, log_mel, quantize, tables_header
-from covp.toolchain import runtime_dir
+from covp.compilers.toolchain import runtime_dir
+from covp.firmware.mlperf.log_mel import BANDS, HOP, log_mel, quantize, tables_header
 
 SCALE, ZERO = 0.003701042616739869, -128  # of MLPerf Tiny's network
 STRICT = ("-O2", "-Werror", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align")

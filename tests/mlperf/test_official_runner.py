@@ -16,9 +16,9 @@ from types import ModuleType
 
 import pytest
 
-from covp.mlperf import runner_ports
-from covp.mlperf.official import with_files
-from covp.mlperf.runner_ports import main, shown
+from covp.firmware.mlperf import runner_ports
+from covp.firmware.mlperf.official import with_files
+from covp.firmware.mlperf.runner_ports import main, shown
 
 ROOT = Path(__file__).parents[2]
 RUNNER = os.environ.get("COVP_MLPERF_RUNNER")

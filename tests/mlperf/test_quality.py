@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.stored import quantized
 from covp.evaluation.data.tasks import TASKS
-from covp.mlperf.quality import Quality
+from covp.firmware.mlperf.quality import Quality
+from covp.graph.zoo.catalog import CATALOG
 from covp.testing.tensors import int8
-from covp.zoo.catalog import CATALOG
 
 from .samples import as_input, as_spectrum, pairs_won
 

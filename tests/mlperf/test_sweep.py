@@ -1,4 +1,4 @@
-"""`covp.mlperf.sweep`: latency, memory and accuracy of whole models; LiteRT is the oracle."""
+"""`covp.firmware.mlperf.sweep`: latency, memory and accuracy of models; LiteRT is the oracle."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp import zoo
 from covp.evaluation import evaluate
 from covp.evaluation.data.runner_dataset import read_dataset
 from covp.evaluation.data.tasks import TASKS
+from covp.firmware.mlperf.rows import Row
+from covp.firmware.mlperf.scoring import Chunk, answers
+from covp.firmware.mlperf.sweep import sweep
+from covp.graph import zoo
+from covp.graph.models import load_model
 from covp.graph.reference import run_reference
-from covp.mlperf.rows import Row
-from covp.mlperf.scoring import Chunk, answers
-from covp.mlperf.sweep import sweep
-from covp.models import load_model
 
 from .samples import (
     Litert,

@@ -17,28 +17,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import get_toolchain, runtime_dir, split_sources
 from covp.errors import ModelError, ToolchainError, UsageError
 from covp.evaluation import Build, build
-from covp.export.firmware import board_config
-from covp.export.library import Library
-from covp.graph.attributes import Conv2D, FullyConnected, Padding, Softmax
-from covp.graph.graph import Graph
-from covp.mlperf.bench import Bench
-from covp.mlperf.detections import RUNNER_SECONDS, read_truth, score
-from covp.mlperf.interface_board import InterfaceBoard
-from covp.mlperf.log_mel import BANDS, HOP, log_mel, quantize
-from covp.mlperf.power_monitor import decimal
-from covp.mlperf.station import WakeWordStation
-from covp.mlperf.wake_word import (
+from covp.firmware.firmware import board_config
+from covp.firmware.library import Library
+from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.detections import RUNNER_SECONDS, read_truth, score
+from covp.firmware.mlperf.interface_board import InterfaceBoard
+from covp.firmware.mlperf.log_mel import BANDS, HOP, log_mel, quantize
+from covp.firmware.mlperf.power_monitor import decimal
+from covp.firmware.mlperf.station import WakeWordStation
+from covp.firmware.mlperf.wake_word import (
     NO_WORD,
     THRESHOLD,
     WINDOW_ROWS,
     build_wake_word,
     wake_word_application,
 )
-from covp.platform_file import load_platform
-from covp.toolchain import get_toolchain, runtime_dir, split_sources
-from covp.zoo.builder import GraphBuilder
+from covp.graph.attributes import Conv2D, FullyConnected, Padding, Softmax
+from covp.graph.graph import Graph
+from covp.graph.zoo.builder import GraphBuilder
 from tests.docs.test_json import check, described
 from tests.mlperf.terminal_client import Client
 

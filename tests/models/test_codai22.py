@@ -11,10 +11,10 @@ import pytest
 
 import covp
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
-from covp.frontend.tflite import read_tflite
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import codai22

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from covp import zoo
 from covp.errors import ModelError, UsageError
+from covp.graph import zoo
 from covp.graph.attributes import Softmax
-from covp.models import ModelFile, find_model, load_model
-from covp.passes import run_passes
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.models import ModelFile, find_model, load_model
+from covp.graph.passes import run_passes
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 
 @pytest.fixture

@@ -11,19 +11,19 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import covp
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.base import EXACT
 from covp.device.phase_count import Moved
 from covp.errors import DeviceFault, PlatformError, ToolchainError, UsageError
-from covp.export.firmware import firmware_files
-from covp.export.library import Library
+from covp.firmware.firmware import firmware_files
+from covp.firmware.library import Library
+from covp.firmware.multicore import CoresRun, System
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
-from covp.multicore import CoresRun, System
 from covp.peripherals.sampler import Sampler
-from covp.platform_file import load_platform
 from covp.runtime.placement import Placement
 from covp.runtime.standalone import start_sources
-from covp.toolchain import Source, get_toolchain
 
 PLATFORMS = ("dual-m4-m0plus", "dual-riscv32")
 ROWS, WINDOW, PERIOD = 24, 4, 700

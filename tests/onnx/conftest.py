@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 import covp
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 
 def _floats(rng, *shape):

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import covp
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
+from covp.graph.passes import run_passes
 from covp.graph.reference import run_reference
-from covp.passes import run_passes
 
 
 class Network:

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from tests.extremes import FLUSHED, LEFT, PAIRS, RIGHT, VALUES, assert_equal, results
 
 Node = tuple[str, dict[str, Any]]

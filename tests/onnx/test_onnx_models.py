@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import covp
 from covp.errors import ModelError
-from covp.frontend.onnx import load_onnx, read_onnx
+from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_reference
 
 _RNG = np.random.default_rng(1)

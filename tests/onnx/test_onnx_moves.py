@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 from .node_tests import PLATFORMS, node_tests, passes
 

@@ -10,9 +10,9 @@ from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import covp
-from covp.frontend.onnx import load_onnx, read_onnx
+from covp.graph.onnx import load_onnx, read_onnx
+from covp.graph.passes import run_passes
 from covp.graph.reference import run_reference
-from covp.passes import run_passes
 
 RNG = np.random.default_rng(0)
 X = [RNG.standard_normal((1, 3, 8, 8)).astype(np.float32) for _ in range(12)]

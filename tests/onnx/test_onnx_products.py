@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 _SHAPES = [
     ((4, 3), (3, 5)),

@@ -12,10 +12,10 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 import covp
-from covp.frontend.onnx import load_onnx, read_onnx
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_all
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 runtime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")

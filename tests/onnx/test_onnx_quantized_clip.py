@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import covp
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 
 RNG = np.random.default_rng(5)

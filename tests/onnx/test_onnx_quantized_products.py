@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 import covp
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 
 

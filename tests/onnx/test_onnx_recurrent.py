@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import covp
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 
 from .node_tests import PLATFORMS, node_tests, passes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 RNG = np.random.default_rng(2)
 

@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 
 from covp.errors import ModelError
-from covp.frontend.onnx import read_onnx
+from covp.graph.onnx import read_onnx
 
 RNG = np.random.default_rng(3)
 PLATFORM = {0: "riscv32", 1: "mps2-an386"}

@@ -6,7 +6,7 @@ import numpy as np
 
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Elementwise, Padding
 from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 SAME = Padding(1, 1, 1, 1)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from covp.compilers.toolchain import Source
 from covp.evaluation import build
-from covp.export import Project, export_project
-from covp.toolchain import Source
+from covp.firmware import Project, export_project
 from tests.export.firmware import run_firmware
 from tests.export.project_cases import flat_files
 from tests.strict import STRICT, STRICT_GCC

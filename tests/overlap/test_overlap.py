@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 import covp
 from covp.accelerator.registry import find_backend
+from covp.chip.platform_file import load_platform
 from covp.codegen.compile import compile as generate
 from covp.codegen.overlap import Action, OverlapPlan
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
 from covp.graph.reference import run_reference
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 
 from .graphs import chain, one_after_the_other, two_branches

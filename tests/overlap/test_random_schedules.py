@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.chip.platform_file import load_platform
 from covp.codegen.bands import can_be_cut
 from covp.codegen.compile import compile as generate
 from covp.codegen.overlap import Action, OverlapPlan
+from covp.codegen.program import LayerPart, Piece, Program
 from covp.errors import CovpError
 from covp.evaluation.list_schedule import Cost, simulate
 from covp.evaluation.part_costs import tasks_of
@@ -18,8 +20,6 @@ from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor, run_reference
-from covp.platform_file import load_platform
-from covp.program import LayerPart, Piece, Program
 from covp.runtime.session import Session
 from tests.fuzz.graphs import random_graph
 

@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     ("file", "line"),
     [
         ("errors.py", "import covp.graph.graph"),
-        ("graph/graph.py", "import covp.platform_file"),
+        ("graph/graph.py", "import covp.chip.platform_file"),
         ("codegen/planner.py", "import covp.runtime.session"),
         ("runtime/session.py", "import covp.codegen.compile"),
         ("hardware/clock.py", "import covp.peripherals.uart"),
         ("hardware/job.py", "import unicorn"),
-        ("accelerator/limits.py", "import covp.machine.engine"),
+        ("accelerator/limits.py", "import covp.device.machine.engine"),
         # cycles between packages, in a package, and for the type checker only
         ("runtime/resident.py", "import covp.runtime.session"),
         ("device/base.py", "import covp.device.debugger"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.cli.main import COMMANDS
-from covp.platform_file import load_platform
 
 ROOT = Path(__file__).parents[2]
 DOC = ROOT / "docs" / "real-boards.md"

@@ -23,7 +23,7 @@ from covp.graph.attributes import (
     Transpose,
 )
 from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 
 class Stack:

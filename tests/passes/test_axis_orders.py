@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from covp.frontend.onnx import read_onnx
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, StridedSlice, Transpose
 from covp.graph.graph import Graph
+from covp.graph.onnx import read_onnx
 from covp.graph.ops.gather import Gather
 from covp.graph.ops.interpolate import Interpolate
 from covp.graph.ops.placed import MirrorPad
 from covp.graph.ops.rearrange import Reverse, SplitV, Tile
+from covp.graph.passes import run_passes
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.reshapes import merge_reshapes
+from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.reference import run_reference
-from covp.passes import run_passes
-from covp.passes.copy import copy_graph
-from covp.passes.reshapes import merge_reshapes
-from covp.passes.transposes import remove_transposes, reshape_for_transposes
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 AXES = st.integers(0, 3)
 ORDERS = st.sampled_from([(0, 3, 1, 2), (0, 2, 3, 1), (0, 1, 3, 2), (3, 1, 0, 2), (0, 2, 1, 3)])

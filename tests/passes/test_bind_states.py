@@ -7,12 +7,12 @@ import pytest
 
 import covp
 from covp.errors import UsageError
-from covp.frontend.onnx import read_onnx
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph
+from covp.graph.onnx import read_onnx
+from covp.graph.passes.bind_states import bind_states
 from covp.graph.reference import run_reference
-from covp.passes.bind_states import bind_states
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 
 def cell() -> Graph:

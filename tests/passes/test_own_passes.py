@@ -11,7 +11,7 @@ import covp
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 
 def model() -> Graph:

@@ -23,15 +23,15 @@ from covp.graph.attributes import (
     Transpose,
 )
 from covp.graph.graph import Graph, Tensor
+from covp.graph.passes import run_passes
+from covp.graph.passes.constant_folding import fold_constants
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.dead_code import remove_dead_ops
+from covp.graph.passes.fuse_activation import fuse_activations
+from covp.graph.passes.fuse_pad import fuse_pads
+from covp.graph.passes.no_ops import remove_no_ops
 from covp.graph.reference import run_reference
-from covp.passes import run_passes
-from covp.passes.constant_folding import fold_constants
-from covp.passes.copy import copy_graph
-from covp.passes.dead_code import remove_dead_ops
-from covp.passes.fuse_activation import fuse_activations
-from covp.passes.fuse_pad import fuse_pads
-from covp.passes.no_ops import remove_no_ops
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 IMAGE = (1, 6, 6, 4)
 

@@ -16,10 +16,10 @@ from covp.evaluation import build, run
 from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, ResizeNearest
 from covp.graph.graph import Graph
 from covp.graph.ops import macs
+from covp.graph.passes.streaming import as_streaming
+from covp.graph.passes.streaming.rewrite import Rewriter
 from covp.graph.reference import ReferenceExecutor, run_reference
-from covp.passes.streaming import as_streaming
-from covp.passes.streaming.rewrite import Rewriter
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 from .streams import Stack, stacks
 

@@ -7,12 +7,12 @@ import pytest
 
 from covp.graph.attributes import Concatenation, Elementwise, FullyConnected, Mean, Pad, Transpose
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.passes import run_passes
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.reference import run_reference
-from covp.passes import run_passes
-from covp.passes.copy import copy_graph
-from covp.passes.transposes import remove_transposes, reshape_for_transposes
+from covp.graph.zoo.builder import GraphBuilder
 from covp.testing import ConvCase
-from covp.zoo.builder import GraphBuilder
 
 FORTH, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
 

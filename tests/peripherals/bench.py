@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from covp.debug.firmware import FirmwareRun, run_firmware
+from covp.chip.platform_file import PeripheralConfig, load_platform
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Source, get_toolchain
+from covp.device.debug.firmware import FirmwareRun, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
-from covp.platform_file import PeripheralConfig, load_platform
-from covp.runtime.elf import ElfImage
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 BASE, LINE = 0x60000000, 3
 PLATFORMS = ("cortex-m0plus", "cortex-m4", "riscv32")

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault
 from covp.peripherals.i2s_microphone import I2sMicrophone
-from covp.platform_file import load_platform
-from covp.runtime.elf import ElfImage
 from covp.runtime.linking import write_image
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source, get_toolchain
 
 BASE, LINE, LENGTH, HALVES = 0x60000000, 7, 100, 5
 PROGRAM = f"""

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
 from covp.peripherals._sensor_bus import SensorBus
-from covp.platform_file import load_platform
 
 from .bench import BASE, LINE
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.errors import DeviceFault, ToolchainError
 from covp.peripherals.i2c_sensor import I2cSensor
 from covp.peripherals.spi_sensor import SpiSensor
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 from .bench import PLATFORMS, Bench
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from covp.debug.firmware import FirmwareRun
+from covp.device.debug.firmware import FirmwareRun
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.clock import Clock
 from covp.hardware.replay import replay

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
-from covp.platform_file import load_platform
 from covp.runtime.session import Session
 from tests.conftest import load
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.board import Board
 from covp.errors import DeviceFault
 from covp.hardware.serial_port import SerialPort
 from covp.peripherals._stm32 import Stm32Peripheral
-from covp.platform_file import load_platform
 from tests.conftest import load
 
 L4 = ("stm32l4r5", "nucleo-l4r5zi")

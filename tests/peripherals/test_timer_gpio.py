@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from covp.errors import AcceleratorError, DeviceFault, ToolchainError
 from covp.peripherals.gpio import Gpio
 from covp.peripherals.timer import Timer
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
 
 from .bench import PLATFORMS, Bench
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.chip.platform_file import load_platform
 from covp.errors import DeviceFault
-from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing import Kernel

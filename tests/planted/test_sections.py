@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from covp.platform_file import load_platform
-from covp.toolchain import Source, get_toolchain
+from covp.chip.platform_file import load_platform
+from covp.compilers.toolchain import Source, get_toolchain
 from tests.planted.bench import PLATFORMS
 from tests.planted.sections import FILES, FOLDER, sections
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from covp.csv_text import cell
+from covp.base.csv_text import cell
 from covp.report.columns import CAUSES, write_csv
 from covp.report.documents import Run
 

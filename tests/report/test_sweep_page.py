@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from covp.evaluation.sweep.pareto import fronts
 from covp.report import designs
 from covp.report.objectives import OBJECTIVES, Row, costs
 from covp.report.sweep_page import Sweep, write_sweep_page
-from covp.sweep.pareto import fronts
 from tests.report import sweep_rows
 from tests.report.browser import needs_browser, open_page
 
@@ -56,7 +56,7 @@ def fronts_of(rows: list[Row]) -> list[int]:
 
 @needs_browser
 def test_the_figure_has_the_front_of_what_is_shown(tmp_path: Path) -> None:
-    """By ``covp.sweep.pareto``, of all points and of those that a filter leaves."""
+    """By ``covp.evaluation.sweep.pareto``, of all points and of those that a filter leaves."""
     rows: list[Row] = [*sweep_rows.grid(models=tuple(sweep_rows.MODELS))]
     said = answers(
         tmp_path,

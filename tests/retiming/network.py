@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from covp.graph.graph import Graph
-from covp.zoo.builder import quantization
-from covp.zoo.calibrate import quantize
-from covp.zoo.random_network import RandomNetwork
+from covp.graph.zoo.builder import quantization
+from covp.graph.zoo.calibrate import quantize
+from covp.graph.zoo.random_network import RandomNetwork
 
 
 def small_network() -> Graph:

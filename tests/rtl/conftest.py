@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from covp.device.rtl.cores import rtl_of
+from covp.device.rtl.tools import find_verilator, sources_of
 from covp.errors import ToolchainError
-from covp.rtl.cores import rtl_of
-from covp.rtl.tools import find_verilator, sources_of
 
 
 def need_rtl(core: str) -> None:

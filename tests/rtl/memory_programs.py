@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from covp.calibration import riscv
-from covp.cores import Core
+from covp.chip.cores import Core
+from covp.evaluation.calibration import riscv
 
 ROUNDS = 40
 DATA = 0x2000

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.platform_file import load_platform
 from covp.device.base import Stop
+from covp.device.rtl.device import RtlDevice
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
-from covp.platform_file import load_platform
-from covp.rtl.device import RtlDevice
 from tests.accelerator.test_offload import network
 from tests.rtl.conftest import need_rtl
 

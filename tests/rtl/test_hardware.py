@@ -11,11 +11,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 import covp
+from covp.chip.platform_file import load_platform
 from covp.device.base import Stop
+from covp.device.rtl.cores import rtl_names
+from covp.device.rtl.device import RtlDevice
 from covp.errors import AcceleratorError, DeviceFault
-from covp.platform_file import load_platform
-from covp.rtl.cores import rtl_names
-from covp.rtl.device import RtlDevice
 from tests.accelerator.test_offload import network
 from tests.conftest import assemble
 from tests.device.test_interrupts import LINE, MODES, Worker

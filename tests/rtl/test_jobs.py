@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.device.rtl.device import RtlDevice
 from covp.device.virtual import VirtualDevice
 from covp.hardware.custom_instruction import CustomInstruction
-from covp.platform_file import load_platform
-from covp.rtl.device import RtlDevice
 from tests.conftest import load
 from tests.device.test_interrupts import MODES, Worker
 from tests.rtl.conftest import need_rtl

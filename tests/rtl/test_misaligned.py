@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from covp.chip.platform_file import load_platform
+from covp.device.rtl.device import RtlDevice
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
-from covp.platform_file import load_platform
-from covp.rtl.device import RtlDevice
 from tests.conftest import load
 from tests.device.misaligned import FORMS, text_of, write_pointers
 from tests.rtl.conftest import need_rtl

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import covp
+from covp.chip.platform_file import load_platform
+from covp.device.rtl.cores import rtl_names
 from covp.evaluation import Evaluation, Sample, build, run
-from covp.platform_file import load_platform
-from covp.rtl.cores import rtl_names
 from tests.rtl.conftest import need_rtl
 
 COUNTER = """

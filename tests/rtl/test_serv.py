@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import covp
-from covp.calibration.programs import LoopProgram, hazard_programs, random_program
-from covp.cores import find_core
+from covp.chip.cores import find_core
+from covp.evaluation.calibration.programs import LoopProgram, hazard_programs, random_program
 from tests.accelerator.test_offload import network
 from tests.rtl.conftest import need_rtl
 from tests.rtl.test_timing_models import both

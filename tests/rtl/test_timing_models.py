@@ -10,13 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.calibration import riscv
-from covp.calibration.programs import LONG, LoopProgram, assembly, hazard_programs, random_program
-from covp.cores import find_core
+from covp.chip.cores import find_core
+from covp.chip.platform_file import Platform, WaitStates, load_platform
 from covp.device.base import Stop
+from covp.device.rtl.device import RtlDevice
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import Platform, WaitStates, load_platform
-from covp.rtl.device import RtlDevice
+from covp.evaluation.calibration import riscv
+from covp.evaluation.calibration.programs import (
+    LONG,
+    LoopProgram,
+    assembly,
+    hazard_programs,
+    random_program,
+)
 from tests.conftest import load
 from tests.rtl.conftest import need_rtl
 from tests.rtl.memory_programs import memory_program

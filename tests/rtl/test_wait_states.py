@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from covp.chip.platform_file import Platform, platforms_dir, read_platform
+from covp.device.rtl.device import RtlDevice
 from covp.errors import PlatformError
-from covp.platform_file import Platform, platforms_dir, read_platform
-from covp.rtl.device import RtlDevice
 
 RAM = 0x80000000
 LOADS = 50

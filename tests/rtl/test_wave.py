@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.platform_file import load_platform
 from covp.device.base import Stop
+from covp.device.rtl import fst
+from covp.device.rtl.cores import rtl_names
+from covp.device.rtl.device import RtlDevice
 from covp.device.wave import Wave
 from covp.errors import DeviceError, DeviceFault, UsageError
-from covp.platform_file import load_platform
-from covp.rtl import fst
-from covp.rtl.cores import rtl_names
-from covp.rtl.device import RtlDevice
 from tests.cli.conftest import Call, call, small
 from tests.conftest import Loaded, load
 from tests.rtl.conftest import need_rtl

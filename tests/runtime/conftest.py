@@ -7,7 +7,7 @@ from platform import machine
 
 import pytest
 
-from covp.platform_file import load_platform
+from covp.chip.platform_file import load_platform
 from covp.runtime.session import Session
 
 PLATFORMS = ("cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "riscv32", "riscv32f")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from covp.chip.platform_file import Region
 from covp.errors import CapacityError
-from covp.platform_file import Region
 from covp.runtime.allocator import Block, LinearAllocator
 
 REGIONS = (Region("low", "ram", 0x1000, 1024), Region("high", "ram", 0x8000, 2048))

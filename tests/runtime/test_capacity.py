@@ -11,12 +11,12 @@ import pytest
 
 import covp
 from covp import CapacityError, Session, load_platform
-from covp.frontend.tflite import read_tflite
+from covp.chip.platform_file import Platform, Region
 from covp.graph.attributes import FullyConnected
 from covp.graph.graph import Graph
-from covp.platform_file import Platform, Region
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.tflite import read_tflite
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 
 
 def dynamic_range(rows: int) -> Graph:

@@ -5,7 +5,7 @@ import io
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from covp.runtime.elf import ElfImage
+from covp.compilers.elf import ElfImage
 from covp.runtime.session import Session
 
 C = """

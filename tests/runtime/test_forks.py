@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 import covp
-from covp.closing import Owned
-from covp.debug.server import DebugServer, receive_exactly
+from covp.base.closing import Owned
+from covp.chip.platform_file import load_platform
+from covp.device.debug.server import DebugServer, receive_exactly
 from covp.device.gdb_remote import GdbDevice
 from covp.device.host import HostDevice
 from covp.device.rsp_link import connect
+from covp.device.semihosting.console import Collected
+from covp.device.semihosting.files import HostFiles
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, UsageError
+from covp.evaluation.sweep.lock import Lock
+from covp.firmware.mlperf.terminal import Terminal
 from covp.hardware.outside import OutsideSource
-from covp.mlperf.terminal import Terminal
-from covp.platform_file import load_platform
-from covp.semihosting.console import Collected
-from covp.semihosting.files import HostFiles
-from covp.sweep.lock import Lock
 from tests.device.fake_gdb import FakeGdb
 
 POOLS = Path(__file__).with_name("pools.py")
@@ -115,7 +115,7 @@ class Opened:
         self._add(stack, remote, lambda one: one.read_register("pc"))
         self._add(stack, server, lambda one: self._talk(one.port))
         if importlib.util.find_spec("sqlalchemy"):
-            from covp.sweep.store import Store
+            from covp.evaluation.sweep.store import Store
 
             self._add(stack, Store(folder / "rows.db"), lambda one: one.rows())
         self._add(stack, terminal, lambda one: one.write(b"text"))
@@ -185,7 +185,8 @@ def test_a_lock_is_given_back_though_a_fork_has_its_file(tmp_path: Path) -> None
 
 def test_a_temporary_folder_stays_when_a_fork_ends() -> None:
     code = (
-        "import os; from covp.temporary import temporary_folder; folder = temporary_folder('fork');"
+        "import os; from covp.base.temporary import temporary_folder;"
+        "folder = temporary_folder('fork');"
         "child = os.fork(); os.waitpid(child, 0) if child else None;"
         "print(int(os.path.isdir(folder.name)), folder.name if child else '', flush=True)"
     )

@@ -9,11 +9,11 @@ import pytest
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CCall
+from covp.chip.platform_file import Platform, load_platform
+from covp.codegen.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.errors import CapacityError, DeviceFault, ToolchainError, UsageError
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match
-from covp.platform_file import Platform, load_platform
-from covp.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.runtime.session import Session
 
 Open = Callable[..., Session]

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 import covp
+from covp.codegen.program import ProgramLayer
 from covp.device.base import Source, Sources
-from covp.program import ProgramLayer
 from covp.runtime.profile import Cost, LayerProfile, MemoryUse, Offload, Profile
 
 CORE = LayerProfile(ProgramLayer(0, "conv<1>", "CONV_2D", "cpu", 640, "f", "mac"), 1000, 1200)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Source
 from covp.errors import ToolchainError
-from covp.runtime.elf import ElfImage
 from covp.runtime.linking import write_image
 from covp.runtime.session import Session
 from covp.runtime.standalone import link_standalone
-from covp.toolchain import Source
 
 MAIN = """
 #include <stdint.h>

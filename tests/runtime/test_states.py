@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import covp
+from covp.compilers.elf import ElfImage
 from covp.errors import ModelError, UsageError
 from covp.evaluation import Sample, build, check_layers, run
-from covp.export import Project, export_project, link_project
+from covp.firmware import Project, export_project, link_project
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops.circular_buffer import CircularBuffer
-from covp.runtime.elf import ElfImage
+from covp.graph.zoo.builder import GraphBuilder
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.linking import write_image
-from covp.zoo.builder import GraphBuilder
 
 Array = NDArray[Any]
 SHAPE = (1, 4, 2)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from covp.chip.platform_file import load_platform
 from covp.errors import CapacityError, DeviceFault
-from covp.platform_file import load_platform
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 

@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 import covp
+from covp.compilers.toolchain import runtime_dir
+from covp.graph.models import load_model
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
-from covp.models import load_model
 from covp.runtime.image import plain_loops
 from covp.runtime.module import Module
 from covp.runtime.session import Session
-from covp.toolchain import runtime_dir
 
 from .conftest import has_toolchain
 from .test_device_library import MATH, MEMORY, NAMES, spread

@@ -24,7 +24,7 @@ def postgres_url(postgres_server: postgres.Server) -> str:
     """The URL of an empty database."""
     import sqlalchemy as sql
 
-    from covp.sweep.database import locate
+    from covp.evaluation.sweep.database import locate
 
     engine = sql.create_engine(locate(postgres_server.url).url)
     with engine.begin() as connection:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 
 from covp.errors import CovpError
-from covp.sweep.execute import execute, terminable
-from covp.sweep.status import Progress
-from covp.sweep.store import Store
-from covp.sweep.workers import Workers
+from covp.evaluation.sweep.execute import execute, terminable
+from covp.evaluation.sweep.status import Progress
+from covp.evaluation.sweep.store import Store
+from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from covp.sweep.points import Point, Row
+from covp.evaluation.sweep.points import Point, Row
 
 
 def points(count: int, binaries: int = 4) -> list[Point]:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from covp.evaluation import build, evaluate, run
+from covp.evaluation.sweep.evaluate import evaluate_points
+from covp.evaluation.sweep.points import Point
+from covp.evaluation.sweep.reader import make_spec
+from covp.evaluation.sweep.space import expand
 from covp.evaluation.varied import varied
+from covp.graph.models import load_model
 from covp.graph.reference import run_reference
-from covp.models import load_model
-from covp.sweep.evaluate import evaluate_points
-from covp.sweep.points import Point
-from covp.sweep.reader import make_spec
-from covp.sweep.space import expand
 from tests.cli.conftest import small_model
 
 

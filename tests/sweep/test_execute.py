@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from covp.sweep.execute import execute
-from covp.sweep.status import Progress
-from covp.sweep.store import Store
-from covp.sweep.workers import Workers
+from covp.evaluation.sweep.execute import execute
+from covp.evaluation.sweep.status import Progress
+from covp.evaluation.sweep.store import Store
+from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from covp.errors import CovpError
-from covp.sweep.execute import execute
-from covp.sweep.status import read_status
-from covp.sweep.store import Store, stored_rows
-from covp.sweep.workers import Workers
+from covp.evaluation.sweep.execute import execute
+from covp.evaluation.sweep.status import read_status
+from covp.evaluation.sweep.store import Store, stored_rows
+from covp.evaluation.sweep.workers import Workers
 from tests.processes import descendants, running
 from tests.sweep import standins
 from tests.sweep.cluster import cluster

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import covp.timing
-from covp import zoo
-from covp.platform_file import platforms_dir
-from covp.sweep import content
-from covp.sweep.reader import make_spec
-from covp.sweep.space import expand
+import covp.device.timing
+from covp.chip.platform_file import platforms_dir
+from covp.evaluation.sweep import content
+from covp.evaluation.sweep.reader import make_spec
+from covp.evaluation.sweep.space import expand
+from covp.graph import zoo
 
 UNIT = """
 from covp.accel_backends.gemm.backend import Gemm
@@ -35,7 +35,7 @@ def write(folder: Path) -> Path:
     shutil.copy(zoo.find("toycar").path, folder / "m.tflite")
     board = (platforms_dir() / "riscv32.yaml").read_text()
     (folder / "p.yaml").write_text(f"{board}\ntiming: t.yaml\n")
-    timing = Path(covp.timing.__file__).parent / "models" / "cv32e40p.yaml"
+    timing = Path(covp.device.timing.__file__).parent / "models" / "cv32e40p.yaml"
     shutil.copy(timing, folder / "t.yaml")
     (folder / "unit.py").write_text(UNIT.format(helper="unit_helper"))
     (folder / "unit_helper.py").write_text("NUMBER = 1\n")

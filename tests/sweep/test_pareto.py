@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from covp.sweep.pareto import front, fronts
+from covp.evaluation.sweep.pareto import front, fronts
 
 
 def by_definition(costs: NDArray[np.float64]) -> list[bool]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from covp.cli.sweep_report import print_result
-from covp.sweep.points import Row
-from covp.sweep.reader import make_spec
-from covp.sweep.result import SweepResult
+from covp.evaluation.sweep.points import Row
+from covp.evaluation.sweep.reader import make_spec
+from covp.evaluation.sweep.result import SweepResult
 
 NAMES = ("qconv2d", "gemm", "vector")
 

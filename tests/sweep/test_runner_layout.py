@@ -10,9 +10,9 @@ import pytest
 from covp.errors import UsageError
 from covp.evaluation import build
 from covp.evaluation.data import Data, accuracy_of
-from covp.sweep.evaluate import evaluate_points
-from covp.sweep.reader import make_spec
-from covp.sweep.space import expand
+from covp.evaluation.sweep.evaluate import evaluate_points
+from covp.evaluation.sweep.reader import make_spec
+from covp.evaluation.sweep.space import expand
 from tests.mlperf.samples import write_classes, write_spectra
 
 

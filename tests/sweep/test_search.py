@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from covp.errors import UsageError
-from covp.sweep.constraints import Constraint
-from covp.sweep.points import Point, Row
-from covp.sweep.reader import make_spec
-from covp.sweep.search import Searcher, search
-from covp.sweep.space import Space
-from covp.sweep.spec import Search
-from covp.sweep.store import Store
-from covp.sweep.workers import Workers
+from covp.evaluation.sweep.constraints import Constraint
+from covp.evaluation.sweep.points import Point, Row
+from covp.evaluation.sweep.reader import make_spec
+from covp.evaluation.sweep.search import Searcher, search
+from covp.evaluation.sweep.space import Space
+from covp.evaluation.sweep.spec import Search
+from covp.evaluation.sweep.store import Store
+from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 MACS, WIDTHS, WAITS = (16, 1, 4, 64, 2, 8, 32), tuple(range(1, 9)), (3, 0, 1, 2)

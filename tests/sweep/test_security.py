@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.sweep.workers import Workers
+from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 distributed = pytest.importorskip("distributed")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from covp.errors import UsageError
-from covp.sweep.constraints import is_feasible
-from covp.sweep.points import Row
-from covp.sweep.reader import make_spec, read_spec
-from covp.sweep.space import Space, expand
-from covp.sweep.spec import schema
+from covp.evaluation.sweep.constraints import is_feasible
+from covp.evaluation.sweep.points import Row
+from covp.evaluation.sweep.reader import make_spec, read_spec
+from covp.evaluation.sweep.space import Space, expand
+from covp.evaluation.sweep.spec import schema
 
 BASE = "models: [toycar]\nplatforms: [riscv32]\n"
 GEMM = BASE + "accelerators: [[gemm]]\n"

@@ -16,10 +16,10 @@ import pytest
 import sqlalchemy as sql
 
 from covp.errors import CovpError, UsageError
-from covp.sweep import database, tables
-from covp.sweep.points import Row
-from covp.sweep.status import read_status
-from covp.sweep.store import Store, stored_rows
+from covp.evaluation.sweep import database, tables
+from covp.evaluation.sweep.points import Row
+from covp.evaluation.sweep.status import read_status
+from covp.evaluation.sweep.store import Store, stored_rows
 from tests.sweep import standins
 from tests.sweep.postgres import Server
 
@@ -133,7 +133,8 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_a_killed_writer_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "sweep.sqlite"
     code = (
-        "import os, sys; from covp.sweep.store import Store; from tests.sweep import standins\n"
+        "import os, sys; from covp.evaluation.sweep.store import Store\n"
+        "from tests.sweep import standins\n"
         "store, rows = Store(sys.argv[1]), standins.arithmetic(standins.points(20))\n"
         "store.join(20); store.put(rows[:10], 10); print('stored', flush=True)\n"
         "store.put(rows[10:], 0); os.kill(os.getpid(), 9)"
@@ -336,6 +337,6 @@ def test_results_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             raise answer
         return answer
 
-    monkeypatch.setattr("covp.sweep.store.stored_rows", read)
+    monkeypatch.setattr("covp.evaluation.sweep.store.stored_rows", read)
     with Store(tmp_path / "store.sqlite") as store:
         assert store.results(KEYS) == ROWS and not answers

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
+from covp.base.array_text import array_text
 from covp.errors import UsageError
 from covp.graph.quantization import INT32_MAX, INT32_MIN
 from covp.testing import quantizations
-from covp.testing.array_text import array_text
 from covp.testing.arrays import arrays
 from covp.testing.overflow import Sum, near_overflow
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from covp.evaluation import Sample, Wanted, build, run
-from covp.timeline import timeline_of, write_trace
+from covp.report.timeline import timeline_of, write_trace
 from tests.timeline.runs import Traced
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import covp
 from covp.cli import run as run_command
-from covp.timeline import recording, write_trace
+from covp.report.timeline import recording, write_trace
 from tests.cli.conftest import Call, call  # noqa: F401  (a fixture)
 from tests.timeline.chrome_reader import read_trace
 
@@ -86,7 +86,7 @@ def test_ctrl_c_leaves_nothing(
     kept.write_text("as before")
     command = ("run", "sww", "-p", "riscv32", "--check", "none", "--trace", kept)
     with monkeypatch.context() as patch:
-        patch.setattr("covp.timeline.chrome.trace_events", interrupted)
+        patch.setattr("covp.report.timeline.chrome.trace_events", interrupted)
         assert call(*command).status == 130
     with monkeypatch.context() as patch:
         patch.setattr(run_command, "evaluate", interrupted)
@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_nothing(
         replace(source, target)
 
     command = ("run", "sww", "-p", "riscv32", "--check", "none", "--trace", tmp_path / "a.json")
-    monkeypatch.setattr("covp.timeline.files.os.replace", full)
+    monkeypatch.setattr("covp.report.timeline.files.os.replace", full)
     outcome = call(*command)
     assert outcome.status == 1
     assert outcome.err.splitlines()[-1].endswith(

@@ -10,7 +10,7 @@ from covp.device.base import Stop
 from covp.device.timeline import TimelineLog
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.timeline import Timeline, timeline_of_log
+from covp.report.timeline import Timeline, timeline_of_log
 from tests.conftest import load
 
 BASE, LINE = 0x50000000, 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from covp.hardware.peripheral_models import load_peripheral
-from covp.timeline import timeline_of_log
+from covp.report.timeline import timeline_of_log
 from tests.conftest import load
 
 BASE, LINE, ELEMENTS, PAUSE = 0x50000000, 3, 64, 400

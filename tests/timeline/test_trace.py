@@ -14,9 +14,9 @@ import pytest
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import Sample, Wanted, build
 from covp.evaluation import run as evaluate
+from covp.report.timeline import timeline_of, timeline_of_log, write_trace
+from covp.report.timeline.phases import phase_spans
 from covp.runtime.session import Session
-from covp.timeline import timeline_of, timeline_of_log, write_trace
-from covp.timeline.phases import phase_spans
 from tests.timeline.chrome_reader import read_trace
 from tests.timeline.runs import RUNS, Traced, function_cycles, records_of, runs, runs_with_jobs
 

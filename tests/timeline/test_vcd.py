@@ -12,7 +12,7 @@ import pytest
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.timeline import write_vcd
+from covp.report.timeline import write_vcd
 from tests.conftest import load
 
 _on_broken_pipe = signal.getsignal(signal.SIGPIPE)

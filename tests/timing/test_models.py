@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from covp.device.timing.instructions import LETTERS, load_instructions
+from covp.device.timing.model import load_timing, model_names, read_model
+from covp.device.timing.trace import BlockRuns, Instruction, RunCycles, Runs, Trace, cost, pack
 from covp.errors import PlatformError
-from covp.timing.instructions import LETTERS, load_instructions
-from covp.timing.model import load_timing, model_names, read_model
-from covp.timing.trace import BlockRuns, Instruction, RunCycles, Runs, Trace, cost, pack
 
 UNKNOWN = (RunCycles((), (), ()),)
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from covp.chip.platform_file import load_platform, platforms_dir
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.platform_file import load_platform, platforms_dir
 from tests.conftest import load
 
 LOOP = "start: li a0, 10\nagain: mul a1, a1, a0\n addi a0, a0, -1\n bnez a0, again\nend: j end"
 YAML = "source: a test\nerror: 0.02\ninstructions: rv32\ncycles: {mul: 5}\ntaken: {branch: 3}\n"
 PYTHON = """
 from dataclasses import replace
-from covp.timing.model import ModelFile, load_timing, make_model
+from covp.device.timing.model import ModelFile, load_timing, make_model
 
 def slow():
     file = ModelFile(source="a test", instructions="rv32", cycles={"mul": 7})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from covp.cores import find_core
-from covp.timing.peak import CorePeak, core_peak
+from covp.chip.cores import find_core
+from covp.device.timing.peak import CorePeak, core_peak
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import covp
-import covp.machine.execution as execution
-from covp.cores import CORES
+import covp.device.machine.execution as execution
+from covp.chip.cores import CORES
+from covp.chip.platform_file import Platform, load_platform
+from covp.device.timing.model import load_timing
+from covp.device.timing.trace import Trace, cost
 from covp.device.virtual import VirtualDevice
-from covp.platform_file import Platform, load_platform
-from covp.timing.model import load_timing
-from covp.timing.trace import Trace, cost
 from tests.conftest import load
 from tests.device.test_counting_property import prepare, programs, single_step
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from covp.compiler_process import run_compiler
+from covp.compilers.compiler_process import run_compiler
 
 PROGRAM = """
 import sys, threading
 from pathlib import Path
-from covp.cores import find_core
-from covp.toolchain import Source, get_toolchain
+from covp.chip.cores import find_core
+from covp.compilers.toolchain import Source, get_toolchain
 body = "".join(f"int f{n}(int x) {{ return x * {n} + (x >> {n % 31}); }}\\n" for n in range(60000))
 source = Source(sys.argv[1], body)
 compiler = get_toolchain("zig", find_core("cortex-m4f"))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
+from covp.compilers.toolchain import Source
 from covp.errors import ToolchainError, UsageError
-from covp.host_compiler import HostBinary, build_for_host, compile_for_host
-from covp.toolchain import Source
 
 CPP = """
 #include <memory>
@@ -56,7 +56,7 @@ HEADER = '#ifdef __cplusplus\nextern "C"\n#endif\nint scale(int value);\n'
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zig's own cache stays: its C++ library takes minutes to build."""
-    from covp.cache import cache_dir
+    from covp.base.cache import cache_dir
 
     for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
         monkeypatch.setenv(name, str(cache_dir("zig")))

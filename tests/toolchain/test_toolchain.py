@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from covp.cores import CORES, Core
+from covp.chip.cores import CORES, Core
+from covp.compilers.elf import ElfImage
+from covp.compilers.toolchain import Source, Toolchain, get_toolchain, runtime_dir
 from covp.errors import ToolchainError, UsageError
-from covp.runtime.elf import ElfImage
-from covp.toolchain import Source, Toolchain, get_toolchain, runtime_dir
 
 CASES = [
     (core, name)

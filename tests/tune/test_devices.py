@@ -9,8 +9,8 @@ import pytest
 import covp
 from covp.errors import DeviceError
 from covp.evaluation import recorded_schedules
-from covp.tune.records import Records
-from covp.tune.tuner import Options, tune
+from covp.evaluation.tune.records import Records
+from covp.evaluation.tune.tuner import Options, tune
 from tests.device.openocd_board import virtual_board
 from tests.device.test_gdb_remote import need
 
@@ -20,7 +20,7 @@ from .test_single_operators import convolution
 @pytest.fixture(autouse=True)
 def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a whole cache: zig would build its C library for the host anew."""
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
 
 
 def test_host_by_its_run_time() -> None:

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.cores import CORES, Core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
-from covp.cores import CORES, Core
+from covp.compilers.toolchain import get_toolchain
 from covp.evaluation import ScheduleSource, build, recorded_schedules
-from covp.graph.graph import Graph, Op
-from covp.passes import run_passes
-from covp.toolchain import get_toolchain
-from covp.tune.compilers import by_distance
-from covp.tune.records import (
+from covp.evaluation.tune.compilers import by_distance
+from covp.evaluation.tune.records import (
     VERSION,
     Records,
     Trial,
@@ -27,8 +25,10 @@ from covp.tune.records import (
     structure_key,
     trial_file,
 )
-from covp.tune.taken_over import taken_over
-from covp.tune.tuner import Options, tune
+from covp.evaluation.tune.taken_over import taken_over
+from covp.evaluation.tune.tuner import Options, tune
+from covp.graph.graph import Graph, Op
+from covp.graph.passes import run_passes
 
 CORE = CORES["rv32imc"]
 
@@ -166,7 +166,7 @@ def test_records_do_not_change_under_a_process(
     op: Op, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `covp tune` in another process would, between the two runs of a comparison."""
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
     platform = covp.load_platform("riscv32")
     choose = recorded_schedules(platform)
     compiler = get_toolchain("zig", CORE).version
@@ -179,7 +179,7 @@ def test_records_do_not_change_under_a_process(
 def test_python_and_the_command_line_take_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
     graph, platform = covp.load_model("kws"), covp.load_platform("riscv32")
     recorded = [layer.schedule for layer in covp.compile(graph, platform).layers]
     by_name = covp.compile(graph, platform, schedules=recorded_schedules(platform))
@@ -202,7 +202,7 @@ def test_the_line_that_says_where_schedules_come_from(op: Op) -> None:
 def test_a_search_measures_again_what_it_takes_over(
     op: Op, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
     compiler = get_toolchain("zig", CORE).version
     points = schedules(KernelRequest(op, CORE, "layer"))
     records = Records([])
@@ -219,7 +219,7 @@ def test_a_schedule_that_became_slower_than_the_default_gives_way_to_it(
     op: Op, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After two trials: what builds took over, and the default."""
-    monkeypatch.setattr("covp.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.evaluation.tune.records.own_folder", lambda: tmp_path)
     default, slow = schedules(KernelRequest(op, CORE, "layer"))[:2]
     compiler = get_toolchain("zig", CORE).version
     records = Records([])

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from covp.tune.records import VERSION, Trial, append_trials
-from covp.tune.shipped import FOLDER, write_shipped
+from covp.evaluation.tune.records import VERSION, Trial, append_trials
+from covp.evaluation.tune.shipped import FOLDER, write_shipped
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "ship_records.py"
 SPEC = importlib.util.spec_from_file_location("ship_records", SCRIPT)

@@ -12,10 +12,10 @@ import covp
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.errors import DeviceFault
+from covp.evaluation.tune.records import Records
+from covp.evaluation.tune.tuner import Options, tune
 from covp.graph.graph import Graph
 from covp.testing import ConvCase
-from covp.tune.records import Records
-from covp.tune.tuner import Options, tune
 
 BOARD = covp.load_platform("cortex-m7")
 WITHOUT_DSP = msgspec.structs.replace(BOARD, core_name="cortex-m7f-nodsp")

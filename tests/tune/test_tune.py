@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 import covp
+from covp.chip.cores import CORES
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
-from covp.cores import CORES
 from covp.errors import UsageError
 from covp.evaluation import recorded_schedules
-from covp.graph.graph import Graph
-from covp.passes import run_passes
-from covp.tune.records import (
+from covp.evaluation.tune.records import (
     VERSION,
     Records,
     Trial,
@@ -25,8 +23,10 @@ from covp.tune.records import (
     pareto_front,
     read_trials,
 )
-from covp.tune.search import make_search
-from covp.tune.tuner import Options, Progress, tune
+from covp.evaluation.tune.search import make_search
+from covp.evaluation.tune.tuner import Options, Progress, tune
+from covp.graph.graph import Graph
+from covp.graph.passes import run_passes
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_each_layer_gets_its_share_of_the_time(
         nonlocal now
         now += 1.0
 
-    monkeypatch.setattr("covp.tune.tuner.monotonic", lambda: now)
+    monkeypatch.setattr("covp.evaluation.tune.tuner.monotonic", lambda: now)
     graph, platform = covp.load_model("toycar"), covp.load_platform("riscv32")
     layers = len(tune(graph, platform, options=Options(seconds=0)))
     assert now == 0

@@ -11,9 +11,9 @@ import pytest
 import covp
 from covp.codegen.intrinsics import MAC, DotProduct, register, unregister
 from covp.codegen.layer import KernelRequest, schedules
-from covp.tune.measure import ScheduleBench
-from covp.tune.records import Records
-from covp.tune.tuner import Options, tune
+from covp.evaluation.tune.measure import ScheduleBench
+from covp.evaluation.tune.records import Records
+from covp.evaluation.tune.tuner import Options, tune
 
 from .test_single_operators import convolution
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from covp.verify import budget
+from covp.testing.verify import budget
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from covp.graph.attributes import Pool2D
 from covp.graph.graph import Graph
 from covp.graph.pattern import Match
 from covp.graph.reference import run_reference
-from covp.verify import bench_device, verify
-from covp.verify.bench import Outcome
-from covp.verify.search import LayerSearch
-from covp.verify.stages import Stages, strategies_of
+from covp.testing.verify import bench_device, verify
+from covp.testing.verify.bench import Outcome
+from covp.testing.verify.search import LayerSearch
+from covp.testing.verify.stages import Stages, strategies_of
 from tests.verify.planted.fused import Fused
 from tests.verify.test_search import FakeBench
 from tests.verify.test_verify import Fc

@@ -13,13 +13,13 @@ from covp.errors import CovpError
 from covp.graph.pattern import Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.testing import ConvCase, ElementwiseCase, PoolCase
-from covp.verify.bench import Conditions
-from covp.verify.chain import ChainCase, fitted, refitted
-from covp.verify.check import check, open_bench
-from covp.verify.driver_bench import DriverBench
-from covp.verify.pattern_layers import pattern_layers
-from covp.verify.stated_limits import stated_limits
-from covp.verify.sweep import sweep
+from covp.testing.verify.bench import Conditions
+from covp.testing.verify.chain import ChainCase, fitted, refitted
+from covp.testing.verify.check import check, open_bench
+from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.pattern_layers import pattern_layers
+from covp.testing.verify.stated_limits import stated_limits
+from covp.testing.verify.sweep import sweep
 
 CONV = conv2d(wildcard("input"), constant("weights"), optional("bias"))
 

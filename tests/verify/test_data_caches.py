@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covp.accelerator.registry import find_backend
-from covp.verify import verify
+from covp.testing.verify import verify
 from tests.accelerator.test_data_cache import MISSING, Without
 
 pytestmark = pytest.mark.usefixtures("counted_time")

@@ -18,16 +18,16 @@ from covp.graph.graph import Graph
 from covp.graph.reference import run_reference
 from covp.testing import Case, ConvCase, OperatorCase
 from covp.testing.layers import convolutions
-from covp.verify import check
-from covp.verify.bench import USUAL, Conditions, Outcome
-from covp.verify.budget import Budget
-from covp.verify.check import open_bench, run_case
-from covp.verify.drawing import drawn_cases
-from covp.verify.driver_bench import DriverBench
-from covp.verify.printed_test import printed_test, spec_of
-from covp.verify.program_bench import ProgramBench
-from covp.verify.search import LayerSearch
-from covp.verify.stages import Stages
+from covp.testing.verify import check
+from covp.testing.verify.bench import USUAL, Conditions, Outcome
+from covp.testing.verify.budget import Budget
+from covp.testing.verify.check import open_bench, run_case
+from covp.testing.verify.drawing import drawn_cases
+from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.printed_test import printed_test, spec_of
+from covp.testing.verify.program_bench import ProgramBench
+from covp.testing.verify.search import LayerSearch
+from covp.testing.verify.stages import Stages
 
 LAYERS = convolutions("FULLY_CONNECTED", dtype="int8", batch=1)
 
@@ -202,7 +202,7 @@ class Bare:
 )
 def test_the_printed_test_imports_all_that_it_names(case: Case, imports: list[str]) -> None:
     text = printed_test("gemm", case, "riscv32")
-    assert all(f"{line}\n" in text for line in [*imports, "from covp.verify import check"])
+    assert all(f"{line}\n" in text for line in [*imports, "from covp.testing.verify import check"])
     compile(text, "printed", "exec")
     assert f"case = {case!r}\n" in text and "check('gemm', case, platform='riscv32')\n" in text
 

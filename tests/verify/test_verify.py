@@ -18,8 +18,8 @@ from covp.accelerator.registry import find_backend
 from covp.errors import AcceleratorError, CovpError, ToolchainError, UsageError
 from covp.graph.pattern import Match
 from covp.hardware.job_unit import AcceptedJob
-from covp.verify import ConvCase, Verdict, check
-from covp.verify import verify as verify_in_full
+from covp.testing.verify import ConvCase, Verdict, check
+from covp.testing.verify import verify as verify_in_full
 
 pytestmark = pytest.mark.usefixtures("counted_time")
 

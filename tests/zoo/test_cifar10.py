@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.models import load_model
+from covp.graph.models import load_model
 
 INPUTS = 3
 

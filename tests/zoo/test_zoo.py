@@ -14,14 +14,14 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from covp import zoo
 from covp.errors import CovpError, UsageError
+from covp.graph import zoo
+from covp.graph.models import load_model
 from covp.graph.ops import definition
 from covp.graph.reference import run_reference
-from covp.models import load_model
-from covp.zoo.catalog import CATALOG
-from covp.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.catalog import CATALOG
+from covp.graph.zoo.synthetic import INPUT_QUANTIZATION, synthetic_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 
 ALL = [*zoo.names(more=True), *zoo.names("float32", more=True)]
 OFFICIAL = [name for name in ALL if not CATALOG[name].is_synthetic_only]
@@ -248,7 +248,7 @@ class Endless(SimpleHTTPRequestHandler):
 def test_a_download_ends(
     alone: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, said: str
 ) -> None:
-    monkeypatch.setattr(f"covp.zoo.download.{limit}", value)
+    monkeypatch.setattr(f"covp.graph.zoo.download.{limit}", value)
     with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as http:
         Thread(target=http.serve_forever, daemon=True).start()
         with pytest.raises(CovpError, match=f"cannot download http.*: {said}; without network"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covp.cores import Core
+from covp.chip.cores import Core
 
 
 def _saturates(core: Core, low: int, high: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.arguments import demand_count
+from covp.base.arguments import demand_count
 from covp.errors import UsageError
 from covp.evaluation.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
@@ -22,7 +22,7 @@ from covp.evaluation.data.labels import read_labels
 from covp.evaluation.data.quality import Beside, Place, Quality, Scores, Spread
 from covp.evaluation.data.samples import Samples
 from covp.graph.graph import Graph
-from covp.models import as_graph, find_model
+from covp.graph.models import as_graph, find_model
 
 Array = NDArray[Any]
 Advance = Callable[[str, int], None]

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from covp.closing import Closing
+from covp.base.closing import Closing
 from covp.evaluation.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.beside import Litert, OtherModel

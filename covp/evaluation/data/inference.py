@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.closing import Closing
+from covp.base.closing import Closing
 from covp.evaluation.builder import Build
 from covp.graph.batches import run_batch
 from covp.graph.graph import Graph

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from covp.evaluation.sample import Sample
 from covp.evaluation.source.oracle import Library, NoAnswer
-from covp.frontend import Shapes
 from covp.graph.deviations import Deviation, deviations, expected_values
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
+from covp.graph.models import load_model
 from covp.graph.ops import macs
+from covp.graph.readers import Shapes
 from covp.graph.reference import run_all
 from covp.graph.rounding_rules import Oracle
-from covp.models import load_model
 
 Array = NDArray[Any]
 _OWN = "covp's interpreter, nothing fused"
@@ -207,7 +207,7 @@ def _source(graph: Graph) -> Graph:
     assert graph.origin is not None
     if not _is_onnx(graph):
         return graph
-    from covp.frontend.onnx.reader import load_onnx  # onnx takes a while to import
+    from covp.graph.onnx.reader import load_onnx  # onnx takes a while to import
 
     return load_onnx(graph.origin.path, graph.origin.shapes, fused=False)
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from covp.evaluation.sample import Array, Sample
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.passes.axis_orders import is_elementwise
 from covp.graph.random_inputs import random_inputs
-from covp.passes.axis_orders import is_elementwise
 
 _VALUES = np.array(
     [np.nan, np.inf, -np.inf, 3.4028235e38, -3.4028235e38, 1e-40, -1e-40, 0.0, -0.0]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.cache import content_key, load, store
+from covp.base.cache import content_key, load, store
 from covp.errors import CovpError
 from covp.graph.graph import Graph
 from covp.graph.rounding_rules import Oracle

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.registry import Registry
 from covp.errors import ModelError, near_misses
 from covp.graph.graph import Graph, Op, Tensor
-from covp.registry import Registry
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from covp.base.registry import Registry
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.ops.definition import (
@@ -23,7 +24,6 @@ from covp.graph.ops.definition import (
     ieee,
     of_one_type,
 )
-from covp.registry import Registry
 
 L2_LEAST = 1e-6
 """L2_NORMALIZATION divides by no smaller norm."""

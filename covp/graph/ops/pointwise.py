@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from covp.base.registry import Registry
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops.definition import LIMITS, OPS, Array, OpDefinition, Shape, ieee
 from covp.graph.ops.int16 import check_int16
-from covp.registry import Registry
 
 Compute = Callable[..., Any]
 """The operator and the values of its inputs (None for one left out) to the output's values."""

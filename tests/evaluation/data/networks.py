@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, Softmax
 from covp.graph.graph import Graph, Tensor
-from covp.zoo.builder import GraphBuilder
+from covp.graph.zoo.builder import GraphBuilder
 
 Array = NDArray[Any]
 

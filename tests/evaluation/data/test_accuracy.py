@@ -16,7 +16,7 @@ from covp.evaluation.data.accuracy import Data, accuracy_of, first_inputs
 from covp.evaluation.data.stored import quantized, real
 from covp.graph.graph import Graph
 from covp.graph.reference import ReferenceExecutor, run_reference
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from .networks import classifier, dense, floats, summing
 
@@ -132,7 +132,7 @@ def test_files_of_all_kinds_are_the_same_samples(made: Build, tmp_path: Path) ->
 
 def test_several_inputs_come_from_one_archive(tmp_path: Path) -> None:
     from covp.graph.attributes import Elementwise
-    from covp.zoo.builder import GraphBuilder
+    from covp.graph.zoo.builder import GraphBuilder
 
     builder = GraphBuilder("sum")
     a, b = builder.input((1, 4), scale=0.5), builder.input((1, 4), scale=0.25)

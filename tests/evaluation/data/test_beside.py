@@ -11,7 +11,7 @@ from covp.errors import UsageError
 from covp.evaluation import build
 from covp.evaluation.data import Beside, Data, accuracy_of
 from covp.graph.reference import run_reference
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 
 from .networks import classifier, dense, floats, summing
 

@@ -10,7 +10,7 @@ import pytest
 from covp.errors import UsageError
 from covp.evaluation import build
 from covp.evaluation.data import Data, accuracy_of
-from covp.mlperf.sweep import sweep
+from covp.firmware.mlperf.sweep import sweep
 from tests.mlperf.samples import write_classes, write_spectra
 
 

@@ -18,7 +18,7 @@ import pytest
 from covp.errors import UsageError
 from covp.evaluation import Build, build
 from covp.evaluation.data import Data, Quality, accuracy_of, bench
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import write_tflite
 from tests.processes import descendants, running
 
 from .networks import classifier, floats

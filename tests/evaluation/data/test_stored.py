@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from covp.evaluation.data.stored import quantized, real
 from covp.graph.graph import Quantization, Tensor
-from covp.zoo.builder import single_op_graph
-from covp.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.builder import single_op_graph
+from covp.graph.zoo.tflite_writer import write_tflite
 
 Litert = Callable[[bytes, Sequence[NDArray[Any]]], list[NDArray[Any]]]
 

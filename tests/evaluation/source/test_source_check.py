@@ -13,13 +13,13 @@ import covp
 from covp.evaluation import Sample, build, compare, run, survey
 from covp.evaluation.source import check_source, extreme_samples
 from covp.evaluation.source.oracle import Library, NoAnswer
-from covp.frontend.onnx.proto_graph import ProtoGraph
 from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op
+from covp.graph.onnx.proto_graph import ProtoGraph
 from covp.graph.ops import OPS
+from covp.graph.zoo.builder import GraphBuilder
+from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8, plain
-from covp.zoo.builder import GraphBuilder
-from covp.zoo.tflite_writer import write_tflite
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -88,7 +88,7 @@ def test_a_file_that_is_read_right(tmp_path):
 @pytest.fixture
 def unvalidated(monkeypatch):
     """Fusions are not compared with what they replace when a model is read."""
-    monkeypatch.setattr("covp.frontend.onnx.reader._validate", lambda *_: None)
+    monkeypatch.setattr("covp.graph.onnx.reader._validate", lambda *_: None)
 
 
 def test_a_wrong_fusion_is_found(tmp_path, monkeypatch, unvalidated):
@@ -139,7 +139,7 @@ def test_ties_are_seen_where_no_rule_allows_them(seed, kind, monkeypatch):
     assert kind in {node.op_type for node in random_model(seed).graph.node}
     assert judged(seed, 3).holds
     for module in ("quantized_values", "converters.quantized_elementwise"):
-        monkeypatch.setattr(f"covp.frontend.onnx.{module}.is_fused", lambda *_: True)
+        monkeypatch.setattr(f"covp.graph.onnx.{module}.is_fused", lambda *_: True)
     found = judged(seed, 3)
     wrong = [each for each in found.operators if each.rule is None]
     assert not found.holds and {each.steps for each in wrong} == {1}
@@ -331,9 +331,9 @@ def checked_on(graph, sample):
 
 def test_verify_judges_the_models_that_it_is_given(tmp_path, monkeypatch, capsys, unvalidated):
     from covp.cli.main import main
-    from covp.verify.verification import Verdict
+    from covp.testing.verify.verification import Verdict
 
-    monkeypatch.setattr("covp.verify.verify", lambda *_: Verdict("qconv2d", {}, {}))
+    monkeypatch.setattr("covp.testing.verify.verify", lambda *_: Verdict("qconv2d", {}, {}))
     path = with_bias(tmp_path, 3.5)
 
     def status():

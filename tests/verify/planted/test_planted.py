@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.verify import verify
+from covp.testing.verify import verify
 from tests.verify.planted.plant import Plant
 from tests.verify.planted.plants import PLANTS
 

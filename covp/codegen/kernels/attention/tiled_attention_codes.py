@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.cores import Core
 from covp.graph.graph import Op
 from covp.graph.ops import definition
 from covp.graph.ops.matmul import matmul_factor

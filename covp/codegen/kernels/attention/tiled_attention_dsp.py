@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.attention.tiled_attention_products import (
     Products,
@@ -15,7 +16,6 @@ from covp.codegen.kernels.attention.tiled_attention_products import (
     in_order,
     up,
 )
-from covp.cores import Core
 from covp.graph.ops.tiled_attention import TiledAttention
 
 # four bytes at once: SEL takes those of its second operand where USUB8 found them smaller

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.attention.tiled_attention_plain import PlainProducts
-from covp.cores import Core
 from covp.graph.ops.tiled_attention import TiledAttention
 
 _MOST = 257

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covp.cores import Core
+from covp.chip.cores import Core
 from covp.graph.ops.tiled_attention import AttentionShape, TiledAttention
 
 _TABLE_BYTES = 260  # 256 weights and their number

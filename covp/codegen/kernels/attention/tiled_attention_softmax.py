@@ -11,10 +11,10 @@ from string import Template
 
 import numpy as np
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.attention.tiled_attention_products import Products
 from covp.codegen.kernels.normalization.softmax import FLAT, MOST_IN_A_SHIFT, RECIPROCAL
-from covp.cores import Core
 from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 from covp.graph.ops.tiled_attention import TiledAttention
 

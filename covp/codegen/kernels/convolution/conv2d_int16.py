@@ -6,13 +6,13 @@ tile mostly reads the input where it is.
 
 from __future__ import annotations
 
+from covp.chip.cores import Core
 from covp.codegen.kernels.convolution.conv2d import Conv2DCode
 from covp.codegen.kernels.convolution.conv2d_schedules import block_of
 from covp.codegen.kernels.convolution.gemm import Block
 from covp.codegen.kernels.convolution.gemm_int16 import Gemm16
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _MOST_SUMS = 16

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.kernels.convolution.conv2d import Conv2DCode
 from covp.codegen.kernels.convolution.conv2d_schedules import block_of
 from covp.codegen.kernels.convolution.gemm import Gemm
@@ -20,7 +21,6 @@ from covp.codegen.kernels.convolution.packed_nibbles import PackedNibblesCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedGemm
 from covp.codegen.layer import PACKED_WEIGHTS, KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _GROUP = 8

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covp.chip.cores import Core
 from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import Block
@@ -16,7 +17,6 @@ from covp.codegen.kernels.convolution.patches import rows_in_place
 from covp.codegen.kernels.convolution.winograd import WinogradCode
 from covp.codegen.layer import KernelRequest
 from covp.codegen.schedule import Schedule, Space, valid_schedules
-from covp.cores import Core
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 

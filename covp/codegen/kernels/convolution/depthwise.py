@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import MAC
 from covp.codegen.kernels.compiler_barrier import (
@@ -30,7 +31,6 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 MAX_TAPS_IN_REGISTERS = 16

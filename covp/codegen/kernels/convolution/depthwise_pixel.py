@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 _MOST_TAPS = 32

@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
@@ -31,7 +32,6 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 _LARGEST = 1 << 23

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import DotProduct
 from covp.codegen.kernels.compiler_barrier import (
@@ -21,7 +22,6 @@ from covp.codegen.kernels.compiler_barrier import (
     compiler_barrier,
 )
 from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 

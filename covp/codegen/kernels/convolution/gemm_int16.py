@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.convolution.gemm import Block, Gemm
 from covp.codegen.kernels.requantize.requantize_int16 import ReducedRequantizer, requantizer_of
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 

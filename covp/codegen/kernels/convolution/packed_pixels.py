@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 LONGEST_SUM = 255

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
@@ -28,7 +29,6 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
-from covp.cores import Core
 from covp.graph.typed_convolution import QuantizedConv2D
 
 _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)

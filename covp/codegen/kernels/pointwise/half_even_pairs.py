@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
-from covp.cores import Core
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.kernels.clamp import clamp, clamp_includes
-from covp.cores import Core
 from covp.graph.graph import Op
 from covp.graph.ops import definition
 

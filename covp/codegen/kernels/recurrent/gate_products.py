@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import indent
 from covp.codegen.intrinsics import DotProduct, dot_products
-from covp.cores import Core
 
 Array = NDArray[Any]
 _WORD = 4

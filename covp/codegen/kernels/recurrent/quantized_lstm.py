@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.recurrent.gate_functions import gate_functions
 from covp.codegen.kernels.recurrent.gate_products import GateProducts
 from covp.codegen.kernels.recurrent.lstm_loop import Step, dimensions, lstm_layer
 from covp.codegen.kernels.requantize.rescale import high_multiply, rescale, rescale_wide
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.cores import Core
 from covp.graph.ops.quantized_lstm import UNIT_BITS, QuantizedLstm
 from covp.graph.quantization import quantize_multiplier
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_float, indent
 from covp.codegen.layer import KernelRequest
-from covp.cores import Core
 from covp.graph.graph import Op
 from covp.graph.ops.recurrent import GATES, PEEPHOLES, Activation, Recurrent
 

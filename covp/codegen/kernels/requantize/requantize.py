@@ -38,6 +38,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import SIGN_SHIFTED, indent
 from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
@@ -48,7 +49,6 @@ from covp.codegen.kernels.requantize.requantize_half_even import (
     mantissa_and_exponent,
 )
 from covp.codegen.kernels.requantize.requantize_proof import Proved, StepFunction
-from covp.cores import Core
 from covp.graph.float_scaling import rescaled
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.graph.typed_convolution import QuantizedConv2D

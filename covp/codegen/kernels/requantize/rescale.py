@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import SIGN_SHIFTED
 from covp.codegen.kernels.requantize.requantize import HIGH_MULTIPLY
-from covp.cores import Core
 from covp.graph.quantization import reduced_multiplier
 
 Factor = tuple[int, int]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import SIGN_SHIFTED
 from covp.codegen.kernels.clamp import clamp
-from covp.cores import Core
 
 _HIGHEST = 1 << 30
 

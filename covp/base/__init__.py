@@ -1,0 +1,1 @@
+"""What every room uses: arguments, cache, plugins, YAML, what is closed."""

@@ -1,0 +1,286 @@
+"""The cache folder: objects, native code, downloaded models; everything in it can be made again.
+
+An entry is a file and its checksum beside it. One that is damaged, cut off or without checksum is
+not there: who asks for it makes it anew. Native code in the cache is executed, so what another user
+owns or may write is not there either. Where the folder cannot be used, one line says so and a
+temporary one takes its place for the rest of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from covp.base.temporary import TemporaryFolder, owner, sweep, temporary_folder
+from covp.errors import CovpError
+
+_T = TypeVar("_T")
+SUM = ".crc"
+"""Ends the name of a checksum, after the entry's own."""
+REPAIRED = "repaired"
+"""A file in the cache folder with one byte for each damaged entry that was found."""
+TOUCH_SECONDS = 30.0
+"""How exactly an entry's file time tells when it was used."""
+_PARTIAL = "partial"
+_UNWRITABLE = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR,
+    errno.EEXIST, errno.EISDIR, errno.EIO, errno.ENOENT, errno.EFBIG, errno.ENAMETOOLONG,
+    errno.ELOOP, errno.ENODEV, errno.ENXIO, errno.EINVAL, errno.EMLINK, errno.ENOTSUP,
+}  # fmt: skip
+_lock = threading.Lock()
+_instead: dict[Path, TemporaryFolder] = {}
+_in_use: dict[Path, int] = {}
+stored: list[Callable[[int], None]] = []
+"""Called with the bytes of each entry that is stored in the cache folder itself."""
+
+
+def cache_root() -> Path:
+    """``$COVP_CACHE_DIR``, or ``$XDG_CACHE_HOME/covp``, or ``~/.cache/covp``; it may not exist."""
+    base = os.environ.get("COVP_CACHE_DIR")
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "covp"
+
+
+def cache_dir(kind: str) -> Path:
+    """The folder of one kind of cached file, made on demand, in a temporary place if need be.
+
+    Raises:
+        CovpError: neither the cache folder nor a temporary one can be written.
+    """
+
+    return writing(lambda: _folder(_root() / kind))
+
+
+def find(kind: str, name: str) -> Path | None:
+    """The path of an entry whose content is what was stored; None where it is to be made anew."""
+    found = _whole(kind, name)
+    return None if found is None else found[0]
+
+
+def load(kind: str, name: str) -> bytes | None:
+    """The content of an entry; None where it is to be made anew."""
+    found = _whole(kind, name)
+    return None if found is None else found[1]
+
+
+def store(kind: str, name: str, data: bytes, mode: int = 0o600) -> Path:
+    """Make or replace an entry; readers see all of it or nothing.
+
+    Args:
+        kind: of entry, the name of its folder.
+        name: of its file.
+        data: its content.
+        mode: its file's permissions.
+
+    Returns:
+        Where it is.
+
+    Raises:
+        CovpError: neither the cache folder nor a temporary one can be written.
+    """
+
+    def put() -> Path:
+        path = cache_dir(kind) / name
+        hold()
+        _replace(path.with_name(name + SUM), _checksum(data).encode(), 0o600)
+        _replace(path, data, mode)
+        return path
+
+    path = writing(put)
+    if path.parent.parent == cache_root():
+        for listener in stored:
+            listener(len(data))
+    return path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name, then rename: readers see all of it or nothing."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".covp-{owner('write')}-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def content_key(*parts: str | bytes) -> str:
+    """A hash of the parts in their order; the same parts give the same key on every machine."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:32]
+
+
+def demand_lasting(kind: str) -> None:
+    """Raises CovpError: what is stored in one kind of file would end with this process."""
+    root, reason = cache_root(), None
+    try:
+        _folder(root / kind)
+    except OSError as error:
+        reason = error.strerror
+    if reason or root in _instead:
+        raise CovpError(
+            f"the cache folder {root} cannot be used{f': {reason}' if reason else ''}; what is "
+            "found would be lost at the end: name a folder with COVP_CACHE_DIR"
+        )
+
+
+def writing(work: Callable[[], _T]) -> _T:
+    """The result of work that writes to the cache; where it cannot, of the same work again, with
+    a temporary folder in the cache's place.
+
+    Raises:
+        CovpError: the temporary folder cannot be written either.
+    """
+    root = cache_root()
+    was_instead = root in _instead
+    try:
+        return work()
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        if was_instead:
+            raise _no_place(error) from None
+        _give_way(root, error)
+    try:
+        return work()
+    except OSError as error:
+        raise _no_place(error) from None
+
+
+def count_damaged() -> None:
+    """Note that one entry was found damaged."""
+    with contextlib.suppress(OSError), (cache_root() / REPAIRED).open("ab") as stream:
+        stream.write(b".")
+
+
+def hold() -> None:
+    """Say that this process uses the cache folder, until it ends; see `covp.base.cache_upkeep`."""
+    root = cache_root()
+    if root in _in_use or root in _instead:
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(root / "in-use", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _in_use[root] = handle
+
+
+def release() -> None:
+    """Take back what `hold` said."""
+    handle = _in_use.pop(cache_root(), None)
+    if handle is not None:
+        os.close(handle)
+
+
+def _root() -> Path:
+    root = cache_root()
+    instead = _instead.get(root)
+    return root if instead is None else Path(instead.name)
+
+
+def _folder(path: Path) -> Path:
+    """A folder of the cache. Raises OSError: it cannot be made or written, or is another user's."""
+    for each in (path.parent, path):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = _distrust(each.stat())
+        if reason:
+            raise PermissionError(errno.EACCES, reason, str(each))
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return path
+
+
+def _distrust(state: os.stat_result) -> str | None:
+    """Why a file or folder may hold what this user did not put there; root may do anything."""
+    if state.st_uid not in (os.getuid(), 0):
+        return f"it belongs to another user (uid {state.st_uid})"
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "other users may write to it (chmod -R go-w mends that if all in it is yours)"
+    return None
+
+
+def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
+    """Path and content of an entry that is what was stored: of the cache, or the one instead."""
+    hold()
+    for root in dict.fromkeys((cache_root(), _root())):
+        path = f"{root}/{kind}/{name}"
+        try:
+            folders = os.stat(root), os.stat(f"{root}/{kind}")
+            with open(path, "rb", buffering=0) as stream:
+                state = os.fstat(stream.fileno())
+                if any(map(_distrust, (*folders, state))):
+                    continue
+                data = stream.readall()
+            with open(path + SUM, "rb", buffering=0) as stream:
+                expected = stream.read(256)
+        except OSError:
+            continue
+        if expected == _checksum(data).encode():
+            if abs(time.time() - state.st_mtime) > TOUCH_SECONDS:
+                with contextlib.suppress(OSError):
+                    os.utime(path)  # what is used last is evicted last
+            return Path(path), data
+        count_damaged()
+    return None
+
+
+def _checksum(data: bytes) -> str:
+    """Against accidents, not attacks: a lookup is to cost no more than the disk."""
+    return f"{zlib.crc32(data):08x} {len(data)}"
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    partial = path.parent.parent / _PARTIAL
+    partial.mkdir(mode=0o700, exist_ok=True)
+    sweep(partial)
+    handle, temporary = tempfile.mkstemp(dir=partial, prefix=f"covp-{owner('entry')}-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            os.fchmod(handle, mode)
+            stream.write(data)
+        if path.is_dir():  # damage of another kind
+            path.rename(f"{temporary}-folder")
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _give_way(root: Path, error: OSError) -> None:
+    """Use a temporary folder instead of the cache folder, and say so once."""
+    with _lock:
+        if root in _instead:
+            return
+        _instead[root] = temporary_folder("cache")
+    reason = error.strerror or str(error)
+    print(
+        f"covp: the cache folder {root} cannot be used: {reason}; a temporary one is used "
+        "(COVP_CACHE_DIR names another)",
+        file=sys.stderr,
+    )
+
+
+def _no_place(error: OSError) -> CovpError:
+    reason = error.strerror or str(error)
+    return CovpError(
+        f"neither the cache folder {cache_root()} nor a temporary one can be used: {reason}; "
+        "make room, or name places with COVP_CACHE_DIR and TMPDIR"
+    )

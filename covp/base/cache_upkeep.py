@@ -1,0 +1,238 @@
+"""The size of the cache folder, its limit, and removing what is in it.
+
+Processes that use the cache hold a shared lock on it. While another one does, entries of the
+last minutes stay: it may be about to read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.base import cache
+from covp.base.cache import REPAIRED, SUM, TOUCH_SECONDS
+from covp.base.temporary import sweep
+from covp.errors import CovpError
+
+MADE = (
+    "images", "native", "objects", "rtl", "signatures", "source", "sources", "versions", "zig",
+)  # fmt: skip
+"""Folders of what is made again when it is needed."""
+KEPT = ("records", "models")
+"""Folders of what costs hours or a network: the tuner's records, fetched models."""
+_LIMIT = "limit"
+_IN_USE_SECONDS = 120.0 + TOUCH_SECONDS
+_LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at each new entry
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """What ``covp cache`` prints.
+
+    Attributes:
+        path: of the folder.
+        bytes: of all files in it.
+        entries: files that are looked up by name: objects, images and so on, with a checksum.
+        repaired: damaged entries found since the folder was made; each was made anew.
+        limit: bytes that it may take; None where there is no limit.
+        kinds: folder to bytes.
+    """
+
+    path: Path
+    bytes: int
+    entries: int
+    repaired: int
+    limit: int | None
+    kinds: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A file or folder that is removed as one; ``used`` is when, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def state() -> CacheState:
+    """Counted now; stale temporary files are removed before."""
+    root = cache.cache_root()
+    sweep(root / "partial", again=True)
+    kinds = {folder: _bytes(root / folder) for folder in sorted((*MADE, *KEPT, "partial"))}
+    kinds = {folder: size for folder, size in kinds.items() if size}
+    entries = sum(name.endswith(SUM) for kind in kinds for name in _names(root / kind))
+    repaired = _size(root / REPAIRED)
+    return CacheState(root, sum(kinds.values()), entries, repaired, limit(), kinds)
+
+
+def clear(everything: bool = False) -> int:
+    """Remove what can be made again; returns the bytes that this freed.
+
+    Args:
+        everything: the tuner's records and fetched models too.
+
+    Raises:
+        CovpError: something cannot be removed.
+    """
+    before = state()
+    with _alone() as alone:
+        for item in _items():
+            if alone or time.time() - item.used > _IN_USE_SECONDS:
+                _remove(item)
+        if everything:
+            for folder in KEPT:
+                shutil.rmtree(before.path / folder, ignore_errors=True)
+        _remove(_Item(before.path / REPAIRED, 0, 0))
+    return before.bytes - state().bytes
+
+
+def limit() -> int | None:
+    """The bytes that the cache may take; None where there is no limit."""
+    try:
+        return int((cache.cache_root() / _LIMIT).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def set_limit(size: int | None) -> int:
+    """Limit the cache to ``size`` bytes, or not at all; returns the bytes that were evicted.
+
+    Raises:
+        CovpError: the cache folder cannot be written.
+    """
+    path = cache.cache_root() / _LIMIT
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if size is None:
+            path.unlink(missing_ok=True)
+        else:
+            cache.write_atomically(path, str(size).encode())
+    except OSError as error:
+        raise CovpError(f"{path} cannot be written: {error.strerror}") from None
+    return evict()
+
+
+def evict(at_work: bool = False) -> int:
+    """Remove what was used least recently until the limit holds; returns the bytes removed.
+
+    Args:
+        at_work: this process goes on with what it used in the last minutes.
+    """
+    allowed = limit()
+    root = cache.cache_root()
+    if allowed is None:
+        return 0
+    used = sum(_bytes(root / folder) for folder in (*MADE, *KEPT))
+    if used <= allowed:
+        return 0
+    wanted, freed = used - int(allowed * _LOW), 0
+    with nullcontext(False) if at_work else _alone() as alone:
+        for item in sorted(_items(), key=lambda item: item.used):
+            if freed >= wanted or not (alone or time.time() - item.used > _IN_USE_SECONDS):
+                break
+            freed += _remove(item)
+    return freed
+
+
+class Evictor:
+    """Evicts from a process that stores entries: at its first one, then every few megabytes."""
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def __call__(self, size: int) -> None:
+        """Count the bytes of an entry that was stored."""
+        self._left -= size
+        if self._left < 0:
+            self._left = (limit() or 1 << 30) // 16
+            with contextlib.suppress(OSError, CovpError):
+                evict(at_work=True)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[bool]:
+    """True within the block where no other process uses the cache; none starts to meanwhile."""
+    root = cache.cache_root()
+    cache.release()
+    try:
+        handle = os.open(root / "in-use", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        alone = True
+    except OSError:
+        alone = False
+    try:
+        yield alone
+    finally:
+        os.close(handle)
+
+
+def _items() -> list[_Item]:
+    """What can be removed; a checksum goes with its entry, zig's libraries are one item."""
+    root = cache.cache_root()
+    found = []
+    for folder in MADE:
+        if folder == "zig":
+            found += _item(root / folder)
+            continue
+        for name in _names(root / folder):
+            if not name.endswith(SUM):
+                found += _item(root / folder / name)
+    for name in _names(root / "models"):
+        if name.endswith(SUM):  # made here, not fetched
+            found += _item(root / "models" / name.removesuffix(SUM))
+    return found
+
+
+def _item(path: Path) -> list[_Item]:
+    try:
+        return [_Item(path, _bytes(path) + _size(Path(f"{path}{SUM}")), path.stat().st_mtime)]
+    except OSError:
+        return []
+
+
+def _remove(item: _Item) -> int:
+    """Remove an item and its checksum; its bytes, or 0 where it has gone already."""
+    try:
+        if item.path.is_dir() and not item.path.is_symlink():
+            shutil.rmtree(item.path)
+        else:
+            item.path.unlink()
+            Path(f"{item.path}{SUM}").unlink(missing_ok=True)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise CovpError(f"{item.path} cannot be removed: {error.strerror}") from None
+    return item.size
+
+
+def _bytes(path: Path) -> int:
+    """Of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return _size(path)
+    return sum(_size(Path(at) / name) for at, _, names in os.walk(path) for name in names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -1,0 +1,69 @@
+"""`CoreEnergy`: the key ``energy`` of a platform file, what a cycle of the core costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from covp.chip.energy.coefficients import Coefficient, find_microcontroller
+from covp.errors import PlatformError
+
+Picojoules = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+
+
+class CoreEnergy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Energy of a cycle: of `covp.chip.energy.coefficients.microcontrollers`, or own figures.
+
+    Attributes:
+        table: the name of a table; or else
+        pj_per_cycle: of the whole chip while the core runs, in pJ (uA/MHz times volts), and
+        source: where that figure comes from.
+        pj_per_sleep_cycle: while the core sleeps and waits for an accelerator; None: as
+            while it runs.
+    """
+
+    table: str = ""
+    pj_per_cycle: Picojoules | None = None
+    source: str = ""
+    pj_per_sleep_cycle: Picojoules | None = None
+
+    def problem(self) -> str | None:
+        """The first broken rule, as the text after "energy"; or None."""
+        if bool(self.table) == (self.pj_per_cycle is not None):
+            return ": needs either table or pj_per_cycle"
+        own = self.pj_per_cycle is not None or self.pj_per_sleep_cycle is not None
+        if own and len(self.source.strip()) < 3:
+            return ".source: is required: where the figure comes from (data sheet and table, paper)"
+        if self.table:
+            try:
+                find_microcontroller(self.table)
+            except PlatformError as error:
+                return f".table: {error}"
+        return None
+
+    @property
+    def run(self) -> Coefficient:
+        """pJ of a cycle in which the core runs."""
+        if self.pj_per_cycle is None:
+            return find_microcontroller(self.table).coefficients["run"].per_cycle
+        return self._own(self.pj_per_cycle)
+
+    @property
+    def sleep(self) -> Coefficient | None:
+        """pJ of a cycle in which the core sleeps; None where it is not known."""
+        pj = self.pj_per_sleep_cycle
+        return None if pj is None else self._own(pj)
+
+    @property
+    def model(self) -> str:
+        """The table's name, or "platform file"."""
+        return self.table or "platform file"
+
+    @property
+    def conditions(self) -> str:
+        """Under which the figure holds, as far as known."""
+        return find_microcontroller(self.table).about if self.table else ""
+
+    def _own(self, pj: float) -> Coefficient:
+        return Coefficient(pj, "pJ/cycle", None, None, None, None, self.source)

@@ -1,0 +1,98 @@
+"""`load_platform`: a platform by name or from a YAML file, checked."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import msgspec
+
+from covp.base.struct_errors import readable
+from covp.base.yaml_files import read_yaml
+from covp.chip.platform_file.memory import joined
+from covp.chip.platform_file.model import Platform
+from covp.chip.platform_file.rules import first_problem
+from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
+
+_TIMING_FILE = re.compile(r"\.ya?ml$|\.py:\w+$")
+_LONGEST = 300
+
+
+def platforms_dir() -> Path:
+    """The folder of the platform files that come with covp."""
+    return Path(__file__).parents[2] / "platforms"
+
+
+def platform_names() -> list[str]:
+    """Names of the platforms that come with covp, `platform_aliases` among them."""
+    return sorted([*_file_names(), *platform_aliases()])
+
+
+def _file_names() -> set[str]:
+    return {path.stem for path in platforms_dir().glob("*.yaml")}
+
+
+@functools.cache
+def platform_aliases() -> dict[str, str]:
+    """Further names of the platforms that come with covp, with the name of the platform."""
+    found: dict[str, str] = {}
+    for path in platforms_dir().glob("*.yaml"):
+        if b"\naliases:" in path.read_bytes():  # to parse all of them takes a tenth of a second
+            found |= dict.fromkeys(read_platform(path).aliases, path.stem)
+    return found
+
+
+def load_platform(name: str | Path | Platform) -> Platform:
+    """A platform by name or by the path of its YAML file.
+
+    By an alias it is the same platform with that name, so that results bear the requested name.
+
+    Raises:
+        PlatformError: unknown name (an UnknownPlatform), unreadable file, or a wrong key; the text
+            says which.
+        UsageError: not a name, a path or a platform.
+    """
+    if isinstance(name, Platform):
+        return name
+    if not isinstance(name, str | Path):
+        raise UsageError(
+            f"a platform is its name, the path of its file or a Platform, not {name!r:.80}"
+        )
+    text = str(name)
+    if text.endswith((".yaml", ".yml")) or "/" in text:
+        return read_platform(Path(text))
+    if text in _file_names():
+        return read_platform(platforms_dir() / f"{text}.yaml")
+    if text not in platform_aliases():
+        raise UnknownPlatform(f"unknown platform {text!r}: {near_misses(text, platform_names())}")
+    platform = read_platform(platforms_dir() / f"{platform_aliases()[text]}.yaml")
+    return msgspec.structs.replace(platform, name=text)
+
+
+def read_platform(path: Path) -> Platform:
+    """Read and check one platform file."""
+    content = read_yaml(path, PlatformError, "platform file")
+    if not isinstance(content, dict):
+        raise PlatformError(
+            f"{path}: a platform file is a mapping of keys (name, core, memory ...)"
+        )
+    try:
+        platform = msgspec.convert(content, Platform)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{path}: {readable(error, Platform)[:_LONGEST]}") from None
+    problem = first_problem(platform)
+    if problem:
+        raise PlatformError(f"{path}: {problem[:_LONGEST]}")
+    return msgspec.structs.replace(
+        platform,
+        memory=joined(platform.memory, platform.named_memory),
+        timing=_beside(path, platform.timing),
+    )
+
+
+def _beside(path: Path, timing: str | None) -> str | None:
+    """The timing model of a platform file; relative paths are those from its folder."""
+    if timing is None or not _TIMING_FILE.search(timing):
+        return timing
+    return str(path.parent.resolve() / timing)

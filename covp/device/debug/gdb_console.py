@@ -1,0 +1,53 @@
+"""`GdbConsole`: a program's standard streams, at the GDB that is attached."""
+
+from __future__ import annotations
+
+import threading
+
+from covp.device.semihosting import Console
+
+
+class GdbConsole:
+    """Output goes to GDB's console while there is a GDB, else to the server's terminal.
+
+    Args:
+        terminal: of the server; all input comes from there.
+    """
+
+    is_terminal = True
+
+    def __init__(self, terminal: Console) -> None:
+        self._terminal = terminal
+        self._lock = threading.Lock()
+        self._attached = False
+        self._pending = bytearray()
+
+    def attach(self) -> None:
+        """A GDB has come, that calls `take`."""
+        self._attached = True
+
+    def detach(self) -> None:
+        """It has gone: what it did not take goes to the terminal."""
+        with self._lock:
+            self._attached = False
+        if rest := self.take():
+            self._terminal.write(rest, is_error=False)
+
+    def take(self) -> bytes:
+        """The output since the last call. From GDB's thread, while the core's may write."""
+        with self._lock:
+            taken = bytes(self._pending)
+            self._pending.clear()
+        return taken
+
+    def write(self, data: bytes, is_error: bool) -> None:
+        """See `Console`."""
+        with self._lock:
+            if self._attached:
+                self._pending += data
+                return
+        self._terminal.write(data, is_error)
+
+    def read(self, size: int) -> bytes | None:
+        """See `Console`."""
+        return self._terminal.read(size)

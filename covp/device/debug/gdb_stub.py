@@ -1,0 +1,208 @@
+"""`GdbStub`: GDB at a virtual device, over its remote serial protocol.
+
+GDB manual, appendix E. All-stop mode, one thread; while the core runs, the only thing that GDB
+may send is the interrupt byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from socket import socket
+
+from covp.device.debug.gdb_console import GdbConsole
+from covp.device.debug.gdb_link import Closed, GdbLink
+from covp.device.debug.gdb_packets import MALFORMED, OK, GdbPackets, number, numbers
+from covp.device.debug.gdb_stop import INTERRUPTED, at_breakpoint, end_text, stop_reply
+from covp.device.debug.target import DebugTarget, HaltReason
+from covp.device.rsp import encode
+from covp.errors import DeviceError
+
+_LOOK = 0.02  # seconds between two looks for an interrupt while the core runs
+_STEPS_BETWEEN_LOOKS = 256
+_CONSOLE_BYTES = 1024
+"""The most that one O packet prints."""
+_V_CONT = b"vCont;c;C;s;S;r"
+_ACTION = re.compile(rb"(?:([cs])|([CS])[0-9a-fA-F]{2}|(r)([0-9a-fA-F]+,[0-9a-fA-F]+))(?::.*)?")
+
+
+@dataclass(frozen=True)
+class _Resume:
+    """A request to go on: freely, or in steps while the pc is in start <= pc < end."""
+
+    steps: bool
+    start: int = 0
+    end: int = 0
+
+
+BUSY = b"+" + encode(b"E.another GDB is connected; detach or quit that one first")
+"""The answer to a GDB that comes while another one is there."""
+
+
+class GdbStub:
+    """Serves GDB on a target, one at a time.
+
+    Args:
+        target: is halted when GDB comes, and runs on when it detaches.
+        on_event: called with lines for the person at the server.
+        console: of the program's semihosting, whose output GDB is to print; None: none.
+    """
+
+    def __init__(
+        self,
+        target: DebugTarget,
+        on_event: Callable[[str], None] = lambda line: None,
+        console: GdbConsole | None = None,
+    ) -> None:
+        self._target = target
+        self._on_event = on_event
+        self._console = console
+
+    def serve(self, connection: socket) -> None:
+        """The handler of a `DebugServer`: returns when GDB has gone."""
+        self._on_event("GDB is here")
+        console = self._console
+        conversation = _Conversation(self._target, GdbLink(connection), console)
+        try:
+            if console is not None:
+                console.attach()
+            conversation.run()
+        finally:
+            conversation.packets.breakpoints.clear()
+            if console is not None:
+                console.detach()
+            self._on_event("GDB has gone")
+
+
+class _Conversation:
+    """One GDB, from its first packet to its last."""
+
+    def __init__(self, target: DebugTarget, link: GdbLink, console: GdbConsole | None) -> None:
+        self.packets = GdbPackets(target)
+        self._target, self._link, self._console = target, link, console
+        self._resumes: dict[bytes, Callable[[bytes], _Resume | None]] = {
+            b"c": self._continue, b"s": self._step, b"v": _v_cont,
+            b"C": lambda rest: self._continue(rest.partition(b";")[2]),
+            b"S": lambda rest: self._step(rest.partition(b";")[2]),
+        }  # fmt: skip
+
+    def run(self) -> None:
+        """Answer until GDB detaches, kills or goes."""
+        self._target.halt()
+        with suppress(Closed):
+            while True:
+                packet = self._link.receive()
+                if packet is None:
+                    continue  # it is halted already
+                if packet[:1] == b"D":
+                    self.packets.breakpoints.clear()
+                    self._link.send(OK)
+                    self._target.resume()
+                    return
+                if packet[:1] == b"k":
+                    self._reset()
+                    return
+                self._link.send(self._answer(packet))
+                if packet == b"QStartNoAckMode":
+                    self._link.acknowledges = False
+
+    def _reset(self) -> None:
+        self.packets.breakpoints.clear()
+        self._target.reset(halt=True)
+
+    def _answer(self, packet: bytes) -> bytes:
+        if packet in (b"QStartNoAckMode", b"!"):
+            return OK
+        if packet.startswith((b"vKill;", b"vRun;")):  # kill and run of GDB's extended mode
+            self._reset()
+            return OK if packet.startswith(b"vKill;") else self._stopped()
+        if packet == b"?":
+            return self._stopped()
+        if packet == b"vCont?":
+            return _V_CONT
+        try:
+            resume = self._resumes[packet[:1]](packet[1:]) if packet[:1] in self._resumes else None
+            if resume is not None:
+                return self._go(resume)
+        except (ValueError, DeviceError):
+            return MALFORMED
+        return self.packets.answer(packet)
+
+    def _continue(self, rest: bytes) -> _Resume:
+        self._jump(rest)
+        return _Resume(steps=False)
+
+    def _step(self, rest: bytes) -> _Resume:
+        self._jump(rest)
+        return _Resume(steps=True)
+
+    def _jump(self, address: bytes) -> None:
+        if address:
+            self._target.write_register("pc", number(address))
+
+    # -- running ------------------------------------------------------------------------------
+
+    def _go(self, resume: _Resume) -> bytes:
+        """Run the core until it halts; returns the stop reply."""
+        target = self._target
+        here = self.packets.breakpoints.at(target.read_register("pc"))
+        if resume.steps:
+            interrupted = self._steps(resume)
+            self._print_output()
+            if interrupted:
+                return INTERRUPTED
+        elif here and target.halted:
+            return at_breakpoint(here)  # GDB takes those away that it wants to pass
+        else:
+            if target.halted:  # not after "monitor reset run"
+                target.resume(watch=True)
+            while not target.wait(_LOOK):
+                self._print_output()
+                if self._link.interrupted():
+                    target.halt()
+            self._print_output()
+        if (end := target.fault or target.exit) is not None:
+            self._print(end_text(end).encode())
+        return self._stopped()
+
+    def _print_output(self) -> None:
+        """Let GDB print what the program wrote; allowed while GDB waits for a stop only."""
+        if self._console is not None:
+            self._print(self._console.take())
+
+    def _print(self, text: bytes) -> None:
+        for start in range(0, len(text), _CONSOLE_BYTES):
+            self._link.send(b"O" + text[start : start + _CONSOLE_BYTES].hex().encode())
+
+    def _stopped(self) -> bytes:
+        return stop_reply(self._target, self.packets.breakpoints)
+
+    def _steps(self, resume: _Resume) -> bool:
+        """Whether GDB interrupted them."""
+        target, before = self._target, None
+        for count in itertools.count(1):
+            target.step(watch=True)
+            pc = target.read_register("pc") & ~1
+            waits, before = pc == before, pc  # for input
+            inside = resume.start <= pc < resume.end and not self.packets.breakpoints.at(pc)
+            if not inside or target.reason is not HaltReason.STEP:
+                break
+            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.interrupted():
+                return True
+        return False
+
+
+def _v_cont(rest: bytes) -> _Resume | None:
+    """The first action of vCont: there is one thread. None for other v packets."""
+    word, _, actions = rest.partition(b";")
+    if word != b"Cont":
+        return None
+    match = _ACTION.fullmatch(actions.partition(b";")[0])
+    if match is None:
+        raise ValueError("no such action")
+    if match[3]:
+        return _Resume(True, *numbers(match[4]))
+    return _Resume(steps=(match[1] or match[2]).lower() == b"s")

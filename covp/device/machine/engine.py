@@ -1,0 +1,115 @@
+"""The Unicorn engine of a core: how it is opened, its registers, its exceptions."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+
+from unicorn import arm_const, riscv_const
+from unicorn import unicorn_const as uc
+from unicorn.unicorn_py3.unicorn import Uc, UcError
+
+from covp.base.dependencies import demand_version
+from covp.chip.cores import Core
+from covp.errors import DeviceError
+
+RISCV_NAMES = (
+    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
+    *(f"a{number}" for number in range(8)),
+    *(f"s{number}" for number in range(2, 12)),
+    *(f"t{number}" for number in range(3, 7)),
+)
+_RISCV_FS_INITIAL = 1 << 13
+_THUMB = 1 << 24
+_CODE_BYTES = 1 << 30
+_OTHER_BYTES = 128 << 20
+"""Of an engine's own structures, the reserve (reserve.h), and what is used beside it while it is
+made: ample."""
+_MOST_BYTES = _CODE_BYTES + _OTHER_BYTES
+
+
+@functools.cache
+def register_ids(architecture: str) -> dict[str, int]:
+    """Unicorn's numbers of the general registers and the pc, by the names a debugger shows."""
+    if architecture == "arm":
+        names = [*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr"]
+        return {name: getattr(arm_const, f"UC_ARM_REG_{name.upper()}") for name in names}
+    found = {
+        name: getattr(riscv_const, f"UC_RISCV_REG_X{number}")
+        for number, name in enumerate(RISCV_NAMES)
+        if number
+    }
+    return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
+
+
+def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> Uc:
+    """An engine of Unicorn.
+
+    Args:
+        architecture, mode: Unicorn's numbers.
+        code_bytes: of the buffer for translated code, in the address space; memory is used as code
+            is translated.
+
+    Raises:
+        CovpError: this version of Unicorn gives wrong results.
+        DeviceError: there is too little address space, where Unicorn would end the process.
+    """
+    demand_version("unicorn")
+    size = code_bytes + _OTHER_BYTES
+    access = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    try:
+        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, access).close()
+    except OSError as error:
+        raise DeviceError(
+            f"the emulator needs {_MOST_BYTES >> 20} MB of address space for each core: "
+            f"{error.strerror}; "
+            "raise the limit (ulimit -v), or close sessions that are not needed"
+        ) from None
+    engine = Uc(architecture, mode)
+    engine.ctl_set_tcg_buffer_size(code_bytes)
+    return engine
+
+
+def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
+    """A new engine for the core, nothing mapped.
+
+    Args:
+        virtual_tlb: a UC_HOOK_TLB_FILL hook sets the permissions of pages; needed for fast stores.
+
+    Raises:
+        DeviceError: the emulator does not know the core; or see `new_engine`.
+    """
+    if core.architecture == "x86":
+        raise DeviceError(
+            f"the virtual device cannot run code for {core.name}, this machine: use device host"
+        )
+    try:
+        if core.architecture == "arm":
+            # UC_MODE_MCLASS would silently give a Cortex-M33 whatever the model says.
+            engine = new_engine(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+            engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{core.unicorn_cpu}"))
+        else:
+            engine = new_engine(uc.UC_ARCH_RISCV, uc.UC_MODE_RISCV32)
+            engine.ctl_set_cpu_model(getattr(riscv_const, f"UC_CPU_RISCV32_{core.unicorn_cpu}"))
+        if virtual_tlb:
+            engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
+    except (AttributeError, UcError) as error:
+        raise DeviceError(f"the emulator cannot be a {core.name}: {error}") from None
+    return engine
+
+
+def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
+    """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
+    for name, number in register_ids(core.architecture).items():
+        if name == "xpsr":
+            engine.reg_write(number, _THUMB)  # no flags, outside of an IT block
+        elif name != "zero":
+            engine.reg_write(number, stack_top if name == "sp" else 0)
+    if core.architecture == "riscv" and core.has("fpu"):
+        status = engine.reg_read(riscv_const.UC_RISCV_REG_MSTATUS)
+        engine.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, status | _RISCV_FS_INITIAL)
+
+
+def read_registers(engine: Uc, architecture: str) -> dict[str, int]:
+    """All general registers and the pc."""
+    return {name: engine.reg_read(id) for name, id in register_ids(architecture).items()}

@@ -1,0 +1,174 @@
+"""A core's RTL and covp's harness, made into a library for this machine and kept in the cache."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.base import cache
+from covp.base.cache import content_key
+from covp.base.temporary import temporary_folder
+from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
+from covp.compilers.toolchain import Source
+from covp.device.rtl.cores import FOLDER, RtlCore
+from covp.device.rtl.tools import Verilator, find_verilator, sources_of
+from covp.errors import ToolchainError
+
+_HARNESS = Path(__file__).parent / "harness"
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+# What Verilator's own makefile defines.
+_SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
+_OPTIONS = ("-O2", "-fPIC", "-w")
+_OBJECT = HostBinary(".o", _OPTIONS, ("-r",))
+_LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
+
+
+@dataclass(frozen=True)
+class _Waves:
+    """What a format of waveforms needs.
+
+    Attributes:
+        option: of Verilator.
+        runtime: the file of Verilator's that writes it.
+        writer: the class in that file.
+        flags: of the compiler.
+    """
+
+    option: str
+    runtime: str
+    writer: str
+    flags: tuple[str, ...]
+
+    def defines(self) -> tuple[str, ...]:
+        header = self.runtime.replace(".cpp", ".h")
+        return (
+            "-DVM_TRACE=1",
+            "-DCOVP_WAVE=1",
+            f'-DCOVP_WAVE_HEADER="{header}"',
+            f"-DWaveWriter={self.writer}",
+            *self.flags,
+        )
+
+
+_FORMATS = {
+    ".vcd": _Waves(
+        "--trace",
+        "verilated_vcd_c.cpp",
+        "VerilatedVcdC",
+        ("-DVM_TRACE_VCD=1", "-DVM_TRACE_FST=0", "-DCOVP_WAVE_VCD=1"),
+    ),
+    ".fst": _Waves(
+        "--trace-fst",
+        "verilated_fst_c.cpp",
+        "VerilatedFstC",
+        ("-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{_HARNESS / 'fst'}"),
+    ),
+}
+_NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
+
+
+def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
+    """The library with the core's model, made on first use in about ten seconds.
+
+    Args:
+        name: of the core, for messages and the file's name.
+        core: its sources.
+        wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
+
+    Raises:
+        ToolchainError: a package or Verilator is missing, or the sources are rejected.
+    """
+    verilator = find_verilator()
+    rtl = sources_of(core.package)
+    sources = [*(rtl / source for source in core.sources), FOLDER / core.wrapper]
+    format_ = _FORMATS[wave] if wave else None
+    options = [*_options(core, rtl), *([format_.option] if format_ else [])]
+    traced = format_.defines() if format_ else _NO_WAVES
+    switches = [*(f"-DVM_{switch}=0" for switch in _SWITCHES), *traced]
+    harness = sorted(path for path in _HARNESS.rglob("*") if path.is_file())
+    key = content_key(
+        *(part for path in harness for part in (path.name, path.read_bytes())),
+        *(path.read_bytes() for path in [*sources, *_headers(core, rtl)]),
+        *(option.replace(str(rtl), "") for option in options),
+        *(verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile),
+    )
+    file = f"{name}-{key}{_LIBRARY.suffix}"
+    found = cache.find("rtl", file)
+    if found is not None:
+        return found
+    with temporary_folder("rtl") as folder:
+        made = Path(folder)
+        _verilate(verilator, name, [*options, "--Mdir", str(made), *map(str, sources)])
+        # in one piece: each file would compile the same headers again, for longer than itself
+        parts = [*sorted(made.glob("*.cpp")), _HARNESS / "harness.cpp"]
+        model = Source("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
+        data = build_for_host(
+            f"the RTL of {name}" + (" with waveforms" if wave else ""),
+            [model],
+            _LIBRARY,
+            include=(made, *_include(verilator), _HARNESS),
+            flags=[*_flags(core), *switches],
+            objects=[_runtime(verilator, format_, switches)],
+        )
+    return cache.store("rtl", file, data, mode=0o700)
+
+
+def _runtime(verilator: Verilator, format_: _Waves | None, switches: Sequence[str]) -> Path:
+    """What Verilator's models call: the same of all cores."""
+    return compile_for_host(
+        "verilated",
+        f"the runtime of {verilator.version}",
+        [verilator.root / "include" / name for name in _RUNTIME]
+        + ([verilator.root / "include" / format_.runtime] if format_ else []),
+        _OBJECT,
+        include=_include(verilator),
+        flags=switches,
+    )
+
+
+def _include(verilator: Verilator) -> list[Path]:
+    return [verilator.root / "include", verilator.root / "include/vltstd"]
+
+
+def _headers(core: RtlCore, rtl: Path) -> list[Path]:
+    return [path for folder in core.include for path in sorted((rtl / folder).glob("*.sv*"))]
+
+
+def _options(core: RtlCore, rtl: Path) -> list[str]:
+    return [
+        *("--cc", "-O3", "--no-timing", "--top-module", "covp_core", "--prefix", "Vcovp_core"),
+        *("--x-assign", "fast", "--x-initial", "fast"),
+        *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-BLKANDNBLK", "-Wno-UNOPTFLAT"),
+        "-DSYNTHESIS",
+        *(f"-D{define}" for define in core.defines),
+        *(f"-G{name}={value}" for name, value in core.parameters.items()),
+        *(f"-I{rtl / folder}" for folder in core.include),
+    ]
+
+
+def _flags(core: RtlCore) -> list[str]:
+    return [
+        f"-DCOVP_COMPRESSED={int(core.compressed)}",
+        f"-DCOVP_CFU={int(core.custom_instructions)}",
+        f'-DCOVP_BUS="{core.bus}.h"',
+    ]
+
+
+def _verilate(verilator: Verilator, name: str, arguments: list[str]) -> None:
+    run = subprocess.run(
+        [verilator.program, *arguments],
+        env={"VERILATOR_ROOT": str(verilator.root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        errors = [line for line in run.stderr.splitlines() if line.startswith("%Error")]
+        raise ToolchainError(
+            f"the RTL of {name} cannot be translated by {verilator.version}: "
+            f"{' '.join((errors or [run.stderr])[0].split())[-400:]}"
+        )

@@ -1,0 +1,325 @@
+"""`RtlDevice`: a platform whose core is simulated as RTL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from covp.base.closing import Closing
+from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
+from covp.chip.platform_file import Platform
+from covp.compilers.symbols import Symbols
+from covp.compilers.unwind import call_stack
+from covp.device.base import Abilities, Source, Sources, Stop
+from covp.device.phase_count import PhaseCount
+from covp.device.rtl.boot import boot_code
+from covp.device.rtl.build import library_of
+from covp.device.rtl.cores import rtl_of
+from covp.device.rtl.instructions import RtlInstructions
+from covp.device.rtl.machine import RtlMachine
+from covp.device.rtl.model import Event, RtlModel
+from covp.device.rtl.recording import RtlRecording
+from covp.device.wave import Wave
+from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
+from covp.hardware.bus import Memory
+from covp.hardware.clock import Clock
+from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.job_unit import rejected_jobs
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_models import load_peripheral
+
+_BOOT = 0x7FFFF000
+"""Address of the boot code: below those that some cores take for I/O."""
+_SLOWER = 20
+"""A core that is recorded takes up to so many times as long."""
+
+# mcause, RISC-V privileged ISA 20211203, table 3.6.
+_CAUSES: dict[int, tuple[FaultKind, str]] = {
+    0: ("misaligned access", "the jump's target is not on an instruction boundary"),
+    1: ("unmapped fetch", "the instruction cannot be fetched"),
+    2: ("illegal instruction", "this core does not have it"),
+    3: ("breakpoint", "EBREAK"),
+    4: ("misaligned access", "load"),
+    5: ("unmapped read", ""),
+    6: ("misaligned access", "store"),
+    7: ("unmapped write", ""),
+    8: ("unhandled exception", "ecall, and there is no handler"),
+    11: ("unhandled exception", "ecall, and there is no handler"),
+}
+
+
+class RtlDevice(Closing):
+    """Programs on a core's RTL, cycle by cycle.
+
+    Every execution starts from the core's reset, so that its registers are undefined but for the
+    sp, no interrupt is enabled, and caches are empty; memory stays. Boot code that no figure
+    contains sets the sp and jumps to the entry.
+
+    Cycles of an execution are those from the one in which the instruction at ``entry`` retires to
+    the one in which that at ``stop`` does, so that they add up over phases. Synchronous exceptions
+    are faults.
+
+    Args:
+        platform: memory map; the core's RTL is found by the core's name.
+        timeout: default time limit of `execute`, in seconds of host time.
+
+    Raises:
+        PlatformError: there is no RTL of this core, or memory at 0x7ffff000, the place of the boot
+            code.
+        ToolchainError: Verilator or the RTL's package is missing.
+    """
+
+    def __init__(self, platform: Platform, timeout: float = 300.0) -> None:
+        self.platform, self.timeout = platform, timeout
+        self.rtl = rtl_of(platform.core.name)
+        taken = platform.region_of(_BOOT)
+        if taken is not None:
+            raise PlatformError(
+                f"device rtl: memory {taken.name} holds 0x{_BOOT:08x}, where cores boot; move it"
+            )
+        self.memories = [Memory.of(region) for region in platform.memory]
+        self.symbols = Symbols()
+        self._model = RtlModel(library_of(platform.core.name, self.rtl), self.memories)
+        self._instructions = RtlInstructions(platform.core.name, self.rtl, self._model)
+        self._machine = RtlMachine(platform, self._model, self.memories)
+        for config in platform.peripherals:
+            peripheral = load_peripheral(config.model, config.parameters)
+            self.attach(peripheral, config.base, config.name, config.irq)
+        self._source = Source("rtl", platform.core.name, platform.wait_states)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_machine"):
+            self.close()
+
+    def close(self) -> None:
+        """Free the simulation. A second call does nothing; other calls after it are errors."""
+        self._machine.clock.close()
+        self._model.close()
+
+    @property
+    def model(self) -> RtlModel:
+        """The simulation. Raises DeviceError after `close`."""
+        if not self._model.is_open:
+            raise DeviceError("the device is closed")
+        return self._model
+
+    # -- LowLevelDevice -----------------------------------------------------------------------
+
+    @property
+    def abilities(self) -> Abilities:
+        """All that there are."""
+        return Abilities(
+            phases=self, hardware=self, names=self, time=self, state=self, closing=self, waves=self
+        )
+
+    @property
+    def sources(self) -> Sources:
+        """Both figures are the RTL's."""
+        return Sources(Source("exact"), self._source)
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        return self._memory(address, size).read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store ``data`` from ``address`` on, in flash too. Raises DeviceError outside memory."""
+        self._memory(address, len(data)).write(address, data)
+
+    def reset(self) -> None:
+        """Reset the peripherals and the state of custom instructions; the core starts every
+        execution from its own reset.
+        """
+        self._instructions.reset()
+        self._machine.shared.reset()
+
+    def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
+        """Run from ``entry`` until the pc reaches ``stop``; bit 0 of both is ignored.
+
+        Raises:
+            DeviceFault: the program faulted, or the time is over (kind "timeout").
+        """
+        entry, stop = entry & ~1, stop & ~1
+        model, state = self.model, self.model.state
+        cycles, instructions, phases = state.cycle, state.instructions, model.phases()
+        if entry != stop:
+            self._start(entry, stop)
+            slower = _SLOWER if model.is_recording else 1
+            self._run(self.timeout * slower if timeout is None else timeout)
+        return Stop(
+            stop,
+            state.instructions - instructions,
+            state.cycle - cycles,
+            sources=self.sources,
+            phases=tuple(
+                PhaseCount(after.instructions - then.instructions, after.cycles - then.cycles)
+                for after, then in zip(model.phases(), phases, strict=True)
+            ),
+        )
+
+    def _start(self, entry: int, stop: int) -> None:
+        top = self.platform.ram.start + self.platform.stack_bytes
+        boot = boot_code(entry, top, self.rtl.csrs)
+        self.model.set_boot(_BOOT + self.rtl.boot, boot)
+        self.model.begin(entry, stop)
+
+    def _run(self, seconds: float) -> None:
+        try:
+            event = self._machine.run(time.monotonic() + seconds)
+        except DeviceFault as fault:
+            raise self._explained(fault) from fault.__cause__
+        if event is Event.TRAP:
+            raise self._explained(self._trap())
+        if event is Event.LIMIT:
+            detail = f"{seconds:g} seconds of host time"
+            raise self._explained(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
+
+    # -- RecordsWaves -------------------------------------------------------------------------
+
+    def recording(self, wave: Wave, phase: int | None = None) -> RtlRecording:
+        """See `RecordsWaves.recording`: ``with device.recording(Wave(Path("out.fst"))): ...``.
+
+        The first use of a format compiles the core once more; the device goes on with that model,
+        which is slower. Cycle N is at N ns of the file's time.
+
+        Args:
+            wave: the file and the window.
+            phase: of which; set phases within the context.
+        """
+        return RtlRecording(wave, phase, lambda: self._traced(wave.file.suffix))
+
+    def _traced(self, suffix: str) -> RtlModel:
+        self.model.switch(library_of(self.platform.core.name, self.rtl, suffix))
+        return self.model
+
+    # -- faults -------------------------------------------------------------------------------
+
+    def _trap(self) -> DeviceFault:
+        state = self.model.state
+        kind, detail = _CAUSES.get(state.cause, ("unhandled exception", f"mcause {state.cause}"))
+        if self.platform.region_of(state.pc) is None:
+            kind, detail = "unmapped fetch", nearest_region(self.platform, state.pc)
+        if kind in ("illegal instruction", "breakpoint"):
+            detail += rejected_jobs(self.peripherals)
+        return DeviceFault(kind, pc=state.pc, detail=detail)
+
+    def _explained(self, fault: DeviceFault) -> DeviceFault:
+        """The fault with what is known of the core, and names of its code."""
+        self.model.look()
+        state = self.model.state
+        fault.registers = {"sp": state.sp, "ra": state.ra}
+        if fault.kind in ("unmapped read", "unmapped write"):
+            self._classify(fault, state.sp)
+        if fault.pc is not None:
+            fault.registers["pc"] = fault.pc
+            fault.symbol, fault.source = self.symbols.locate(fault.pc)
+            fault.call_stack = self.call_stack(fault.pc, fault.registers)
+        return fault
+
+    def _classify(self, fault: DeviceFault, sp: int) -> None:
+        """An access where nothing is: what may be behind it."""
+        assert fault.address is not None
+        memory = self.platform.region_of(fault.address)
+        if memory is not None:
+            fault.kind, fault.detail = "write to read-only memory", memory.name
+        elif is_stack_overflow(self.platform, fault.address, sp):
+            fault.kind = "stack overflow"
+            fault.detail = stack_overflow_detail(self.platform, sp)
+        else:
+            fault.detail = nearest_region(self.platform, fault.address)
+
+    # -- HostsHardware ------------------------------------------------------------------------
+
+    @property
+    def peripherals(self) -> Mapping[str, tuple[int, Peripheral]]:
+        """Name to (base address, model)."""
+        return self._machine.shared.peripherals
+
+    @property
+    def clock(self) -> Clock:
+        """The board's time: cycles of executions, sleep included."""
+        return self._machine.clock
+
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """Put a model on the bus; all interrupt lines are the core's external interrupt.
+
+        Raises:
+            PlatformError: its addresses or name are taken, or the core has no interrupts.
+        """
+        if irq is not None and not self.rtl.interrupts:
+            raise PlatformError(
+                f"peripheral {name}: line {irq}; {self.platform.core.name} has no standard "
+                "interrupts: leave irq out"
+            )
+        self._machine.attach(peripheral, base, name, irq)
+
+    def detach(self, name: str) -> None:
+        """Take a model off the bus."""
+        self._machine.detach(name)
+
+    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """Give the core's port the instructions of a unit; an instruction of N cycles takes N.
+
+        Raises:
+            DeviceError: the core has no such port, or the name or an encoding is taken.
+            ToolchainError: an instruction's C cannot be compiled.
+        """
+        self._instructions.add(unit_name, instructions)
+
+    def remove_instructions(self, unit_name: str) -> None:
+        """Take them away: they are illegal from now on. Raises DeviceError without such a unit."""
+        self._instructions.remove(unit_name)
+
+    def instruction_uses(self, unit_name: str) -> Mapping[str, int]:
+        """Custom instruction to how often it was executed since it was added."""
+        return self._instructions.uses(unit_name)
+
+    # -- SavesState ---------------------------------------------------------------------------
+
+    def save_state(self) -> object:
+        """Memory, time and peripherals: an execution leaves nothing else."""
+        return self._machine.save_state(), self._instructions.save_state()
+
+    def load_state(self, state: object) -> None:
+        """Go back to a state that this very device saved.
+
+        Raises:
+            DeviceError: it has other peripherals or custom instructions now.
+        """
+        if not isinstance(state, tuple):
+            raise DeviceError("this is no state that a device with RTL has saved")
+        machine, instructions = state
+        self._instructions.load_state(instructions)
+        self._machine.load_state(machine)
+
+    # -- CountsByPhase, NamesCode -------------------------------------------------------------
+
+    def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
+        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        self.model.set_phases(markers)
+
+    def current_phase(self) -> int:
+        """The phase that is current now, also after a fault."""
+        return self.model.state.phase
+
+    def add_debug_info(self, elf: str | bytes) -> None:
+        """Name code in faults: an ELF file's path or content."""
+        self.symbols.add(elf)
+
+    def remove_debug_info(self, elf: str | bytes) -> None:
+        """Forget an ELF file given to `add_debug_info`."""
+        self.symbols.remove(elf)
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        return self.symbols.locate(address)
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        architecture = self.platform.core.architecture
+        return call_stack(self.symbols, architecture, pc, registers, self.read)
+
+    def _memory(self, address: int, size: int) -> Memory:
+        for memory in self.memories:
+            if memory.region.holds(address, size):
+                return memory
+        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")

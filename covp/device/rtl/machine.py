@@ -1,0 +1,206 @@
+"""`RtlMachine`: a core's RTL with memory, clock and the Python models of hardware on its bus."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.chip.platform_file import Platform
+from covp.device.rtl.model import Event, RtlModel
+from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault
+from covp.hardware.bus import Bus, Memory
+from covp.hardware.clock import Clock, ClockState
+from covp.hardware.interrupt import InterruptLine
+from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at
+
+_BATCH = 100_000
+"""Cycles between two looks at the time limit and Ctrl-C: about a tenth of a second."""
+_NEVER = (1 << 64) - 1
+_WORD = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class RtlState:
+    """The content of an `RtlMachine.save_state`; opaque. Between executions a core has none."""
+
+    memories: tuple[NDArray[np.uint8], ...]
+    clock: ClockState
+    cycle: int
+    peripherals: dict[str, object]
+
+
+class _Lines:
+    """All interrupt request lines together are the core's external interrupt."""
+
+    def __init__(self, model: RtlModel) -> None:
+        self._model, self._high = model, set[int]()
+
+    def set_line(self, number: int, level: bool) -> None:
+        """See `InterruptInputs`."""
+        (self._high.add if level else self._high.discard)(number)
+        self._model.state.irq = bool(self._high)
+
+
+class RtlMachine:
+    """The simulation and the parts around it that are Python.
+
+    The clock counts the cycles of executions. A model that lets time pass in an access (waits)
+    stalls the bus's answer by that time; while the core sleeps, time is skipped.
+
+    Args:
+        platform: memory map and clock.
+        model: the core.
+        memories: the same that the model has.
+
+    Attributes:
+        clock, bus, shared: the parts.
+    """
+
+    def __init__(self, platform: Platform, model: RtlModel, memories: Sequence[Memory]) -> None:
+        self.model, self._memories = model, memories
+        self._stall: int | None = None
+        self.clock = Clock(
+            lambda: model.state.cycle + (self._stall or 0),
+            self._skip,
+            platform.clock_hz,
+            self._limit,
+            self._phase,
+        )
+        self.bus = Bus(memories, "host", lambda address, size: None)
+        self.shared = PeripheralMap(memories, self.bus, self.clock)
+        self._lines = _Lines(model)
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run(self, deadline: float) -> Event:
+        """Run until the stop, a trap, or the deadline (`time.monotonic`): `Event.LIMIT` then.
+
+        Raises:
+            DeviceFault: of an access, without its pc's name; "endless sleep".
+            AcceleratorError: a model raised something else.
+        """
+        state = self.model.state
+        while time.monotonic() <= deadline:
+            self.clock.run_due()
+            due = self.clock.next_event
+            state.limit = _NEVER if due is None else due
+            event = self.model.run(0 if self.clock.has_posted else _BATCH)
+            if event in (Event.STOP, Event.TRAP):
+                return event
+            if event is Event.SLEEP:
+                self._sleep(deadline)
+            elif event is not Event.LIMIT:
+                self._access(event)
+        return Event.LIMIT
+
+    def _sleep(self, deadline: float) -> None:
+        """Skip to the next event, or wait for input from outside."""
+        if self.clock.run_due():
+            return
+        due = self.clock.next_event
+        if due is not None:
+            self.clock.wait_until(due)
+        elif self.clock.is_open:
+            self.clock.wait_outside(lambda: time.monotonic() > deadline, deadline)
+        else:
+            detail = "WFI: no enabled interrupt is pending and no peripheral is at work"
+            raise DeviceFault("endless sleep", pc=self.model.state.pc, detail=detail)
+
+    def _access(self, event: Event) -> None:
+        """A load or store outside the memory."""
+        state = self.model.state
+        self._stall = 0
+        try:
+            base, peripheral = self._find(event)
+            if event is Event.LOAD:
+                state.value = peripheral.read_register(state.address - base, state.size) & _WORD
+            else:
+                mask = (1 << 8 * state.size) - 1
+                peripheral.write_register(state.address - base, state.size, state.value & mask)
+            state.stall = self._stall
+        except DeviceFault as fault:
+            if fault.kind == "register access":
+                fault.address = state.address
+            if fault.pc is None:
+                fault.pc = state.pc
+            raise
+        except CovpError:
+            raise
+        except Exception as error:
+            raise AcceleratorError(
+                f"peripheral {peripheral.name}: its model raised {error!r} at an access to "
+                f"0x{state.address:08x} ({_source(error)})"
+            ) from error
+        finally:
+            self._stall = None
+
+    def _find(self, event: Event) -> tuple[int, Peripheral]:
+        address = self.model.state.address
+        for base, peripheral in self.shared.on_page(address & -PAGE):
+            if base <= address < base + peripheral.size:
+                return base, peripheral
+        raise nothing_at(event is Event.STORE, address, self.model.state.size)
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def _skip(self, cycles: int) -> None:
+        if self._stall is None:
+            self.model.state.cycle += cycles  # asleep
+        else:
+            self._stall += cycles
+
+    def _limit(self, cycle: int) -> None:
+        self.model.state.limit = cycle
+
+    def _phase(self) -> tuple[int, int]:
+        """See `Clock.phase`."""
+        state = self.model.state
+        return state.phase, self.model.spent() + self.clock.now - state.phase_start
+
+    # -- peripherals --------------------------------------------------------------------------
+
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """See `HostsHardware.attach`."""
+        self.shared.add(peripheral, base, name, InterruptLine(self._lines, irq))
+
+    def detach(self, name: str) -> None:
+        """See `HostsHardware.detach`."""
+        _, peripheral = self.shared.remove(name)
+        peripheral.interrupt.set(False)
+
+    # -- state --------------------------------------------------------------------------------
+
+    def save_state(self) -> RtlState:
+        """Memory, time and peripherals."""
+        return RtlState(
+            tuple(memory.content.copy() for memory in self._memories),
+            self.clock.save_state(),
+            self.model.state.cycle,
+            self.shared.save_state(),
+        )
+
+    def load_state(self, state: object) -> None:
+        """Go back to a saved state. Raises DeviceError: it has other peripherals now."""
+        if not isinstance(state, RtlState):
+            raise DeviceError("this is no state that a device with RTL has saved")
+        self.shared.check_state(state.peripherals)
+        self.shared.load_state(state.peripherals)
+        for _, peripheral in self.shared.peripherals.values():
+            peripheral.interrupt.set(peripheral.interrupt.level)
+        for memory, content in zip(self._memories, state.memories, strict=True):
+            memory.content[:] = content
+        self.clock.load_state(state.clock)
+        self.model.state.cycle = state.cycle
+
+
+def _source(error: BaseException) -> str:
+    """File and line that raised, for the model's author."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

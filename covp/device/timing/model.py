@@ -1,0 +1,450 @@
+"""`TimingModel`: the cycles of a core's instructions, read from data files.
+
+A file in ``models`` describes an in-order pipeline by a few numbers for classes of instructions
+(`covp.device.timing.instructions`); ``pipeline.h`` applies them to straight-line code. Every figure
+that comes of it carries the model's name, what it assumes and its known error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from covp.base import plugins
+from covp.chip.cores import Core
+from covp.chip.platform_file.model import ZERO_WAITS
+from covp.device.timing.instructions import (
+    NO_INSTRUCTIONS,
+    InstructionClass,
+    InstructionSet,
+    Pattern,
+    load_instructions,
+    read_yaml,
+)
+from covp.errors import PlatformError, near_misses
+
+Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
+DataWait = Literal["access", "next", "use"]
+Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
+Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
+_FOLDER = Path(__file__).parent / "models"
+MAX_AHEAD, MAX_UNITS = 7, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The time of the instructions of one pattern. Compared by identity, which is quick.
+
+    Attributes:
+        kind: their class.
+        pattern: which.
+        cycles: until the next one can issue; one more for each register of the pattern's list.
+        latency: further cycles until another instruction can use the result.
+        early: cycles before its issue in which the operands are needed.
+        late: cycles after its issue in which the operands of the letter u are needed.
+        taken: extra cycles when a conditional branch is taken.
+        mispredicted: extra cycles when it goes the way that was not predicted.
+        alone: does not issue together with another one.
+        decoded: it is done when it is decoded, while the one before it still executes.
+        second: it may issue after another one in the same cycle.
+        sooner: it is done a cycle sooner where its operands were there a cycle before it issues.
+        forwards: those that take it get its result a cycle sooner.
+        takes: it uses what such instructions forward.
+        passes: it leaves while those before it are held up, and lets the next one follow.
+        by_places: a cycle for every place of the constant of a shift.
+        unit: number of the unit, see `TimingModel.slots`.
+    """
+
+    kind: InstructionClass
+    pattern: Pattern
+    cycles: int = 1
+    latency: int = 0
+    early: int = 0
+    late: int = 0
+    taken: int = 0
+    mispredicted: int = 0
+    alone: bool = False
+    decoded: bool = False
+    second: bool = True
+    sooner: bool = False
+    forwards: bool = False
+    takes: bool = False
+    passes: bool = False
+    by_places: bool = False
+    unit: int = 0
+
+
+class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Cycles that the values of operands add to those of the class, or take away: negative.
+
+    From the sizes of the operands in bits: of a negative number with its sign.
+
+    Attributes:
+        constant: whatever they are.
+        divisor_zeros: for every leading zero of the divisor.
+        dividend_bits: for every bit of the dividend.
+        quotient_bits: for every bit that the dividend has more than the divisor, and one.
+        quotient: where there are such bits.
+        quotient_step: one for each so many of them; 0: none.
+        zero_divisor: instead of all these where the divisor is 0; None: no exception.
+        amount: for every place of a shift by a register.
+    """
+
+    constant: Correction = 0
+    divisor_zeros: Offset = 0
+    dividend_bits: Offset = 0
+    quotient_bits: Offset = 0
+    quotient: Correction = 0
+    quotient_step: Annotated[int, msgspec.Meta(ge=0, le=32)] = 0
+    zero_divisor: Correction | None = None
+    amount: Cycles = 0
+
+
+class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The instruction fetch.
+
+    Attributes:
+        bytes: of one fetch, aligned to its size.
+        ahead: fetches that are requested or held before their instructions issue.
+        keeps: a fetch is held until its last bytes are decoded, not just its first.
+        commits: a fetch that was requested is done, even if a jump comes before it.
+        pairs: a short instruction in the second half of a fetch waits for the next fetch, unless it
+            was jumped to.
+    """
+
+    bytes: Literal[4, 8, 16]
+    ahead: Annotated[int, msgspec.Meta(ge=1, le=MAX_AHEAD)]
+    keeps: bool = False
+    commits: bool = False
+    pairs: bool = False
+
+
+@dataclass(frozen=True)
+class TimingModel:
+    """The timing model of a microarchitecture.
+
+    Attributes:
+        name: of its file.
+        source: where the figures come from.
+        assumes: what they leave out, beside what the platform says of its memory; e.g. "an ideal
+            core".
+        errors: the largest known relative error by the memory it was found with, in the words of
+            `Platform.wait_states`: {"zero wait states": 0.003}; empty where it was never checked.
+        instructions: classes of the instruction set.
+        rules: the first one that matches an instruction decides; without one it takes a cycle.
+        width: instructions that issue in a cycle.
+        slots: ... of them for each unit, by number.
+        fetch: None where instructions are always there in time.
+        predicts: "backward": branches to lower addresses are predicted as taken, others not.
+        pipelined_accesses: an access directly after a load that it does not depend on takes a
+            cycle less.
+        overwrites_wait: a result that is overwritten, but by a load, is waited for as if it were
+            read.
+        executes_later: instructions execute in a stage after the one in which they are decoded,
+            with their operands read; the next one is decoded meanwhile.
+        data_wait: a wait of data memory delays "access", the load or store itself; "next", the
+            instruction after it; "use", the use of what is loaded.
+        period: cycles from an instruction of a unit to the next one, at least, by number.
+        requests: without a `fetch`, cycles from the issue of an instruction to the word after it,
+            which it requests meanwhile: wait states pass with what it takes longer, unless it
+            accesses memory, and before a branch can jump. 0: words are requested one by one.
+        split: further cycles of an instruction that crosses a word.
+        misaligned: further cycles of an access that crosses a word.
+        transfers: registers of a list that are loaded or stored in a cycle.
+        after_store: further cycles of a load directly after a store.
+        short_pairs: only instructions of two bytes issue together.
+        operands: class to cycles by the values of operands.
+    """
+
+    name: str
+    source: str
+    assumes: str
+    errors: Mapping[str, float] = field(hash=False)
+    instructions: InstructionSet
+    rules: tuple[Rule, ...]
+    width: int = 1
+    slots: tuple[int, ...] = ()
+    fetch: Fetch | None = None
+    predicts: Literal["", "backward"] = ""
+    pipelined_accesses: bool = False
+    overwrites_wait: bool = False
+    executes_later: bool = False
+    data_wait: DataWait = "access"
+    period: tuple[int, ...] = ()
+    requests: int = 0
+    split: int = 0
+    misaligned: int = 0
+    transfers: int = 1
+    after_store: int = 0
+    short_pairs: bool = False
+    operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
+
+
+class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
+
+    ``error``: the largest known one, with ``memory``. Those of covp's own models that
+    benchmarks/accuracy.py finds are in ``accuracy.yaml``.
+    ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
+    instructions that it takes in a cycle; others take any number. ``period``: unit to cycles.
+    """
+
+    source: str
+    assumes: str = ""
+    error: float | None = None
+    memory: str = ZERO_WAITS
+    instructions: str | None = None
+    cycles: dict[str, Cycles] = {}
+    latency: dict[str, Cycles] = {}
+    early: dict[str, Cycles] = {}
+    late: dict[str, Cycles] = {}
+    taken: dict[str, Cycles] = {}
+    mispredicted: dict[str, Cycles] = {}
+    alone: tuple[str, ...] = ()
+    decoded: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+    sooner: tuple[str, ...] = ()
+    forwards: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    by_places: tuple[str, ...] = ()
+    width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
+    slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
+    fetch: Fetch | None = None
+    predicts: Literal["", "backward"] = ""
+    pipelined_accesses: bool = False
+    overwrites_wait: bool = False
+    executes_later: bool = False
+    data_wait: DataWait = "access"
+    period: dict[str, Cycles] = {}
+    requests: Cycles = 0
+    split: Cycles = 0
+    misaligned: Cycles = 0
+    transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
+    after_store: Cycles = 0
+    short_pairs: bool = False
+    operands: dict[str, OperandCycles] = {}
+
+    @property
+    def by_class(self) -> Mapping[str, Iterable[str]]:
+        """The keys that name classes of instructions."""
+        names = (
+            "cycles",
+            "latency",
+            "early",
+            "late",
+            "taken",
+            "mispredicted",
+            "alone",
+            "decoded",
+            "second",
+            "sooner",
+            "forwards",
+            "takes",
+            "passes",
+            "by_places",
+            "operands",
+        )
+        return {name: getattr(self, name) for name in names}
+
+
+def model_names() -> list[str]:
+    """Names of the timing models that come with covp."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def load_timing(name: str) -> TimingModel:
+    """A timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
+
+    NAME is a `TimingModel` in a Python file, or a class or function without parameters that gives
+    one.
+
+    Raises:
+        PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
+    """
+    if ".py:" in name:
+        return _of_python(*name.rsplit(":", 1))
+    return read_model(_path(name)) if _is_path(name) else _shipped(name)
+
+
+def _of_python(path: str, name: str) -> TimingModel:
+    """A user's own, see `load_timing`."""
+    if not Path(path).is_file():
+        raise PlatformError(f"{path}: no such timing model file")
+    module = plugins.load_file(path, PlatformError)
+    if not hasattr(module, name):
+        known = near_misses(name, (one for one in vars(module) if not one.startswith("_")))
+        raise PlatformError(f"{path}: there is no {name}: {known}")
+    found = getattr(module, name)
+    if callable(found):
+        found = plugins.call_hook(path, name, found, error=PlatformError)
+    if not isinstance(found, TimingModel):
+        raise PlatformError(f"{path}: {name} is a {type(found).__name__}, not a TimingModel")
+    return found
+
+
+def load_file(name: str) -> ModelFile:
+    """The content of a model's file, by name or path.
+
+    Raises:
+        PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
+    """
+    return read_yaml(_path(name), ModelFile)
+
+
+@functools.cache
+def _shipped(name: str) -> TimingModel:
+    model = read_model(_path(name))
+    errors = read_yaml(_FOLDER.with_name("accuracy.yaml"), dict[str, dict[str, float]])
+    return replace(model, errors={**model.errors, **errors.get(name, {})})
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _path(name: str) -> Path:
+    if _is_path(name):
+        return Path(name)
+    path = _FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
+    return path
+
+
+def instruction_sets(core: Core) -> tuple[str, ...]:
+    """The sets of classes that models of a core may use."""
+    return ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
+
+
+def core_timing(core: Core) -> TimingModel:
+    """The timing model of a core; one cycle per instruction where there is none.
+
+    Raises:
+        PlatformError: there is no such model, or it is of another instruction set.
+    """
+    model = load_timing(core.timing or "unit")
+    known = map(load_instructions, instruction_sets(core))
+    if model.instructions not in (NO_INSTRUCTIONS, *known):
+        raise PlatformError(
+            f"timing: {core.timing}: this model is of another instruction set than {core.name}"
+        )
+    return model
+
+
+def read_model(path: Path) -> TimingModel:
+    """Read and check the file of a timing model. Raises PlatformError."""
+    return make_model(path.stem, read_yaml(path, ModelFile), str(path))
+
+
+def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
+    """A timing model of such a file's content.
+
+    Args:
+        name: of the model.
+        model: the content.
+        where: for messages: the file; by default the name.
+
+    Raises:
+        PlatformError: it names an instruction set, a class or a unit that there is none of.
+    """
+    where = where or name
+    try:
+        known = load_instructions(model.instructions) if model.instructions else NO_INSTRUCTIONS
+    except PlatformError as error:
+        raise PlatformError(f"{where}: {error}") from None
+    _check_names(where, model, known)
+    numbers = {unit: number for number, unit in enumerate(known.units, start=1)}
+    rules = tuple(
+        rule
+        for position, one in enumerate(known.classes)
+        for rule in _rules(
+            model.instructions or "",
+            position,
+            (*_figures(model, one), numbers.get(one.unit, 0)),
+        )
+    )
+    units = ("", *known.units)
+    return TimingModel(
+        name=name,
+        source=model.source,
+        assumes=model.assumes,
+        errors={} if model.error is None else {model.memory: model.error},
+        instructions=known,
+        rules=rules,
+        width=model.width,
+        slots=tuple(model.slots.get(unit, model.width) for unit in units),
+        fetch=model.fetch,
+        predicts=model.predicts,
+        pipelined_accesses=model.pipelined_accesses,
+        overwrites_wait=model.overwrites_wait,
+        executes_later=model.executes_later,
+        data_wait=model.data_wait,
+        period=tuple(model.period.get(unit, 0) for unit in units),
+        requests=model.requests,
+        split=model.split,
+        misaligned=model.misaligned,
+        transfers=model.transfers,
+        after_store=model.after_store,
+        short_pairs=model.short_pairs,
+        operands=model.operands,
+    )
+
+
+def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
+    for key, names in model.by_class.items():
+        for name in names:
+            if name not in known.class_names:
+                raise PlatformError(
+                    f"{where}: {key}.{name}: no such class of instructions: "
+                    f"{near_misses(name, known.class_names)}"
+                )
+    for key, units in (("slots", model.slots), ("period", model.period)):
+        for unit in units:
+            if unit not in known.units:
+                raise PlatformError(
+                    f"{where}: {key}.{unit}: no such unit: {near_misses(unit, known.units)}"
+                )
+
+
+_pattern = functools.cache(Pattern.of)
+
+
+def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
+    """What the model says of a class: the fields of `Rule` from `cycles` on, but for the unit."""
+
+    def of(cycles: Mapping[str, int], default: int = 0) -> int:
+        return cycles.get(one.name, cycles.get(one.like, default))
+
+    def named(classes: Collection[str]) -> bool:
+        return one.name in classes or one.like in classes
+
+    return (
+        of(model.cycles, 1),
+        of(model.latency),
+        of(model.early),
+        of(model.late),
+        of(model.taken),
+        of(model.mispredicted),
+        named(model.alone),
+        named(model.decoded),
+        not model.second or named(model.second),
+        named(model.sooner),
+        named(model.forwards),
+        named(model.takes),
+        named(model.passes),
+        named(model.by_places),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _rules(known: str, position: int, figures: tuple[Any, ...]) -> tuple[Rule, ...]:
+    """Those of a class: the same objects for the same figures."""
+    kind = load_instructions(known).classes[position]
+    patterns = map(_pattern, kind.patterns)
+    return tuple(Rule(kind, pattern, *figures) for pattern in patterns)

@@ -1,0 +1,221 @@
+"""`calibrate`: a core's timing model from measurements alone, with its error on other programs."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from covp.base.cache import write_atomically
+from covp.chip.platform_file import Platform
+from covp.device.base import LowLevelDevice
+from covp.device.machine.native_caches import uncached_waits
+from covp.device.timing.instructions import load_instructions
+from covp.device.timing.model import ModelFile, instruction_sets, load_file
+from covp.errors import UsageError
+from covp.evaluation.calibration.costs import Costs, Prepared, classifier
+from covp.evaluation.calibration.fit import fit
+from covp.evaluation.calibration.measure import Measured, Measurement, measure, no_counter
+from covp.evaluation.calibration.programs import (
+    ROUNDS,
+    LoopProgram,
+    hazard_programs,
+    random_program,
+)
+
+GENERIC = {"riscv": "rv32", "arm": "m4"}
+_STEP = 0.001
+"""Of the error that is stated."""
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program, as measured and by the model.
+
+    Attributes:
+        name: of the program.
+        is_skewed: its loop starts in the middle of a word.
+        measured, fitted: cycles of a round of its loop.
+    """
+
+    name: str
+    is_skewed: bool
+    measured: float
+    fitted: float
+
+    @property
+    def error(self) -> float:
+        """Relative: positive where the model takes too many cycles."""
+        return self.fitted / self.measured - 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A model that was fitted, and how good it is.
+
+    Attributes:
+        model: the content of its file.
+        start: name of the model whose figures it began with.
+        kept: classes of instructions that no program executed: their figures are those of the
+            start.
+        rejected: hazards that the core has no instructions for.
+        hazards, fitted: programs that the model was fitted to: hazards, random ones.
+        left_out: random programs that the model knows nothing of.
+    """
+
+    model: ModelFile
+    start: str
+    kept: tuple[str, ...]
+    rejected: tuple[str, ...]
+    hazards: tuple[Row, ...]
+    fitted: tuple[Row, ...]
+    left_out: tuple[Row, ...]
+
+    @property
+    def mean_error(self) -> float:
+        """Of the programs that were left out."""
+        return sum(abs(row.error) for row in self.left_out) / len(self.left_out)
+
+    @property
+    def worst_error(self) -> float:
+        """Of the programs that were left out."""
+        return abs(self.worst.error)
+
+    @property
+    def worst(self) -> Row:
+        """The program that was left out and that the model is farthest from."""
+        return max(self.left_out, key=lambda row: abs(row.error))
+
+    def write(self, path: Path) -> None:
+        """Write the model as a YAML file, whole or not at all. Raises OSError."""
+        content = msgspec.to_builtins(self.model)
+        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=_WIDTH)
+        write_atomically(path, text.encode())
+
+
+def calibrate(
+    platform: Platform,
+    device: LowLevelDevice,
+    start: str | None = None,
+    programs: int = 24,
+    seed: int = 0,
+    report: Callable[[str], None] = lambda text: None,
+) -> Calibration:
+    """Fit a timing model to a device.
+
+    Args:
+        platform: its core and memory map.
+        device: measures cycles: RTL, or a board with a cycle counter.
+        start: name of a model whose structure and figures are where the search begins; None: that
+            of the platform's core.
+        programs: random programs that the model is fitted to; as many others are left out.
+        seed: of the random programs.
+        report: is called with a line for each step.
+
+    Raises:
+        UsageError: the device does not measure cycles.
+        PlatformError: there is no such model, or it is of another instruction set.
+        DeviceError: the way to the device failed, or a program did.
+    """
+    name, first = first_model(platform, start)
+    found = measure(platform, device, _programs(platform, programs, seed), report)
+    known = found.programs[: len(found.programs) - programs]
+    waits = uncached_waits(platform)
+    result = fit(known, first, waits, report)
+    timed = functools.partial(_rows, model=result.model, platform=platform)
+    rows, left_out = timed(known), timed(found.programs[len(known) :])
+    calibration = Calibration(
+        result.model,
+        name,
+        tuple(sorted(set(_figures(first)) - result.known)),
+        found.rejected,
+        tuple(row for row, one in zip(rows, known, strict=True) if not one.program.is_random),
+        tuple(row for row, one in zip(rows, known, strict=True) if one.program.is_random),
+        left_out,
+    )
+    return _labelled(calibration, found, platform.wait_states)
+
+
+def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
+    """Name and content of the model that the search begins with.
+
+    Args:
+        platform: of the core.
+        start: name or path of a model; None: that of the core.
+
+    Raises:
+        UsageError: the core has no cycle counter, or the model is of another instruction set.
+        PlatformError: there is no such model.
+    """
+    if not platform.core.isa.counts_cycles:
+        raise no_counter(platform, f"has no cycle counter: {platform.core.name}")
+    name = start or platform.core.timing or GENERIC[platform.core.architecture]
+    model = load_file(name)
+    known = instruction_sets(platform.core)
+    if model.instructions not in known:
+        raise UsageError(
+            f"--start {name}: its instructions are {model.instructions or 'any'}, those of "
+            f"{platform.core.name} are {' or '.join(known)}; take "
+            f"{GENERIC[platform.core.architecture]}"
+        )
+    return name, model if platform.core.has("fpu") else _without_floats(model)
+
+
+def _without_floats(model: ModelFile) -> ModelFile:
+    """Without the figures of instructions that read or write float registers."""
+    known = load_instructions(model.instructions or "")
+    floats = {*known.class_names} - {one.name for one in known.classes if not one.has_floats}
+    content = {key: getattr(model, key) for key in model.by_class}
+    kept = {
+        key: {name: value for name, value in names.items() if name not in floats}
+        if isinstance(names, dict)
+        else tuple(name for name in names if name not in floats)
+        for key, names in content.items()
+    }
+    return msgspec.structs.replace(model, **kept)
+
+
+def _programs(platform: Platform, count: int, seed: int) -> list[LoopProgram]:
+    source = random.Random(seed)
+    return [
+        *hazard_programs(platform.core),
+        *(random_program(platform.core, source, f"random {n}") for n in range(2 * count)),
+    ]
+
+
+def _rows(programs: Sequence[Measured], model: ModelFile, platform: Platform) -> tuple[Row, ...]:
+    name_of = classifier(model)
+    costs = Costs([Prepared.of(one, name_of) for one in programs], uncached_waits(platform))
+    return tuple(
+        Row(one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS)
+        for one, cycles in zip(programs, costs.time(model).cycles, strict=True)
+    )
+
+
+def _figures(model: ModelFile) -> list[str]:
+    """Classes that the model gives figures of."""
+    return [name for names in model.by_class.values() for name in names]
+
+
+def _labelled(found: Calibration, measured: Measurement, memory: str) -> Calibration:
+    """With the source and the error in the model, and the memory that it was found with."""
+    source = measured.source
+    by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]
+    where = f" with {source.assumes}" if source.assumes else ""
+    text = (
+        f"covp calibrate, fitted to the {by}{where}: {len(found.hazards)} hazards and "
+        f"{len(found.fitted)} random programs; error: {len(found.left_out)} others"
+    )
+    error = max(_STEP, math.ceil(found.worst_error / _STEP) * _STEP)
+    assumes = f"{', '.join(found.kept)} as in {found.start}" if found.kept else ""
+    model = msgspec.structs.replace(
+        found.model, source=text, assumes=assumes, error=round(error, 6), memory=memory
+    )
+    return replace(found, model=model)

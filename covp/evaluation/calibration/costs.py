@@ -1,0 +1,244 @@
+"""`Costs`: the cycles of programs by one model after the other."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.device.timing.model import ModelFile, Rule, make_model
+from covp.device.timing.native import (
+    ENTRIES,
+    CodeItem,
+    Histories,
+    Pipeline,
+    PlacedBlock,
+    WaitStates,
+    placed,
+)
+from covp.device.timing.trace import Runs, Trace, histories
+from covp.device.timing.ways import FELL, JUMPED, MEMORY
+from covp.evaluation.calibration.measure import Measured
+
+Array = NDArray[np.float64]
+Classes = frozenset[str]
+_TIMES = 3 * ENTRIES
+"""Times of a block: of a run and of both ends, for each way to enter it."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a program.
+
+    Attributes:
+        classes: of its instructions, and of those before it: what its time depends on.
+        weights: how often each of the times of a block counts, see `_weights`.
+        code, address, before, ends: see `Pipeline.time`.
+    """
+
+    classes: Classes
+    weights: Array
+    code: ctypes.Array[CodeItem]
+    address: int
+    before: Histories
+    ends: int
+
+    @property
+    def placed(self) -> PlacedBlock:
+        """For the native side."""
+        return placed(self.code, self.address, self.before, self.ends)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A measured program, as far as models time it.
+
+    Attributes:
+        is_random: the program is no hazard.
+        measured: cycles.
+        blocks: of many rounds without those of few.
+        operands: (class, first, second) to how often; see `OperandRuns`.
+    """
+
+    is_random: bool
+    measured: int
+    blocks: tuple[Block, ...]
+    operands: Mapping[tuple[str, int, int], int]
+
+    @classmethod
+    def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> Prepared:
+        """What is left of two traces; `name_of` comes from `classifier`."""
+        return cls(
+            one.program.is_random,
+            one.cycles,
+            tuple(_blocks(one, name_of)),
+            _operands(one),
+        )
+
+    @property
+    def classes(self) -> Classes:
+        """Of the instructions that it executes."""
+        return frozenset[str]().union(*(block.classes for block in self.blocks))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Programs, timed by a model.
+
+    Attributes:
+        model: content of its file.
+        spent: cycles of each block.
+        cycles: of each program.
+        loss: mean relative error; hazards count as much as random programs do in all.
+    """
+
+    model: ModelFile
+    spent: Array
+    cycles: Array
+    loss: float
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Some of the blocks, for the native side: their places, themselves, their weights."""
+
+    places: NDArray[np.int64]
+    native: ctypes.Array[PlacedBlock]
+    weights: Array
+
+
+def _chosen(blocks: Sequence[Block], places: Iterable[int]) -> _Chosen:
+    numbers = list(places)
+    return _Chosen(
+        np.array(numbers, np.int64),
+        (PlacedBlock * len(numbers))(*(blocks[n].placed for n in numbers)),
+        np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
+    )
+
+
+class Costs:
+    """Times programs by one model after the other.
+
+    Args:
+        programs: any.
+        waits: wait states of the memory.
+
+    Attributes:
+        measured: cycles of each program.
+        weights: of a program's error in cycles, in the loss.
+    """
+
+    def __init__(self, programs: Sequence[Prepared], waits: Sequence[WaitStates] = ()) -> None:
+        self.programs, self.waits = tuple(programs), tuple(waits)
+        self.measured = np.array([one.measured for one in programs], float)
+        self._blocks = [block for one in programs for block in one.blocks]
+        self._owners = [n for n, one in enumerate(programs) for _ in one.blocks]
+        self._all = _chosen(self._blocks, range(len(self._blocks)))
+        self._chosen: dict[Classes, _Chosen] = {}
+        self._by_operands: dict[bytes, Array] = {}
+        is_random = np.array([one.is_random for one in programs])
+        share = np.where(is_random, 1 / max(1, is_random.sum()), 1 / max(1, (~is_random).sum()))
+        self.weights: Array = share / self.measured
+
+    def time(self, model: ModelFile) -> Timed:
+        """By a model."""
+        pipeline = Pipeline(make_model("candidate", model), self.waits)
+        return self._timed(model, pipeline, self._spent(pipeline, self._all))
+
+    def change(self, before: Timed, model: ModelFile, classes: Classes | None) -> Timed:
+        """By a model that is like one before.
+
+        The time of a block depends on the classes of its instructions alone: others keep theirs.
+
+        Args:
+            before: of these programs.
+            model: the other one.
+            classes: whose figures differ; None: all may.
+        """
+        if classes is None:
+            return self.time(model)
+        pipeline = Pipeline(make_model("candidate", model), self.waits)
+        chosen, spent = self._with(classes), before.spent.copy()
+        spent[chosen.places] = self._spent(pipeline, chosen)
+        return self._timed(model, pipeline, spent)
+
+    def _with(self, classes: Classes) -> _Chosen:
+        """The blocks with instructions of some classes."""
+        if classes not in self._chosen:
+            places = [n for n, block in enumerate(self._blocks) if block.classes & classes]
+            self._chosen[classes] = _chosen(self._blocks, places)
+        return self._chosen[classes]
+
+    def _spent(self, pipeline: Pipeline, chosen: _Chosen) -> Array:
+        """Cycles of blocks."""
+        if not chosen.places.size:
+            return np.zeros(0)
+        times = np.frombuffer(bytes(pipeline.times(chosen.native)), np.uint32)
+        totals: Array = times.reshape(len(chosen.places), _TIMES, -1).sum(2, float)
+        spent: Array = (totals * chosen.weights).sum(1)
+        return spent
+
+    def _timed(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
+        total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
+        total += self._of_operands(model, pipeline)
+        return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
+
+    def _of_operands(self, model: ModelFile, pipeline: Pipeline) -> Array:
+        key = msgspec.json.encode(model.operands)
+        if key not in self._by_operands:
+            each = (
+                sum(n * pipeline.operand_cycles(*which) for which, n in one.operands.items())
+                for one in self.programs
+            )
+            self._by_operands[key] = np.array(list(each), float)
+        return self._by_operands[key]
+
+
+def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
+    found: Counter[tuple[str, int, int]] = Counter()
+    for trace, sign in ((one.many, 1), (one.few, -1)):
+        for run in trace.operands:
+            if run.kind not in (MEMORY, FELL, JUMPED):
+                found[run.kind, run.first, run.second] += sign * run.count
+    return found
+
+
+def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block]:
+    """Those that many rounds execute otherwise than few."""
+    weights = _weights(one.many)
+    weights[: len(one.few.blocks)] -= _weights(one.few)
+    for block, weight in zip(one.many.blocks, weights, strict=True):
+        if weight.any():
+            before = histories(one.many, block)
+            earlier = (item for history in before for code, _ in history for item in code)
+            classes = frozenset(map(name_of, (*block.items, *earlier)))
+            yield Block(classes, weight, block.items, block.address, before, block.ends)
+
+
+def _weights(trace: Trace) -> Array:
+    """Of each block, for each way to enter it: runs, ends with the branch taken and not taken."""
+    rows = [[count for runs in block.runs for count in _counts(runs)] for block in trace.blocks]
+    return np.array(rows, float).reshape(-1, _TIMES)
+
+
+def _counts(runs: Runs) -> tuple[int, int, int]:
+    return runs.count, runs.taken, runs.count - runs.taken - runs.ended
+
+
+def classifier(model: ModelFile) -> Callable[[CodeItem], str]:
+    """Instruction to the name of its class, or of that which it is like; "" where it has none."""
+    rules: Sequence[Rule] = make_model("classes", model).rules
+
+    def name_of(item: CodeItem) -> str:
+        for rule in rules:
+            p = rule.pattern
+            if p.bytes == item.bytes and item.bits & p.mask == p.match:
+                return rule.kind.like or rule.kind.name
+        return ""
+
+    return name_of

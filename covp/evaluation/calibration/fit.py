@@ -1,0 +1,219 @@
+"""The search for the numbers of a model.
+
+Hazards teach one class of instructions after the other: a program that has one unknown class
+determines the numbers of that class. Structures that the first programs cannot tell apart, such as
+ways to fetch, are kept side by side until others do. At last random programs are added, and
+every number is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from covp.device.timing.instructions import load_instructions
+from covp.device.timing.model import Fetch, ModelFile, OperandCycles
+from covp.device.timing.native import WaitStates
+from covp.evaluation.calibration.costs import Classes, Costs, Prepared, Timed, classifier
+from covp.evaluation.calibration.descent import LEAST_GAIN, descend, returned
+from covp.evaluation.calibration.knobs import EVERYWHERE, Knob, all_knobs
+from covp.evaluation.calibration.measure import Measured
+
+_KEPT = 3
+"""Structures that are kept side by side."""
+_LATER = ("misaligned", "after_store")
+"""Numbers of the whole model that the first programs do not show."""
+_FLAGS = ("pipelined_accesses", "overwrites_wait")
+_OPERANDS = {
+    "division": (
+        OperandCycles(),
+        OperandCycles(divisor_zeros=1),
+        OperandCycles(divisor_zeros=-1),
+        OperandCycles(dividend_bits=1),
+        OperandCycles(quotient_bits=1),
+        OperandCycles(quotient=1, quotient_step=2),
+        OperandCycles(quotient=1, quotient_step=4),
+    ),
+    "shift": (OperandCycles(), OperandCycles(amount=1), OperandCycles(constant=-1, amount=1)),
+}
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model that was fitted.
+
+    Attributes:
+        model: the content of its file.
+        known: classes of instructions that the programs executed.
+    """
+
+    model: ModelFile
+    known: Classes
+
+
+def fit(
+    programs: Sequence[Measured],
+    start: ModelFile,
+    waits: Sequence[WaitStates] = (),
+    report: Report = lambda text: None,
+) -> Fit:
+    """The model that comes nearest to what was measured.
+
+    Args:
+        programs: as measured.
+        start: figures of instructions that no program executes stay as they are here.
+        waits: wait states of the memory.
+        report: is called with a line for each step.
+    """
+    name_of = classifier(start)
+    search = _Search([Prepared.of(one, name_of) for one in programs], start, waits, report)
+    return Fit(search.run(), search.known)
+
+
+class _Search:
+    def __init__(
+        self,
+        programs: Sequence[Prepared],
+        start: ModelFile,
+        waits: Sequence[WaitStates],
+        report: Report,
+    ) -> None:
+        self._programs, self._start, self._waits, self._report = programs, start, waits, report
+        self.known = frozenset[str]().union(*(one.classes for one in programs))
+        self._set = load_instructions(start.instructions or "")
+        self._knobs = all_knobs(self._set, self.known)
+        self._jumps = sorted(
+            knob.name
+            for knob in self._knobs
+            if knob.key == "cycles" and self._cause(knob.name) == "branch"
+        )
+
+    def _cause(self, name: str) -> str:
+        return next(kind.cause for kind in self._set.classes if kind.name == name)
+
+    def run(self) -> ModelFile:
+        """The best model."""
+        models = list(self._structures())
+        for learned, added in self._stages():
+            self._report(f"fitting {', '.join(sorted(added))}")
+            models = self._learn(models, learned, added)
+        self._report("fitting random programs")
+        costs = Costs(self._programs, self._waits)
+        found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
+        best = self._polished(costs, min(found, key=lambda timed: timed.loss))
+        return returned(costs, self._start, best, self._knobs).model
+
+    def _polished(self, costs: Costs, best: Timed) -> Timed:
+        """With the properties that make it better now that all programs are known."""
+        while True:
+            others = (costs.time(one) for one in self._variants(best.model, self.known))
+            found = min(others, key=lambda timed: timed.loss)
+            if found.loss >= best.loss - LEAST_GAIN:
+                return best
+            best = descend(costs, found, self._knobs)
+
+    def _stages(self) -> Iterator[tuple[Classes, Classes]]:
+        """Classes that are known after each stage, and those that it adds."""
+        hazards = [one.classes for one in self._programs if not one.is_random] or [self.known]
+        learned = min(hazards, key=_order)
+        yield learned, learned
+        while missing := [one - learned for one in hazards if one - learned]:
+            added = min(missing, key=_order)
+            learned |= added
+            yield learned, added
+
+    def _learn(
+        self, models: Sequence[ModelFile], learned: Classes, added: Classes
+    ) -> list[ModelFile]:
+        """The best models with the numbers of some more classes."""
+        chosen = [one for one in self._programs if not one.is_random and one.classes <= learned]
+        costs = Costs(chosen, self._waits)
+        knobs = [one for one in self._knobs if one.name in added]
+        knobs += [one for one in EVERYWHERE if added == learned or one.key in _LATER]
+        found: list[Timed] = []
+        for model in models:
+            variants = self._variants(model, added)
+            found += (self._fitted(costs, one, knobs) for one in variants)
+        return _best(found)
+
+    @staticmethod
+    def _fitted(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
+        """With the best numbers; the plain ones before those that have to do with operands."""
+        plain = [knob for knob in knobs if knob.key in ("cycles", "taken", "mispredicted")]
+        return descend(costs, descend(costs, costs.time(model), plain), knobs)
+
+    def _structures(self) -> list[ModelFile]:
+        """Ways to fetch and to execute; what fits them is found by the stages."""
+        start, replace = self._start, msgspec.structs.replace
+        ways = [start]
+        if start.width == 1:
+            other = () if start.executes_later else tuple(self._always)
+            ways += [replace(start, executes_later=not start.executes_later, decoded=other)]
+        if not start.predicts:
+            wrong = {knob.name: 2 for knob in self._knobs if knob.key == "mispredicted"}
+            ways += [replace(start, predicts="backward", mispredicted=wrong)]
+        # the start comes first: of models that are equally good, the first is taken
+        fetches = dict.fromkeys([start.fetch, *_FETCHES])
+        return [replace(model, fetch=fetch) for model in ways for fetch in fetches]
+
+    @property
+    def _always(self) -> list[str]:
+        """Jumps that are not conditional."""
+        conditional = {knob.name for knob in self._knobs if knob.key == "taken"}
+        return [name for name in self._jumps if name not in conditional]
+
+    def _variants(self, model: ModelFile, added: Classes) -> Iterator[ModelFile]:
+        """The model, and those that differ in a property that the classes may tell."""
+        yield model
+        kinds = [kind for kind in self._set.classes if kind.name in added]
+        if any(kind.access for kind in kinds):
+            for flag in _FLAGS:
+                yield msgspec.structs.replace(model, **{flag: not getattr(model, flag)})
+        if any(kind.cause == "branch" for kind in kinds) and model.fetch:
+            for key in ("keeps", "commits", "pairs"):
+                fetch = msgspec.structs.replace(model.fetch, **{key: not getattr(model.fetch, key)})
+                yield msgspec.structs.replace(model, fetch=fetch)
+        for name in added & {*self._jumps} - {*self._always} if model.executes_later else ():
+            yield msgspec.structs.replace(model, passes=tuple(sorted({name} ^ {*model.passes})))
+        for name in added & set(self._always) if model.executes_later else ():
+            yield msgspec.structs.replace(model, decoded=tuple(sorted({name} ^ {*model.decoded})))
+        for name in {kind.name for kind in kinds if kind.by_places}:
+            places = tuple(sorted({name} ^ {*model.by_places}))
+            yield msgspec.structs.replace(model, by_places=places)
+        for name, kind in {kind.name: kind.operands for kind in kinds}.items():
+            others = {key: value for key, value in model.operands.items() if key != name}
+            for one in _OPERANDS.get(kind, ()):
+                added_one = {} if one == OperandCycles() else {name: one}
+                yield msgspec.structs.replace(model, operands={**others, **added_one})
+
+
+def _order(classes: Classes) -> tuple[int, list[str]]:
+    return len(classes), sorted(classes)
+
+
+def _way(model: ModelFile) -> tuple[bool, str]:
+    return model.executes_later, model.predicts
+
+
+def _best(found: list[Timed]) -> list[ModelFile]:
+    """The best ones of each way to execute, each once."""
+    found.sort(key=lambda timed: timed.loss)
+    kept: list[ModelFile] = []
+    for way in dict.fromkeys(_way(timed.model) for timed in found):
+        alike = (timed.model for timed in found if _way(timed.model) == way)
+        unique = {msgspec.json.encode(model): model for model in alike}
+        kept += list(unique.values())[:_KEPT]
+    losses = {id(timed.model): timed.loss for timed in found}
+    return sorted(kept, key=lambda model: losses[id(model)])
+
+
+_FETCHES: tuple[Fetch | None, ...] = (
+    None,
+    *(Fetch(4, ahead) for ahead in (2, 3, 4)),
+    Fetch(8, 2),
+    Fetch(16, 2),
+)
+"""An instruction may lie in two fetches, so there are two at least."""

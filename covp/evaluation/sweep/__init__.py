@@ -1,0 +1,1 @@
+"""Sweeps: many models, platforms, accelerators and parameters; results that survive a kill."""

@@ -1,0 +1,44 @@
+"""`layer_key` and `structure_key`: what a layer is recorded under, with and without its weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.base.cache import content_key
+from covp.graph.graph import Op, Tensor
+
+
+def layer_key(op: Op) -> str:
+    """A hash of all that a kernel is generated from: kind, shapes, constants, quantization."""
+    parts: list[str | bytes] = [op.kind, repr(op.attributes)]
+    for tensor in (*op.inputs, *op.outputs):
+        parts += _tensor_parts(tensor)
+    return content_key(*parts)
+
+
+def structure_key(op: Op) -> str:
+    """A hash that layers with other weights share: kind, attributes, shapes and types.
+
+    Of a tensor's quantization only the form counts: none, one scale, or one per channel.
+    """
+    tensors = (*op.inputs, *op.outputs)
+    return content_key(op.kind, repr(op.attributes), *map(_form, tensors))[:16]
+
+
+def _form(tensor: Tensor | None) -> str:
+    if tensor is None:
+        return "none"
+    scales = 0 if tensor.quantization is None else np.asarray(tensor.quantization.scale).size
+    return f"{tensor.shape} {tensor.dtype.name} {scales} {tensor.data is not None}"
+
+
+def _tensor_parts(tensor: Tensor | None) -> list[str | bytes]:
+    if tensor is None:
+        return ["none"]
+    parts: list[str | bytes] = [str(tensor.shape), tensor.dtype.name]
+    if tensor.quantization is not None:
+        parts.append(np.asarray(tensor.quantization.scale).tobytes())
+        parts.append(np.asarray(tensor.quantization.zero_point).tobytes())
+    if tensor.data is not None:
+        parts.append(np.ascontiguousarray(tensor.data).tobytes())
+    return parts

@@ -1,0 +1,54 @@
+"""`taken_over`: schedules that a layer takes from other compilers, cores or weights."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from covp.chip.cores import Core
+from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
+from covp.evaluation.tune.keys import layer_key
+from covp.evaluation.tune.records import Records
+from covp.evaluation.tune.trial import FLASH_TRADE, Cost, Objective, Trial, best_of
+from covp.graph.graph import Op
+
+
+def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virtual") -> bool:
+    """Whether a trial is of this layer, core, compiler and kind of device."""
+    own = layer_key(op), core.name, compiler, device
+    return (trial.layer, trial.core, trial.compiler, trial.device) == own
+
+
+def taken_over(
+    records: Records,
+    op: Op,
+    core: Core,
+    compiler: str,
+    objective: Objective = "speed",
+    cost: Cost = "instructions",
+    device: str = "virtual",
+    max_scratch: int | None = None,
+    flash_trade: int | None = FLASH_TRADE,
+) -> list[Schedule]:
+    """What is to be measured again: what a build takes, the default, then other objectives' best.
+
+    Args:
+        records: where builds look.
+        op, core, compiler, device: as for `Records.groups`.
+        objective, cost, max_scratch, flash_trade: of the build, as for `best_of`.
+
+    Returns:
+        Schedules that fit the layer; none where it has trials of its own, or no others.
+    """
+    points = schedules(KernelRequest(op, core, "layer"))
+    for trials in records.groups(op, core, compiler, device):
+        objectives = dict.fromkeys([objective, *get_args(Objective)])
+        usable = records.fitting(trials, op, core)
+        best = [best_of(usable, each, cost, max_scratch, flash_trade) for each in objectives]
+        found = dict.fromkeys(Schedule.parse(trial.schedule) for trial in best if trial is not None)
+        fitting = list(found)
+        if fitting and _is_own(trials[0], op, core, compiler, device):
+            return []
+        if fitting:
+            return list(dict.fromkeys([fitting[0], points[0], *fitting[1:]]))
+    return []

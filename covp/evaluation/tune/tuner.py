@@ -1,0 +1,334 @@
+"""`tune`: search the schedules of every distinct layer of a model, in parallel processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import monotonic
+from typing import get_args
+
+from covp.base import cache
+from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
+from covp.chip.platform_file import Platform, load_platform
+from covp.codegen.intrinsics import DotProduct, dot_products
+from covp.codegen.layer import KernelRequest, schedules
+from covp.codegen.schedule import Schedule
+from covp.compilers.toolchain import get_toolchain
+from covp.device.child_process import safe_path
+from covp.evaluation.tune.measure import ScheduleBench
+from covp.evaluation.tune.records import (
+    FLASH_TRADE,
+    VERSION,
+    Cost,
+    Objective,
+    Records,
+    Trial,
+    append_trials,
+    best_of,
+    layer_key,
+    trial_file,
+)
+from covp.evaluation.tune.search import Search, Strategy, make_search
+from covp.evaluation.tune.taken_over import taken_over
+from covp.evaluation.tune.worker_process import begin_worker
+from covp.graph.graph import Graph, Op
+from covp.graph.passes import run_passes
+
+Report = Callable[["Progress"], None]
+_OWN_PROCESS = ("virtual", "host")
+"""Devices of which each worker can have one."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After each trial: how far the search is.
+
+    Attributes:
+        layer: name of the operator.
+        tried, planned: new trials of that layer.
+        total: new trials of all layers, if there is time for them.
+        best: of the layer.
+    """
+
+    layer: str
+    tried: int
+    planned: int
+    total: int
+    best: Trial | None
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """What the search found for one layer.
+
+    Attributes:
+        op: the operator.
+        default: the trial of the schedule that the kernel takes by itself.
+        best: the best exact trial within the limits of the search.
+        trials: all that are known of the layer, old ones included.
+        space: number of its valid schedules.
+    """
+
+    op: Op
+    default: Trial | None
+    best: Trial | None
+    trials: tuple[Trial, ...]
+    space: int
+    max_scratch: int | None = None
+    flash_trade: int | None = FLASH_TRADE
+
+    @property
+    def tried(self) -> int:
+        """Schedules of the layer that were measured."""
+        return len(self.trials)
+
+    def best_for(self, objective: Objective) -> Trial | None:
+        """The best exact trial for another objective."""
+        return best_of(
+            self.trials, objective, max_scratch=self.max_scratch, flash_trade=self.flash_trade
+        )
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        trials: new trials for each layer at most; None for the whole space.
+        seconds: host time for all at most; None for no limit. Each layer may take an equal share
+            of what is left when its turn comes.
+        strategy: order of the trials.
+        objective, cost: what is made small.
+        max_scratch: bytes of working memory that a schedule may take; None for no limit.
+        flash_trade: bytes of flash that "speed" pays at most for a thousand instructions or cycles
+            saved; None for no limit.
+        jobs: processes; a board or server has room for one only.
+        seed: of random choices.
+        device: what the trials run on, as for `Session`.
+    """
+
+    trials: int | None = 64
+    seconds: float | None = None
+    strategy: Strategy = "model"
+    objective: Objective = "speed"
+    cost: Cost = "instructions"
+    max_scratch: int | None = None
+    flash_trade: int | None = FLASH_TRADE
+    jobs: int = 1
+    seed: int = 0
+    device: str = "virtual"
+
+    @property
+    def device_kind(self) -> str:
+        """The device without its address."""
+        return self.device.partition(":")[0]
+
+
+def tune(
+    graph: Graph,
+    platform: Platform,
+    toolchain: str = "zig",
+    options: Options = Options(),
+    report: Report = lambda progress: None,
+    records: Records | None = None,
+) -> list[LayerResult]:
+    """Search; every trial is on disk at once, so an interrupted search has lost nothing.
+
+    Args:
+        graph: the model.
+        platform: whose core runs the trials.
+        toolchain: "zig" or "gcc".
+        options: of the search; its budget, objective and device.
+        report: called with the progress after each trial.
+        records: trials that are known already and not repeated; by default all that are available.
+            They do not count in the budget.
+
+    Returns:
+        One result per distinct layer that has a choice of schedules.
+
+    Raises:
+        CovpError: the toolchain or device failed, or trials cannot be kept on disk.
+    """
+    platform = load_platform(platform)
+    demand("graph", graph, Graph, "a graph, as covp.load_model gives it")
+    _check(options)
+    cache.demand_lasting("records")
+    known = Records.available() if records is None else records
+    tuner = _Tuner(platform, toolchain, options, report, known)
+    with tuner:
+        return tuner.layers(list(_distinct(run_passes(graph), platform)))
+
+
+def _check(options: Options) -> None:
+    """Raise UsageError where an option is wrong."""
+    demand("options", options, Options, "covp.evaluation.tune.tuner.Options")
+    if options.trials is not None:
+        demand_count("trials", options.trials, 1)
+    if options.seconds is not None:
+        demand_seconds("seconds", options.seconds)
+    if options.max_scratch is not None:
+        demand_count("max_scratch", options.max_scratch)
+    demand_name("strategy", options.strategy, get_args(Strategy))
+    demand_name("objective", options.objective, get_args(Objective))
+    demand_name("cost", options.cost, get_args(Cost))
+    demand_count("jobs", options.jobs, 1)
+    demand_count("seed", options.seed)
+    demand("device", options.device, str, "the name of a device")
+
+
+def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:
+    seen = set()
+    for op in graph.ops:
+        if len(schedules(KernelRequest(op, platform.core, "layer"))) < 2:
+            continue
+        key = layer_key(op)
+        if key not in seen:
+            seen.add(key)
+            yield op
+
+
+class _Tuner:
+    def __init__(
+        self,
+        platform: Platform,
+        toolchain: str,
+        options: Options,
+        report: Report,
+        records: Records,
+    ) -> None:
+        self.platform = platform
+        self.options = options
+        self.report = report
+        self.compiler = get_toolchain(toolchain, platform.core).version
+        self.file = trial_file(platform.core, self.compiler)
+        self.records = records
+        self.end = None if options.seconds is None else monotonic() + options.seconds
+        self.layer_end: float | None = None
+        self.total = 0
+        self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
+        # what is compiled on first use is compiled here: Ctrl-C ends the compiler of a worker too
+        ScheduleBench(platform, toolchain, options.device).close()
+        bench = platform, toolchain, options.device, dot_products()
+        self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
+        self.cleanup = ExitStack()
+
+    def __enter__(self) -> _Tuner:
+        self.cleanup.enter_context(safe_path())
+        self.cleanup.callback(self.pool.shutdown, wait=True, cancel_futures=True)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.cleanup.close()
+
+    def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
+        """Search one layer after the other within the budget."""
+        self.total = sum(self._planned(self._points(op), self._known(op)) for op in ops)
+        results = []
+        for left, op in zip(range(len(ops), 0, -1), ops, strict=True):
+            if self.end is not None:
+                now = monotonic()
+                self.layer_end = now + (self.end - now) / left
+            results.append(self._layer(op))
+        return results
+
+    def _points(self, op: Op) -> list[Schedule]:
+        return schedules(KernelRequest(op, self.platform.core, "layer"))
+
+    def _known(self, op: Op) -> dict[str, Trial]:
+        core, kind = self.platform.core.name, self.options.device_kind
+        trials = self.records.trials(layer_key(op), core, self.compiler, kind)
+        fitting = self.records.fitting(trials, op, self.platform.core)
+        return {trial.schedule: trial for trial in fitting}
+
+    def _planned(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
+        new = sum(str(point) not in known for point in points)
+        return min(self.options.trials or new, new)
+
+    def _layer(self, op: Op) -> LayerResult:
+        points, known = self._points(op), self._known(op)
+        search = make_search(self.options.strategy, points, self.options.seed)
+        for point in points:
+            if str(point) in known:
+                search.learn(point, self._score(known[str(point)]))
+        self._search(op, search, known, self._planned(points, known))
+        return LayerResult(
+            op,
+            known.get(str(points[0])),
+            self._best(known),
+            tuple(known.values()),
+            len(points),
+            self.options.max_scratch,
+            self.options.flash_trade,
+        )
+
+    def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
+        running: dict[Future[Trial | None], Schedule] = {}
+        started = tried = 0
+        wanted = self.options
+        # before all others, the default second, to compare with
+        first = taken_over(
+            self.records,
+            op,
+            self.platform.core,
+            self.compiler,
+            wanted.objective,
+            wanted.cost,
+            wanted.device_kind,
+            wanted.max_scratch,
+            wanted.flash_trade,
+        )
+        while True:
+            while started < planned and len(running) < self.jobs and not self._late():
+                proposed, first = first[:1] or search.propose(1), first[1:]
+                if not proposed:
+                    started = planned
+                elif str(proposed[0]) not in known and proposed[0] not in running.values():
+                    running[self.pool.submit(_measure, op, proposed[0])] = proposed[0]
+                    started += 1
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                schedule, trial = running.pop(future), future.result()
+                tried += 1
+                if trial is not None:
+                    known[trial.schedule] = trial
+                    self.records.add(trial)
+                    append_trials(self.file, [trial])
+                search.learn(schedule, self._score(trial))
+                self.report(Progress(op.name, tried, planned, self.total, self._best(known)))
+
+    def _best(self, known: dict[str, Trial]) -> Trial | None:
+        wanted = self.options
+        return best_of(
+            known.values(), wanted.objective, wanted.cost, wanted.max_scratch, wanted.flash_trade
+        )
+
+    def _late(self) -> bool:
+        return self.layer_end is not None and monotonic() >= self.layer_end
+
+    def _score(self, trial: Trial | None) -> float:
+        limit = self.options.max_scratch
+        if trial is None or not trial.exact or trial.version != VERSION:
+            return float("inf")
+        if limit is not None and trial.scratch_bytes > limit:
+            return float("inf")
+        return trial.score(self.options.objective, self.options.cost, self.options.flash_trade)
+
+
+_bench: ScheduleBench | None = None
+
+
+def _open_bench(
+    platform: Platform, toolchain: str, device: str, instructions: Sequence[DotProduct]
+) -> None:
+    """In each worker process: one session for all its trials."""
+    begin_worker(instructions)
+    global _bench
+    _bench = ScheduleBench(platform, toolchain, device)
+
+
+def _measure(op: Op, schedule: Schedule) -> Trial | None:
+    assert _bench is not None
+    return _bench.measure(op, schedule)

@@ -1,0 +1,71 @@
+"""`Row`: what was found of a point of a sweep, as an object and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from covp.firmware.mlperf.points import Performance, Point
+from covp.firmware.mlperf.quality import Quality
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A point and what was found of it.
+
+    Attributes:
+        point: model, platform, accelerators.
+        performance: None where the model cannot run there.
+        quality: None where no samples were given, or there are none for the model.
+        reason: why what was wanted is missing, in one line; None where nothing is.
+    """
+
+    point: Point
+    performance: Performance | None
+    quality: Quality | None
+    reason: str | None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all that was wanted is there, and the outputs are the reference's."""
+        right = self.performance is not None and self.performance.matches_reference
+        return right and self.reason is None
+
+    @property
+    def inferences_per_second(self) -> float | None:
+        """One after the other, without the time between them."""
+        latency = self.performance.latency_us if self.performance else None
+        return 1e6 / latency if latency else None
+
+    def record(self) -> dict[str, Any]:
+        """A row of the JSON document ``covp.mlperf/1``."""
+        point, quality = self.point, self.quality
+        return {
+            "model": point.graph.name,
+            "model_source": point.graph.source,
+            "benchmark": point.task.name if point.task else None,
+            "platform": point.platform.name,
+            "accelerators": list(point.accelerators),
+            "reason": self.reason,
+            "per": "frame" if point.graph.streaming else "inference",
+            **_costs(self.performance),
+            "inferences_per_second": self.inferences_per_second,
+            "accuracy": quality.value if quality else None,
+            "metric": quality.metric if quality else None,
+            "target": point.task.target if point.task else None,
+            "meets_target": quality.meets_target if quality else None,
+            "samples": quality.samples if quality else None,
+            "inferences": quality.inferences if quality else None,
+            "computed_by": quality.computed_by if quality else None,
+            "accuracy_seconds": quality.seconds if quality else None,
+        }
+
+
+def _costs(performance: Performance | None) -> dict[str, Any]:
+    """A key per field; null without a performance."""
+    if performance is None:
+        return {**dict.fromkeys(field.name for field in fields(Performance)), "warnings": []}
+    found = {field.name: getattr(performance, field.name) for field in fields(performance)}
+    source = performance.cycles_source
+    found["cycles_source"] = asdict(source) if source else None
+    return found | {"warnings": list(performance.warnings)}

@@ -1,0 +1,95 @@
+"""`SerialLink`: the cable between a board's serial port and a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from covp.firmware.mlperf.pace import Pace
+from covp.hardware.clock import Clock
+
+_POLLS = 16  # reads without a byte in a row, after which the core is said to wait
+_CYCLES = 200  # at most between two of them; an inference takes more
+_REST = 0.05  # seconds that a waiting core is left alone at once
+_ALIVE = 3.0  # seconds of silence during a command; the runner gives up after 5
+
+
+class SerialLink:
+    """Lines go out as they are complete; what comes in waits until the core asks for a byte.
+
+    While a command is executed and says nothing, an empty line every few seconds tells the runner
+    that the board is alive, as bridges of serial ports do.
+
+    Args:
+        clock: of the board.
+        send: gets what goes out.
+        on_line: called with every line of the board, without its end, in the core's thread.
+
+    Attributes:
+        pace: asked before lines go out; set before the core runs.
+    """
+
+    pace: Pace
+
+    def __init__(
+        self, clock: Clock, send: Callable[[bytes], None], on_line: Callable[[bytes], None]
+    ) -> None:
+        self._clock, self._send, self._on_line = clock, send, on_line
+        self._line = bytearray()
+        self._incoming: deque[bytes] = deque()
+        self._changed = threading.Condition()
+        self._polls, self._last_poll = 0, 0
+        self._busy, self._latest = False, time.monotonic()
+
+    # -- the core's side, in its thread -------------------------------------------------------
+
+    def on_byte(self, byte: int) -> None:
+        """The core has sent a byte."""
+        self._polls = 0
+        self._line.append(byte)
+        if byte != 0x0A:
+            return
+        line, self._line = bytes(self._line), bytearray()
+        self.pace.before(line)
+        text = line.rstrip()
+        if text == b"m-ready":
+            self._busy = False
+        self._on_line(text)
+        self._latest = time.monotonic()
+        self._send(line)
+
+    def take(self) -> bytes:
+        """The core asks for a byte and its port has none: what has come, after a while if need be.
+
+        A core that polls is halted for moments, so that a board without work does not keep the
+        host busy.
+        """
+        now = self._clock.now
+        self._polls = self._polls + 1 if now - self._last_poll < _CYCLES else 0
+        self._last_poll = now
+        with self._changed:
+            if not self._incoming and self._polls >= _POLLS:
+                self._changed.wait(_REST)
+                self.pace.waited()
+                self._last_poll = self._clock.now
+            data = b"".join(self._incoming)
+            self._incoming.clear()
+        return data
+
+    # -- the terminal's side ------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """A client has written. Thread-safe."""
+        with self._changed:
+            self._incoming.append(data)
+            self._changed.notify_all()
+        if b"%" in data:
+            self._latest, self._busy = time.monotonic(), True
+
+    def keep_alive(self) -> None:
+        """To be called now and then. Thread-safe."""
+        if self._busy and time.monotonic() - self._latest > _ALIVE:
+            self._latest = time.monotonic()
+            self._send(b"\r\n")

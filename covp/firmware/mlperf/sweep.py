@@ -1,0 +1,180 @@
+"""`sweep`: models x platforms x accelerators in the manner of MLPerf Tiny, without its runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+from pathlib import Path
+
+from covp.accelerator.registry import find_backends
+from covp.chip.platform_file import Platform, load_platform
+from covp.evaluation import Build
+from covp.evaluation.workers import Failed, Workers
+from covp.firmware.mlperf.entrants import Entrant, demand_samples
+from covp.firmware.mlperf.points import DEFAULTS, Job, Performance, Point, Settings, measure
+from covp.firmware.mlperf.quality import Quality, score
+from covp.firmware.mlperf.rows import Row
+from covp.firmware.mlperf.scoring import Answers, Chunk, Subject, answers, chunks
+from covp.graph.graph import Graph
+
+LABEL = "MLPerf-Tiny-style, emulated, not a submission"
+"""What has to stand beside all figures."""
+
+Advance = Callable[[str, int], None]
+_Measured = tuple[Performance, Build]
+
+
+def sweep(
+    models: Sequence[Graph | str | Path],
+    platforms: Sequence[Platform | str | Path],
+    setups: Sequence[Sequence[str]] = ((),),
+    *,
+    data: Path | None = None,
+    reference: bool = False,
+    jobs: int = 1,
+    settings: Settings = DEFAULTS,
+    advance: Advance = lambda text, steps: None,
+) -> list[Row]:
+    """Measure each model on each platform with each set of accelerators.
+
+    A model that is for a stream, the wake word, is measured by new rows of it.
+
+    Args:
+        models: graphs, zoo names or paths of model files.
+        platforms: platforms, names or the paths of YAML files.
+        setups: accelerators of each set-up; an empty one is the core alone.
+        data: samples to find the accuracy with: a folder with ``y_labels.csv``, or one with
+            folders such as ``ic01``.
+        reference: compute the accuracy with the reference instead of the emulated core; both have
+            the same bits.
+        jobs: processes.
+        settings: of the compilation.
+        advance: called after each step with a text and the number of steps that are known so far.
+
+    Returns:
+        A row per point, by model, platform and set-up. One that cannot be measured, or whose
+        accuracy cannot, says why.
+
+    Raises:
+        CovpError: a model, platform or accelerator is not known, or no model has samples in
+            ``data``; nothing has run then.
+    """
+    boards = [load_platform(platform) for platform in platforms]
+    for setup in setups:
+        find_backends(setup)  # wrong names are found before anything runs
+    entrants = [Entrant.of(model, data) for model in models]
+    if data is not None:
+        demand_samples(data, entrants)
+    entries = [
+        _Entry(number, entrant, Point(entrant.graph, board, tuple(setup), entrant.task))
+        for (number, entrant), board, setup in product(enumerate(entrants), boards, setups)
+    ]
+    with Workers(jobs) as workers:
+        steps = _Steps(advance, len(entries))
+        costs = _measure(workers, entries, settings, steps)
+        subjects = _subjects(entries, costs, reference)
+        found = _score(workers, subjects, jobs, steps)
+    rows = enumerate(zip(entries, costs, strict=True))
+    return [
+        _row(entry, cost, found.get(entry.number if reference else index))
+        for index, (entry, cost) in rows
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """A point, with the model it is of."""
+
+    number: int
+    entrant: Entrant
+    point: Point
+
+
+@dataclass
+class _Steps:
+    """Steps of the sweep, for a progress bar."""
+
+    advance: Advance
+    total: int
+
+    def done(self, text: str) -> None:
+        self.advance(text, self.total)
+
+
+def _measure(
+    workers: Workers, entries: Sequence[_Entry], settings: Settings, steps: _Steps
+) -> list[_Measured | Failed]:
+    """Of each point."""
+    jobs = [Job(entry.point, settings, entry.entrant.first_input()) for entry in entries]
+    found: dict[int, _Measured | Failed] = {}
+    for index, result in workers.call(measure, jobs):
+        found[index] = result
+        steps.done(str(entries[index].point))
+    return [found[index] for index in range(len(entries))]
+
+
+def _subjects(
+    entries: Sequence[_Entry], costs: Sequence[_Measured | Failed], reference: bool
+) -> dict[int, tuple[Entrant, Subject]]:
+    """What computes accuracies: each point that could be measured, or each of their models."""
+    found: dict[int, tuple[Entrant, Subject]] = {}
+    for index, (entry, cost) in enumerate(zip(entries, costs, strict=True)):
+        if isinstance(cost, Failed) or entry.entrant.dataset is None:
+            continue
+        if reference:
+            found[entry.number] = entry.entrant, entry.point.graph
+        else:
+            found[index] = entry.entrant, cost[1]
+    return found
+
+
+def _score(
+    workers: Workers, subjects: dict[int, tuple[Entrant, Subject]], jobs: int, steps: _Steps
+) -> dict[int, Quality | Failed]:
+    """The quality of each subject, by its number."""
+    parts = list(chain.from_iterable(_parts(n, *pair, jobs) for n, pair in subjects.items()))
+    steps.total += len(parts)
+    results: dict[int, Answers | Failed] = {}
+    for index, result in workers.call(answers, parts):
+        results[index] = result
+        steps.done(f"accuracy of {parts[index].graph.name}")
+    found: dict[int, list[Answers | Failed]] = {number: [] for number in subjects}
+    for index, part in enumerate(parts):
+        found[part.number].append(results[index])
+    return {number: _quality(*subjects[number], given) for number, given in found.items()}
+
+
+def _parts(number: int, entrant: Entrant, subject: Subject, jobs: int) -> list[Chunk]:
+    assert entrant.task is not None and entrant.dataset is not None
+    return chunks(number, subject, entrant.task, entrant.dataset.files, jobs)
+
+
+def _quality(
+    entrant: Entrant, subject: Subject, given: Sequence[Answers | Failed]
+) -> Quality | Failed:
+    """From the answers of all parts in their order, or the first failure."""
+    assert entrant.task is not None and entrant.dataset is not None
+    values: list[float] = []
+    for part in given:
+        if isinstance(part, Failed):
+            return part
+        values += part.values
+    files = entrant.dataset.files
+    return Quality(
+        metric=entrant.task.metric,
+        value=score(entrant.task, values, entrant.dataset.labels),
+        target=entrant.task.target,
+        samples=len(files),
+        inferences=sum(file.inferences for file in files),
+        computed_by="reference" if isinstance(subject, Graph) else "device",
+        seconds=sum(part.seconds for part in given if isinstance(part, Answers)),
+    )
+
+
+def _row(entry: _Entry, cost: _Measured | Failed, quality: Quality | Failed | None) -> Row:
+    if isinstance(cost, Failed):
+        return Row(entry.point, None, None, cost.reason)
+    if isinstance(quality, Failed):
+        return Row(entry.point, cost[0], None, quality.reason)
+    return Row(entry.point, cost[0], quality, entry.entrant.problem)

@@ -1,5 +1,0 @@
-"""ONNX files."""
-
-from covp.frontend.onnx.reader import load_onnx, read_onnx
-
-__all__ = ["load_onnx", "read_onnx"]

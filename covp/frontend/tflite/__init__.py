@@ -1,5 +1,0 @@
-"""TFLite files."""
-
-from covp.frontend.tflite.reader import load_tflite, read_tflite
-
-__all__ = ["load_tflite", "read_tflite"]

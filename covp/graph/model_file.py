@@ -1,0 +1,39 @@
+"""What files of all formats have in common: their bytes, and the name that they give a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from covp.base.arguments import read_file
+from covp.errors import ModelError
+
+
+def model_bytes(path: Path, suffix: str, remedy: str) -> bytes:
+    """The content of a model file.
+
+    Args:
+        path: of the file.
+        suffix: of files of this format, for the error.
+        remedy: against an empty file, for the error.
+
+    Raises:
+        ModelError: it is missing, unreadable or empty; one line.
+    """
+    if path.is_dir():
+        raise ModelError(f"{path}: is a directory; name a {suffix} file in it")
+    try:
+        data = read_file(path)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+    if not data:
+        raise ModelError(f"{path}: the file is empty; {remedy}")
+    return data
+
+
+def identifier(stem: str) -> str:
+    """A file's name as that of a network: a C identifier in lower case."""
+    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
+    return f"model_{name}" if name[0].isdigit() else name

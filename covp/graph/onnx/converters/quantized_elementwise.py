@@ -1,0 +1,155 @@
+"""QLinearAdd and QLinearMul, pools, Softmax, Concat and functions of one value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covp.errors import ModelError
+from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
+from covp.graph.float_scaling import dequantized
+from covp.graph.graph import Tensor
+from covp.graph.onnx.converters.quantized import ARITHMETIC, EVERY_BYTE, MICROSOFT, lookup
+from covp.graph.onnx.converters.registry import register
+from covp.graph.onnx.importer import Importer
+from covp.graph.onnx.node import Node
+from covp.graph.onnx.quantized_values import (
+    Parameters,
+    activation_of,
+    finished,
+    is_fused,
+    limits_of,
+    stored,
+)
+from covp.graph.onnx.quantized_windows import Windows, from_image, to_image
+from covp.graph.ops.half_even import (
+    UnfusedElementwise,
+    UnfusedPool2D,
+    UnsignedElementwise,
+    UnsignedPool2D,
+)
+
+
+@register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+def _binary(node: Node, importer: Importer) -> Tensor:
+    first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1")
+    to = Parameters(node, 6, 7, "the output")
+    activation, limits = activation_of(node, to)
+    kind = UnsignedElementwise if to.unsigned else Elementwise
+    if not is_fused(node, to):
+        kind = UnfusedElementwise
+    result = importer.add(
+        "ADD" if node.kind == "QLinearAdd" else "MUL",
+        stored(importer, node.input(0), first),
+        stored(importer, node.input(3), second),
+        attributes=kind(activation),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    return finished(importer, result, to, limits)
+
+
+@register("QLinearAveragePool", domain=MICROSOFT)
+def _average(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    if node.get("channels_last", 0):
+        raise ModelError("channels_last is not supported; leave it to the runtime")
+    windows = Windows(node, source.shape[2:])
+    if windows.dilation != (1, 1):
+        raise ModelError("dilations of an average pool are not supported")
+    image, padding = to_image(importer, source), windows.padding
+    if node.get("count_include_pad", 0) and padding.any:
+        if node.get("ceil_mode", 0):
+            raise ModelError("count_include_pad with ceil_mode is not supported")
+        sides = ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0))
+        image = importer.add(
+            "PAD",
+            image,
+            attributes=Pad(sides, float(image.zero_point)),
+            quantization=image.quantization,
+        )
+        padding = type(padding)()
+    kind = UnsignedPool2D if to.unsigned else Pool2D
+    attributes = kind(windows.filter, windows.stride, padding)
+    if not is_fused(node, to):
+        columns = node.get("opset", 19) < 19 and windows.stride[1] <= 2
+        attributes = UnfusedPool2D(windows.filter, windows.stride, padding, by_columns=columns)
+    result = importer.add(
+        "AVERAGE_POOL_2D",
+        image,
+        attributes=attributes,
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    result = from_image(importer, result, len(source.shape))
+    return finished(importer, result, to, limits_of(node, to))
+
+
+@register("QLinearGlobalAveragePool", domain=MICROSOFT)
+def _global_average(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    if node.get("channels_last", 0):
+        raise ModelError("channels_last is not supported; leave it to the runtime")
+    result = importer.add(
+        "MEAN",
+        to_image(importer, source),
+        importer.constant(np.array([1, 2], np.int32)),
+        attributes=Mean((1, 2), True),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    result = from_image(importer, result, len(source.shape))
+    return finished(importer, result, to, limits_of(node, to))
+
+
+@register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
+def _unary(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    x = dequantized(EVERY_BYTE, *of.one)
+    if node.kind == "QLinearSigmoid":
+        values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+    else:
+        values = np.where(x >= 0, x, x * np.float32(node.get("alpha", 0.01)))
+    return lookup(node, importer, of, to, values, node.kind.removeprefix("QLinear"))
+
+
+@register("QLinearSoftmax", domain=MICROSOFT)
+def _softmax(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    old = node.get("opset", 13) < 13
+    rank = len(source.shape)
+    axis = node.get("axis", 1 if old else -1) % rank
+    order = [i for i in range(rank) if i != axis] + [axis]
+    rows = importer.transpose(source, order)
+    if old:  # all axes from this one on together
+        order = list(range(rank))
+        lines = int(np.prod(source.shape[:axis]))
+        rows = importer.reshape(source, (lines, source.size // lines))
+    result = importer.add(
+        "SOFTMAX", rows, attributes=Softmax(), quantization=to.quantization, arithmetic=ARITHMETIC
+    )
+    if old:
+        result = importer.reshape(result, source.shape)
+    else:
+        result = importer.transpose(result, np.argsort(order).tolist())
+    return finished(importer, result, to, limits_of(node, to))
+
+
+@register("QLinearConcat", domain=MICROSOFT)
+def _concat(node: Node, importer: Importer) -> Tensor:
+    to = Parameters(node, 0, 1, "the output")
+    parts = []
+    for position in range(2, len(node.inputs), 3):
+        of = Parameters(node, position + 1, position + 2, f"input {position // 3}")
+        parts.append(stored(importer, node.input(position), of))
+    axis = int(node.get("axis", 1)) % len(parts[0].shape)
+    result = importer.add(
+        "CONCATENATION",
+        *parts,
+        attributes=Concatenation(axis),
+        quantization=to.quantization,
+        arithmetic=ARITHMETIC,
+    )
+    return finished(importer, result, to, limits_of(node, to))

@@ -1,0 +1,42 @@
+"""The registry of converters from ONNX operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from covp.errors import ModelError, near_misses
+from covp.graph.graph import Tensor
+from covp.graph.onnx.importer import Importer
+from covp.graph.onnx.node import Node
+
+Converter = Callable[[Node, Importer], Tensor | Sequence[Tensor | None]]
+"""Adds what a node computes to the importer; returns its output, or all of its outputs (None for
+one that the node does not want)."""
+
+CONVERTERS: dict[tuple[str, str], Converter] = {}
+"""(domain, operator) to converter; ONNX's own domain is ""."""
+
+
+def register(*kinds: str, domain: str = "") -> Callable[[Converter], Converter]:
+    """Make a function the converter of some operators; a later one replaces an earlier one."""
+
+    def add(convert: Converter) -> Converter:
+        CONVERTERS.update({(domain, kind): convert for kind in kinds})
+        return convert
+
+    return add
+
+
+_DYNAMIC = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
+
+
+def unknown_operator(node: Node) -> ModelError:
+    """The error of an operator that has neither a converter nor a body."""
+    name = f"{node.domain}::{node.kind}" if node.domain else node.kind
+    text = f"operator {name} of opset {node.opset} is not supported; "
+    if not node.domain and node.kind in _DYNAMIC:
+        return ModelError(f"{text}the shape of its output depends on values")
+    known = [kind for domain, kind in CONVERTERS if domain == node.domain]
+    hint = near_misses(node.kind, known)
+    hint = hint if hint.startswith("did") else "docs/onnx-operators.md lists those that are"
+    return ModelError(f"{text}{hint} (covp.graph.onnx.converters.register teaches others)")

@@ -1,0 +1,99 @@
+"""Graph to graph: each pass is one file and one function, which changes the graph in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from covp.base.plugins import call_hook
+from covp.errors import CovpError, ModelError
+from covp.graph.graph import Graph
+from covp.graph.passes.constant_folding import fold_constants
+from covp.graph.passes.copy import copy_graph
+from covp.graph.passes.dead_code import remove_dead_ops
+from covp.graph.passes.expand_operators import expand_operators
+from covp.graph.passes.flatten_order import reorder_flattened
+from covp.graph.passes.fold_scale import fold_scales
+from covp.graph.passes.fuse_activation import fuse_activations
+from covp.graph.passes.fuse_attention import fuse_attention
+from covp.graph.passes.fuse_pad import fuse_pads
+from covp.graph.passes.no_ops import remove_no_ops
+from covp.graph.passes.reshapes import merge_reshapes
+from covp.graph.passes.separate_states import separate_states
+from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
+from covp.graph.passes.unused_channels import remove_unused_channels
+from covp.graph.rewrites import demand_same_results, wrong_rewrite
+
+Pass = Callable[[Graph], None]
+
+PASSES: tuple[Pass, ...] = (
+    expand_operators,
+    fold_constants,
+    remove_no_ops,
+    remove_transposes,
+    reorder_flattened,
+    remove_dead_ops,
+    reshape_for_transposes,
+    merge_reshapes,
+    fold_scales,
+    fuse_pads,
+    fuse_activations,
+    remove_dead_ops,
+    remove_unused_channels,
+    fuse_attention,
+    separate_states,
+)
+"""In the order they run; each changes the graph in place and keeps its outputs to the bit.
+
+Only `fold_scales` changes results, those of float layers, by their rounding."""
+
+
+def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:
+    """A new graph that computes the same with fewer operators; the argument stays as it is.
+
+    Args:
+        graph: of a model.
+        more: passes of a user, which run last; each returns the graph to go on with.
+
+    Raises:
+        ModelError: a user's pass raises, or returns no graph; a pass of covp's changes results on
+            random tensors.
+    """
+    lowered = copy_graph(graph)
+    for run in PASSES:
+        run(lowered)
+    if wrong_rewrite(graph, lowered) is not None:
+        _blame(graph)
+    for own in more:
+        name = getattr(own, "__name__", type(own).__name__)
+        changed: object = call_hook(f"model {graph.name}", name, own, lowered, error=ModelError)
+        if not isinstance(changed, Graph):
+            raise ModelError(f"pass {name}() must return a Graph, not {changed!r}")
+        demand_states(lowered, changed, f"model {graph.name}: pass {name}()", ModelError)
+        lowered = changed
+    return lowered
+
+
+def _blame(graph: Graph) -> None:
+    """Raises ModelError that names the first pass that changes results."""
+    lowered = copy_graph(graph)
+    for run in PASSES:
+        before = copy_graph(lowered)
+        run(lowered)
+        demand_same_results(before, lowered, f"model {graph.name}: pass {run.__name__}")
+    demand_same_results(graph, lowered, f"model {graph.name}: covp's passes together")
+
+
+def demand_states(graph: Graph, changed: Graph, who: str, error: type[CovpError]) -> None:
+    """A graph that someone's pass returned still has the states of the one it was given.
+
+    Args:
+        who: ran the pass, for the error.
+        error: to be raised.
+    """
+    kept = {state.name for state in changed.states}
+    for state in graph.states:
+        if state.name not in kept:
+            raise error(
+                f"{who} lost the state {state.name}; a new Graph needs the states of the old one: "
+                "Graph(..., states=graph.states)"
+            )

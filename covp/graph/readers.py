@@ -1,0 +1,44 @@
+"""Reading model files: one reader per format, found by the file's suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from covp.errors import UsageError
+from covp.graph.graph import Graph
+
+Shapes = Mapping[str, Sequence[int]]
+"""Of inputs by name, for those that a file leaves open."""
+
+
+def _tflite(path: Path, shapes: Shapes | None) -> Graph:
+    from covp.graph.tflite import load_tflite
+
+    if shapes:
+        raise UsageError(f"{path}: the file states the shapes of its inputs; --shape is for ONNX")
+    return load_tflite(path)
+
+
+def _onnx(path: Path, shapes: Shapes | None) -> Graph:
+    from covp.graph.onnx import load_onnx
+
+    return load_onnx(path, shapes)
+
+
+READERS: dict[str, Callable[[Path, Shapes | None], Graph]] = {".tflite": _tflite, ".onnx": _onnx}
+"""Lower-case suffix to reader."""
+
+
+def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
+    """The graph in a model file; one of an unknown suffix is read as TFLite.
+
+    Args:
+        path: of the file.
+        shapes: of inputs by name, for those that the file leaves open.
+
+    Raises:
+        UsageError: shapes are given and the file states its own.
+        ModelError: the file cannot be read; one line.
+    """
+    return READERS.get(path.suffix.lower(), _tflite)(path, shapes)

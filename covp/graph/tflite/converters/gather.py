@@ -1,0 +1,91 @@
+"""Operators that find elements by indices, and pads that mirror."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tflite
+
+from covp.errors import ModelError
+from covp.graph.graph import Op, Tensor
+from covp.graph.ops.gather import Gather, GatherND, OneHot, ReverseSequence, Scatter
+from covp.graph.ops.placed import MirrorPad
+from covp.graph.ops.top_k import TopK
+from covp.graph.tflite.converters.common import (
+    checked_axis,
+    constant_integers,
+    options_of,
+    register,
+)
+
+
+@register("GATHER")
+def _gather(op: Op, table: Any) -> Gather:
+    rank = len(op.input(0).shape)
+    if table is None:
+        return Gather(0)
+    options = options_of(tflite.GatherOptions, table)
+    batches = checked_axis(options.BatchDims(), len(op.input(1).shape) + 1)
+    return Gather(checked_axis(options.Axis(), rank), batches)
+
+
+@register("TOPK_V2")
+def _top_k(op: Op, table: Any) -> TopK:
+    count = constant_integers(op, 1, "the number of elements")
+    out = op.output.quantization
+    given = op.input(0).quantization
+    if given is not None and (out is None or (given.scale[0], given.zero_point[0]) != (
+        out.scale[0], out.zero_point[0]
+    )):  # fmt: skip
+        raise ModelError("its input and output have different scales; convert the model again")
+    return TopK(count[0])
+
+
+@register("GATHER_ND")
+def _gather_nd(op: Op, table: Any) -> GatherND:
+    return GatherND()
+
+
+@register("REVERSE_SEQUENCE")
+def _reverse_sequence(op: Op, table: Any) -> ReverseSequence:
+    options, rank = options_of(tflite.ReverseSequenceOptions, table), len(op.input(0).shape)
+    return ReverseSequence(
+        checked_axis(options.SeqDim(), rank), checked_axis(options.BatchDim(), rank)
+    )
+
+
+@register("MIRROR_PAD")
+def _mirror_pad(op: Op, table: Any) -> MirrorPad:
+    symmetric = options_of(tflite.MirrorPadOptions, table).Mode() != 0
+    flat, shape = constant_integers(op, 1, "the paddings"), op.input(0).shape
+    if len(flat) != 2 * len(shape):
+        raise ModelError(f"paddings {flat} do not fit the shape {shape}")
+    paddings = tuple(zip(flat[::2], flat[1::2], strict=True))
+    return MirrorPad(paddings, "symmetric" if symmetric else "reflect")
+
+
+@register("SCATTER_ND")
+def _scatter_nd(op: Op, table: Any) -> Scatter:
+    """TFLite scatters sums into zeros: its inputs are indices, updates and the shape."""
+    shape = tuple(constant_integers(op, 2, "the shape"))
+    out = op.output
+    zero = 0 if out.quantization is None else out.zero_point
+    zeros = np.full(shape, zero, out.dtype)
+    data = Tensor(f"{out.name}_zeros", shape, out.dtype, out.quantization, zeros)
+    op.inputs = [data, op.input(0), op.input(1)]
+    return Scatter(reduction="none" if out.dtype == np.bool_ else "add")
+
+
+@register("ONE_HOT")
+def _one_hot(op: Op, table: Any) -> OneHot:
+    """Its inputs are indices, depth, on and off."""
+    axis = options_of(tflite.OneHotOptions, table).Axis() if table is not None else -1
+    on, off = op.input(2), op.input(3)
+    if on.data is None or off.data is None:
+        raise ModelError(f"its values ({on.name}, {off.name}) must be constant")
+    both = np.array([off.data.reshape(-1)[0], on.data.reshape(-1)[0]], on.dtype)
+    values = Tensor(f"{op.output.name}_values", both.shape, both.dtype, on.quantization, both)
+    (depth,) = constant_integers(op, 1, "the depth")
+    op.inputs = [op.input(0), values]
+    return OneHot(checked_axis(axis, len(op.output.shape)), depth)

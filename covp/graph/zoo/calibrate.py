@@ -1,0 +1,151 @@
+"""Post-training quantization of a float graph to int8, with scales seen on sample inputs.
+
+TFLite's scheme (arXiv:1712.05877 and its quantization specification): activations per tensor and
+asymmetric; filters of convolutions per channel and symmetric, of fully connected layers per
+tensor; biases int32 at the product of the two scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.graph.graph import Graph, Op, Quantization, State, Tensor
+from covp.graph.reference import run_all
+from covp.graph.zoo.builder import quantization
+from covp.graph.zoo.calibrate_lstm import Ranges, affine, quantize_lstm, symmetric
+
+_KEEPS_SCALE = frozenset(
+    {"AVERAGE_POOL_2D", "MAX_POOL_2D", "RESHAPE", "SPLIT", "SPLIT_V", "PACK", "UNPACK"}
+)
+_WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": None}
+_FIXED = {"SOFTMAX": (1 / 256, -128), "LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
+Sample = Sequence[NDArray[np.float32]]
+"""One array for each input."""
+
+
+def quantize(
+    graph: Graph, input_quantizations: Sequence[Quantization], samples: Sequence[Sample]
+) -> Graph:
+    """The graph in int8.
+
+    Args:
+        graph: float32; of the operators that the zoo's topologies use.
+        input_quantizations: of each input, per tensor.
+        samples: inputs, of which the ranges of all values are taken.
+    """
+    ranges = _ranges(graph, samples)
+    new: dict[int, Tensor] = {
+        id(tensor): _activation(tensor, scaled)
+        for tensor, scaled in zip(graph.inputs, input_quantizations, strict=True)
+    }
+    ops: list[Op] = []
+    states: list[State] = []
+    for op in graph.ops:
+        if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM":
+            states += quantize_lstm(op, graph, ranges, new)
+        else:
+            _set_scales(op, ranges, new)
+        read = [None if t is None else new.get(id(t), t) for t in op.inputs]
+        written = [new[id(t)] for t in op.outputs]
+        if op.kind == "CONCATENATION":
+            read = _of_one_scale(read, written[0], ops)
+        name = f"{op.kind.lower()}_{len(ops)}"
+        ops.append(Op(op.kind, name, read, written, op.attributes, len(ops)))
+    inputs, outputs = ([new[id(t)] for t in ends] for ends in (graph.inputs, graph.outputs))
+    return Graph(graph.name, inputs, outputs, ops, states=states)
+
+
+def _set_scales(op: Op, ranges: Ranges, new: dict[int, Tensor]) -> None:
+    """The int8 tensors of an operator's outputs and constants."""
+    source = op.input(1 if op.kind == "SPLIT" else 0)
+    for tensor in op.outputs:
+        if op.kind in _KEEPS_SCALE:
+            scaled = new[id(source)].quantization
+        elif op.kind in _FIXED:
+            scaled = quantization(*_FIXED[op.kind])
+        elif op.kind == "CONCATENATION":
+            parts = [new[id(t)] for t in op.inputs if t is not None]
+            scaled = max(parts, key=lambda part: part.scale).quantization
+        else:
+            scaled = affine(*ranges[tensor.name])
+        new[id(tensor)] = _activation(tensor, scaled)
+    if op.kind in _WEIGHT_AXIS:
+        new |= _filter(op, new[id(op.input(0))].scale)
+        return
+    for constant in op.inputs:
+        if constant is not None and constant.data is not None and constant.dtype == np.float32:
+            new[id(constant)] = symmetric(constant)
+
+
+def _of_one_scale(
+    inputs: list[Tensor | None], output: Tensor, ops: list[Op]
+) -> list[Tensor | None]:
+    """The inputs of a CONCATENATION, which takes one scale, after a QUANTIZE where they need it.
+
+    Those of later inputs come first, as converters have it.
+    """
+    made = list(inputs)
+    for position, tensor in reversed(list(enumerate(inputs))):
+        assert tensor is not None
+        if (tensor.scale, tensor.zero_point) == (output.scale, output.zero_point):
+            continue
+        index = len(ops)
+        result = Tensor(f"quantize_{index}_out", tensor.shape, tensor.dtype, output.quantization)
+        ops.append(Op("QUANTIZE", f"quantize_{index}", [tensor], [result], None, index))
+        made[position] = result
+    return made
+
+
+def spread_logits(graph: Graph, samples: Sequence[Sample], deviation: float = 2.0) -> None:
+    """Scale and shift the layer before SOFTMAX so that the samples' logits lie around 0.
+
+    Random layers and averages leave little that distinguishes one input from another; without this
+    SOFTMAX would answer every input alike.
+    """
+    last = next(op for op in reversed(graph.ops) if op.kind in _WEIGHT_AXIS)
+    weights, bias = last.input(1), last.input(2)
+    assert weights.data is not None and bias.data is not None
+    logits = np.array([run_all(graph, sample)[last.output.name] for sample in samples])
+    factor = np.float32(deviation / logits.std(axis=0).mean())
+    weights.data = weights.data * factor
+    bias.data = (bias.data - logits.mean(axis=0).reshape(-1)) * factor
+
+
+def _ranges(graph: Graph, samples: Sequence[Sample]) -> Ranges:
+    """The lowest and highest value of each computed tensor; 0 is always inside."""
+    ranges: Ranges = {}
+    for sample in samples:
+        for name, value in run_all(graph, sample).items():
+            low, high = ranges.get(name, (0.0, 0.0))
+            ranges[name] = min(low, float(value.min())), max(high, float(value.max()))
+    return ranges
+
+
+def _activation(tensor: Tensor, scaled: Quantization | None) -> Tensor:
+    return Tensor(tensor.name, tensor.shape, np.dtype(np.int8), scaled)
+
+
+def _filter(op: Op, input_scale: float) -> dict[int, Tensor]:
+    """The weights and the bias of a convolution or fully connected layer."""
+    weights, bias = op.input(1), op.input(2)
+    assert weights.data is not None and bias.data is not None
+    axis = _WEIGHT_AXIS[op.kind]
+    others = tuple(i for i in range(weights.data.ndim) if i != axis)
+    largest: NDArray[Any] = np.abs(weights.data).max(axis=others if axis is not None else None)
+    scale = np.atleast_1d(largest / 127).astype(np.float32)
+    shape = [-1 if i == axis else 1 for i in range(weights.data.ndim)]
+    stored = np.round(weights.data / scale.reshape(shape)).astype(np.int8)
+    bias_scale = (np.float32(input_scale) * scale).astype(np.float32)
+    stored_bias = np.round(bias.data / bias_scale).astype(np.int32)
+    return {
+        id(weights): Tensor(
+            weights.name, weights.shape, stored.dtype, quantization(scale, 0, axis or 0), stored
+        ),
+        id(bias): Tensor(
+            bias.name, bias.shape, stored_bias.dtype, quantization(bias_scale), stored_bias
+        ),
+    }

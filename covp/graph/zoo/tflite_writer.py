@@ -1,0 +1,208 @@
+"""Writing a graph as a .tflite file: the reverse of `covp.graph.tflite`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import OPS
+from covp.graph.user_operators import find_user_operator
+from covp.graph.zoo.tflite_form import tflite_form
+from covp.graph.zoo.tflite_options_writer import CUSTOM_NAMES, builtin_options, custom_options
+from covp.graph.zoo.tflite_variables import FileGraphs, in_file
+
+_TYPES = {
+    "float32": tflite.TensorType.FLOAT32,
+    "int8": tflite.TensorType.INT8,
+    "uint8": tflite.TensorType.UINT8,
+    "int16": tflite.TensorType.INT16,
+    "int32": tflite.TensorType.INT32,
+    "int64": tflite.TensorType.INT64,
+    "bool": tflite.TensorType.BOOL,
+    "float16": tflite.TensorType.FLOAT16,
+    "object": tflite.TensorType.RESOURCE,
+}
+_BUFFER_ALIGNMENT = 16
+_SCHEMA_VERSION = 3
+_VERSIONS = {"BROADCAST_TO": 2}  # others have had every type that covp writes from the start
+
+
+def write_tflite(graph: Graph) -> bytes:
+    """The graph as a flatbuffer that TFLite and TFLM read.
+
+    Raises:
+        ValueError: a padding is neither what SAME nor what VALID gives, or an operator or dtype
+            has no place in the format.
+    """
+    return _Writer(in_file(tflite_form(graph))).data()
+
+
+class _Writer:
+    def __init__(self, file: FileGraphs) -> None:
+        self.file = file
+        self.builder: Any = flatbuffers.Builder(1 << 16)
+        self.kinds = sorted({op.kind for graph in file.subgraphs for op in graph.ops})
+        self.contents = [b""]  # buffer 0 is what tensors without data refer to
+        self.index: dict[int, int] = {}
+
+    def data(self) -> bytes:
+        codes = self._offsets([self._code(kind) for kind in self.kinds])
+        subgraphs = self._offsets([self._subgraph(graph) for graph in self.file.subgraphs])
+        buffers = self._offsets([self._buffer(content) for content in self.contents])
+        description = self.builder.CreateString("covp")
+        model = self._table(
+            "Model",
+            Version=_SCHEMA_VERSION,
+            OperatorCodes=codes,
+            Subgraphs=subgraphs,
+            Description=description,
+            Buffers=buffers,
+        )
+        self.builder.Finish(model, b"TFL3")
+        return bytes(self.builder.Output())
+
+    def _table(self, kind: str, **fields: Any) -> int:
+        """A table of the schema; fields that are None are left out."""
+        getattr(tflite, f"{kind}Start")(self.builder)
+        for name, value in fields.items():
+            if value is not None:
+                getattr(tflite, f"{kind}Add{name}")(self.builder, value)
+        end: int = getattr(tflite, f"{kind}End")(self.builder)
+        return end
+
+    def _offsets(self, offsets: Sequence[int]) -> int:
+        self.builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            self.builder.PrependUOffsetTRelative(offset)
+        return int(self.builder.EndVector())
+
+    def _vector(self, values: Sequence[int] | NDArray[Any], dtype: Any = np.int32) -> int:
+        return int(self.builder.CreateNumpyVector(np.array(values, dtype)))
+
+    def _buffer(self, content: bytes) -> int:
+        data = None
+        if content:
+            self.builder.StartVector(1, len(content), _BUFFER_ALIGNMENT)
+            self.builder.head -= len(content)
+            self.builder.Bytes[self.builder.head : self.builder.head + len(content)] = content
+            data = self.builder.EndVector()
+        return self._table("Buffer", Data=data)
+
+    def _code(self, kind: str) -> int:
+        number = getattr(tflite.BuiltinOperator, kind, None)
+        custom = kind in CUSTOM_NAMES or kind not in OPS or find_user_operator(kind) is not None
+        if number is None and custom:
+            return self._table(
+                "OperatorCode",
+                DeprecatedBuiltinCode=tflite.BuiltinOperator.CUSTOM,
+                BuiltinCode=tflite.BuiltinOperator.CUSTOM,
+                CustomCode=self.builder.CreateString(CUSTOM_NAMES.get(kind, kind)),
+                Version=1,
+            )
+        if number is None:
+            raise ValueError(f"{kind} is no operator of TFLite")
+        # readers of before 2021 know the one-byte field only
+        return self._table(
+            "OperatorCode",
+            DeprecatedBuiltinCode=min(number, 127),
+            BuiltinCode=number,
+            Version=_VERSIONS.get(kind, 1),
+        )
+
+    def _subgraph(self, graph: Graph) -> int:
+        tensors = list(graph.tensors())
+        self.index = {id(tensor): i for i, tensor in enumerate(tensors)}
+        tables = [self._tensor(tensor) for tensor in tensors]
+        operators = [self._operator(op, tables) for op in graph.ops]
+        return self._table(
+            "SubGraph",
+            Tensors=self._offsets(tables),
+            Inputs=self._indices(graph.inputs),
+            Outputs=self._indices(graph.outputs),
+            Operators=self._offsets(operators),
+            Name=self.builder.CreateString(graph.name),
+        )
+
+    def _indices(self, tensors: Sequence[Tensor | None]) -> int:
+        return self._vector([-1 if t is None else self.index[id(t)] for t in tensors])
+
+    def _tensor(self, tensor: Tensor) -> int:
+        if tensor.dtype.name not in _TYPES:
+            raise ValueError(f"tensor {tensor.name}: TFLite has no {tensor.dtype}")
+        buffer = 0
+        if tensor.data is not None:
+            buffer = len(self.contents)
+            self.contents.append(_content(tensor.data, tensor.bits))
+        return self._table(
+            "Tensor",
+            Shape=self._vector(tensor.shape),
+            Type=tflite.TensorType.INT4 if tensor.bits == 4 else _TYPES[tensor.dtype.name],
+            Buffer=buffer,
+            Name=self.builder.CreateString(tensor.name),
+            Quantization=self._quantization(tensor),
+            IsVariable=True if id(tensor) in self.file.variables else None,
+        )
+
+    def _quantization(self, tensor: Tensor) -> int | None:
+        if tensor.quantization is None:
+            return None
+        return self._table(
+            "QuantizationParameters",
+            Scale=self._vector(tensor.quantization.scale, np.float32),
+            ZeroPoint=self._vector(tensor.quantization.zero_point, np.int64),
+            QuantizedDimension=tensor.quantization.axis,
+        )
+
+    def _operator(self, op: Op, tables: list[int]) -> int:
+        options = builtin_options(op)
+        table = None if options is None else self._options(*options)
+        custom = custom_options(op)
+        return self._table(
+            "Operator",
+            OpcodeIndex=self.kinds.index(op.kind),
+            Inputs=self._indices(_without_trailing_gaps(op)),
+            Outputs=self._indices(op.outputs),
+            BuiltinOptionsType=(
+                None if options is None else getattr(tflite.BuiltinOptions, options[0])
+            ),
+            BuiltinOptions=table,
+            CustomOptions=None if custom is None else self.builder.CreateByteVector(custom),
+            Intermediates=self._intermediates(op, tables),
+        )
+
+    def _options(self, kind: str, fields: dict[str, Any]) -> int:
+        texts = {k: self.builder.CreateString(v) for k, v in fields.items() if isinstance(v, str)}
+        return self._table(kind, **fields | texts)
+
+    def _intermediates(self, op: Op, tables: list[int]) -> int | None:
+        """LiteRT's int8 LSTM wants five more tensors, of which only the last's scale matters."""
+        if op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM" or op.output.dtype == np.float32:
+            return None
+        first = len(tables)
+        for number in range(5):
+            scaled = op.output.quantization if number == 4 else None
+            dtype = op.output.dtype if number == 4 else np.dtype(np.float32)
+            tables.append(self._tensor(Tensor(f"{op.name}_{number}", (0,), dtype, scaled)))
+        return self._vector(range(first, first + 5))
+
+
+def _content(data: NDArray[Any], bits: int | None) -> bytes:
+    """The bytes of a constant; of int4 two values in each, the first in the lower half."""
+    if bits != 4:
+        return data.tobytes()
+    flat = np.append(data.reshape(-1), np.zeros(data.size % 2, np.int8)).view(np.uint8)
+    return bytes(((flat[::2] & 15) | (flat[1::2] << 4)).astype(np.uint8).tobytes())
+
+
+def _without_trailing_gaps(op: Op) -> list[Tensor | None]:
+    """LiteRT wants a missing bias left out, not marked as missing; of an LSTM's inputs all 24."""
+    kept = list(op.inputs)
+    while kept and kept[-1] is None and op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM":
+        kept.pop()
+    return kept

@@ -1,0 +1,156 @@
+"""`Buffer`: an array that is passed to a kernel, with its place in the device's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.base.arguments import demand, demand_count
+from covp.errors import UsageError
+from covp.runtime.resident import Resident
+
+ALIGNMENT = 16
+_NO_CONTENT = b"\xa5"
+
+
+class Buffer:
+    """An array as a pointer argument of a `Kernel`, where its place or its history matters.
+
+    Args:
+        array: its content before the call, and after it where the parameter is not const.
+        name: for messages; by default that of the C parameter.
+        alignment: a power of two.
+        offset: the address modulo ``alignment``: ``Buffer(a, alignment=4, offset=1)`` lies one byte
+            after a word boundary.
+        written: False: it is an output that the kernel has to write as a whole. Its bytes count as
+            never written: the device gets 0xA5 in place of them, and with `sanitize` each element
+            that the kernel leaves without a value, or uses before it has one, is a fault.
+        scratch: True: it is memory to work in. It has no content, either, and may be left so.
+
+    Raises:
+        UsageError: not an array of numbers, or a placement that does not exist.
+    """
+
+    def __init__(
+        self,
+        array: NDArray[Any],
+        name: str = "",
+        alignment: int = ALIGNMENT,
+        offset: int = 0,
+        written: bool = True,
+        scratch: bool = False,
+    ) -> None:
+        demand("array", array, np.ndarray, "a numpy array")
+        demand_count("alignment", alignment)
+        demand_count("offset", offset)
+        _check_dtype(array.dtype)
+        if alignment < 1 or alignment & (alignment - 1) or offset >= alignment:
+            raise UsageError(
+                f"alignment {alignment} with offset {offset}: the alignment must be a power of "
+                "two, the offset less than it"
+            )
+        self.array, self.name = array, name
+        self.alignment, self.offset = alignment, offset
+        self.written, self.scratch = written and not scratch, scratch
+        self._address: int | None = None
+
+    @classmethod
+    def of(cls, array: NDArray[Any], name: str) -> Buffer:
+        """``Buffer(array, name)``, sooner. Raises UsageError: not an array of numbers."""
+        if array.dtype not in _PASSED:
+            _check_dtype(array.dtype)
+        buffer = cls.__new__(cls)
+        buffer.array, buffer.name, buffer.alignment, buffer.offset = array, name, ALIGNMENT, 0
+        buffer.written, buffer.scratch, buffer._address = True, False, None
+        return buffer
+
+    def with_array(self, array: NDArray[Any]) -> Buffer:
+        """The same placement for another array."""
+        written, scratch = self.written, self.scratch
+        return Buffer(array, self.name, self.alignment, self.offset, written, scratch)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its elements."""
+        return self.array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return self.array.nbytes
+
+    @property
+    def content(self) -> bytes:
+        """What the device's memory holds before the call."""
+        return self.array.tobytes() if self.written else _NO_CONTENT * self.nbytes
+
+    @property
+    def value_bytes(self) -> bytes:
+        """Of each byte whether it is part of a value, 0 or 1; b"": all are."""
+        return bytes_of_members(self.array.dtype) * self.array.size
+
+    @property
+    def address(self) -> int:
+        """Of its first byte. Raises UsageError: it has one during a call only."""
+        if self._address is None:
+            raise UsageError("a buffer has an address during a call of a kernel only")
+        return self._address
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has an address."""
+        return self._address is not None
+
+    @property
+    def members(self) -> Iterable[tuple[Buffer, bool]]:
+        """Of a structure, the buffers that its pointers lead to, and whether they are const."""
+        return ()
+
+    @property
+    def pointer(self) -> int:
+        """The same as `address`, for the function's call."""
+        return self.address
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """Equal for the same memory of the host in the same place: one buffer on the device."""
+        address = self.array.__array_interface__["data"][0]
+        return address, self.nbytes, self.alignment, self.offset
+
+    def place(self, address: int | None) -> None:
+        """It lies at an address from now on; None: nowhere."""
+        self._address = address
+
+    def fetch(self, session: Resident) -> None:
+        """Copy the bytes on the device back into the array."""
+        if self.nbytes:
+            raw = session.io.read(self.address, self.nbytes)
+            np.copyto(self.array, np.frombuffer(raw, self.array.dtype).reshape(self.array.shape))
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self.name or '?'} {self.array.shape} {self.dtype}>"
+
+
+def bytes_of_members(dtype: np.dtype[Any]) -> bytes:
+    """Of each byte of a structure whether a member has it, 0 or 1; b"" of numbers."""
+    if dtype.fields is None:
+        return b""
+    found = bytearray(dtype.itemsize)
+    for part, offset, *_ in dtype.fields.values():
+        own = bytes_of_members(part.base) or b"\1" * part.base.itemsize
+        found[offset : offset + part.itemsize] = own * (part.itemsize // part.base.itemsize)
+    return bytes(found)
+
+
+_PASSED: set[np.dtype[Any]] = set()
+
+
+def _check_dtype(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "iufbV" or (dtype.kind != "V" and dtype.itemsize > 8):
+        raise UsageError(f"an array of {dtype} cannot be passed to a kernel")
+    if not dtype.isnative:
+        raise UsageError(f"an array of {dtype} has its bytes in the other order; pass a copy")
+    _PASSED.add(dtype)

@@ -1,0 +1,159 @@
+"""`check_registers`: the registers that a C function has to leave as they were."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from unicorn import arm_const, riscv_const
+
+from covp.base.arguments import demand_count
+from covp.device.virtual import VirtualDevice
+from covp.errors import KernelError
+from covp.runtime.laboratory.aftermath import Aftermath, place_of, same
+from covp.runtime.laboratory.inside import Span, copies, inside, virtual_device
+from covp.runtime.laboratory.kernel import Kernel
+
+# Procedure Call Standard for the Arm Architecture, 6.1.1 and 6.1.2.1 (of FPSCR: AHP, DN, FZ and
+# RMode are kept, the other bits are flags); RISC-V calling convention, table 1 (gp and tp belong to
+# the program as a whole) and the C standard, 7.6: the rounding mode is the program's.
+_ARM = (*(f"R{n}" for n in range(4, 12)), "SP")
+_ARM_FLOATS = tuple(f"S{n}" for n in range(16, 32))
+_RISCV = {"sp": 2, "gp": 3, "tp": 4, "s0": 8, "s1": 9} | {f"s{n}": 16 + n for n in range(2, 12)}
+_POINTERS = ("sp", "gp", "tp")
+_MODES = ("fpscr", "frm")
+_REMEDY = "name {name} among the clobbers of inline assembly, or save it"
+_REMEDIES = dict.fromkeys(_MODES, "put its modes back before the function returns")
+_RISCV_FLOATS = {"fs0": 8, "fs1": 9} | {f"fs{n}": 16 + n for n in range(2, 12)}
+_FPSCR_MODES, _FPSCR_FLAGS = 0x07C0_0000, 0xF800_009F
+_APSR_FLAGS = 0xF80F_0000  # NZCVQ, GE
+_RISCV_FLAGS = 0x1F
+
+
+def kept_registers(device: VirtualDevice) -> dict[str, int]:
+    """The present values of the registers that a function has to keep, by name."""
+    found = {name: int(device.engine.reg_read(id)) for name, id in _kept_ids(device).items()}
+    if "fpscr" in found:
+        found["fpscr"] &= _FPSCR_MODES
+    return found
+
+
+def _kept_ids(device: VirtualDevice) -> dict[str, int]:
+    """Unicorn's numbers of the registers that a function has to keep, by name."""
+    core = device.platform.core
+    if core.architecture == "arm":
+        names = _ARM + ((*_ARM_FLOATS, "FPSCR") if core.has("fpu") else ())
+        return {name.lower(): getattr(arm_const, f"UC_ARM_REG_{name}") for name in names}
+    whole = {name: f"X{n}" for name, n in _RISCV.items()}
+    floats = {"frm": "FRM"} | {name: f"F{n}" for name, n in _RISCV_FLOATS.items()}
+    floats = floats if core.has("fpu") else {}
+    return {
+        name: getattr(riscv_const, f"UC_RISCV_REG_{number}")
+        for name, number in (whole | floats).items()
+    }
+
+
+def _scratch_ids(device: VirtualDevice) -> tuple[int, ...]:
+    """Those of general registers that hold nothing when a function is entered."""
+    if device.platform.core.architecture == "arm":
+        return (arm_const.UC_ARM_REG_R12,)
+    return tuple(getattr(riscv_const, f"UC_RISCV_REG_X{n}") for n in (5, 6, 7, 28, 29, 30, 31))
+
+
+def _fill_flags(device: VirtualDevice, chance: random.Random) -> None:
+    """Random values for the flags, which hold nothing when a function is entered, either."""
+    engine, core = device.engine, device.platform.core
+    if core.architecture == "arm":
+        engine.reg_write(arm_const.UC_ARM_REG_APSR_NZCVQG, chance.getrandbits(32) & _APSR_FLAGS)
+        if core.has("fpu"):
+            modes = engine.reg_read(arm_const.UC_ARM_REG_FPSCR) & ~_FPSCR_FLAGS
+            flags = chance.getrandbits(32) & _FPSCR_FLAGS
+            engine.reg_write(arm_const.UC_ARM_REG_FPSCR, modes | flags)
+    elif core.has("fpu"):
+        flags = chance.getrandbits(32) & _RISCV_FLAGS
+        engine.reg_write(riscv_const.UC_RISCV_REG_FFLAGS, flags)
+
+
+def check_kept(kernel: Kernel, before: dict[str, int], device: VirtualDevice) -> None:
+    """Compare with the values when the kernel was entered.
+
+    Args:
+        kernel: it has just returned.
+        before: what `kept_registers` gave then.
+        device: of the kernel.
+
+    Raises:
+        KernelError: the kernel returned with another value in one of them.
+    """
+    for name, value in kept_registers(device).items():
+        if value != before[name]:
+            raise KernelError(
+                f"{kernel.name} returns with 0x{value:x} in {name}, which a function has to keep; "
+                f"it was 0x{before[name]:x}: {_REMEDIES.get(name, _REMEDY.format(name=name))}"
+            )
+
+
+def check_registers(
+    kernel: Kernel, arguments: Sequence[Any] = (), *, examples: int = 8, seed: int = 0
+) -> None:
+    """Check a function's use of the core's registers, as far as its calling convention goes.
+
+    It is called with random values in the registers that it has to keep, and in those and in the
+    flags (of the core, and of its floating-point unit) that hold nothing when it is entered. It has
+    to return with the former as they were, the modes of floating point among them, and its result,
+    arrays and the variables of its module must depend on none of them. That finds inline assembly
+    and assembly that changes registers without saying so, or uses one that nothing was put into,
+    though callers may not have noticed yet.
+
+    Args:
+        kernel: on a virtual device.
+        arguments: of each call; arrays are copied for it.
+        examples: how many calls; each one starts from the same state.
+        seed: of the values.
+
+    Raises:
+        KernelError: a register is not kept, or the outcome depends on one.
+        DeviceFault: the kernel faulted, as it may with an address out of such a register.
+        UsageError: not a virtual device.
+    """
+    demand_count("examples", examples)
+    device, session, chance = virtual_device(kernel), kernel.session, random.Random(seed)
+    called, snapshot = Kernel(kernel.function), kernel.session.snapshot()
+    first: Aftermath | None = None
+
+    def body(span: Span) -> None:
+        own = kept_registers(device)
+        kept = {name: id for name, id in _kept_ids(device).items() if name not in _POINTERS}
+        drawn = [id for name, id in kept.items() if name not in _MODES]
+        for id in (*drawn, *_scratch_ids(device)):
+            device.engine.reg_write(id, chance.getrandbits(30))  # as a float, no NaN
+        _fill_flags(device, chance)
+        before = kept_registers(device)
+        device.execute(span.start, span.end)
+        check_kept(called, before, device)
+        for name, id in kept.items():
+            device.engine.reg_write(id, own[name])  # the caller's
+
+    try:
+        for _ in range(examples):
+            session.restore(snapshot)
+            given = copies(tuple(arguments))
+            with inside(called, body):
+                result = called(*given)
+            outcome = Aftermath.of(called, result, given, None)
+            first = first or outcome
+            _check_alike(called, first, outcome)
+    finally:
+        session.restore(snapshot)
+
+
+def _check_alike(kernel: Kernel, first: Aftermath, outcome: Aftermath) -> None:
+    known = first.parts(kernel)
+    for name, value in outcome.parts(kernel).items():
+        if not same(value, known[name]):
+            place, now, then = place_of(value, known[name])
+            raise KernelError(
+                f"{kernel.name} uses a register or a flag that nothing was put into: {name}{place} "
+                f"is {now}, and {then} with other values in such registers"
+            )

@@ -1,0 +1,122 @@
+"""`inside`: the part of a kernel's call that is the kernel, executed in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from covp.device.base import Abilities, LowLevelDevice, Stop
+from covp.device.virtual import LONGEST_BLOCK, VirtualDevice
+from covp.errors import UsageError
+from covp.runtime.laboratory.buffers import Buffer
+from covp.runtime.laboratory.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Span:
+    """A kernel that was just entered.
+
+    Attributes:
+        device: the core is before the kernel's first instruction.
+        start: its address.
+        end: where it returns to.
+    """
+
+    device: VirtualDevice
+    start: int
+    end: int
+
+    def forward(self, instructions: int, longest: int = LONGEST_BLOCK) -> int:
+        """Run exactly so many instructions from the start, at most to the end; the next pc."""
+        return self.device.execute_some(self.start, self.end, instructions, longest)
+
+    def step(self, pc: int) -> int:
+        """Run one instruction; the next pc."""
+        return self.device.execute_some(pc, self.end, 1)
+
+    def finish(self, pc: int, limit: int) -> Stop:
+        """Run from ``pc`` to the end. Raises DeviceFault, also after ``limit`` instructions."""
+        return self.device.execute(pc, self.end, max_instructions=limit)
+
+
+class _Divided(LowLevelDevice):
+    """A device that lets ``body`` run the kernel's instructions."""
+
+    def __init__(self, span: Span, body: Callable[[Span], None], limit: int | None) -> None:
+        self._span, self._body, self._limit = span, body, limit
+
+    @property
+    def abilities(self) -> Abilities:
+        return self._span.device.abilities
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._span.device.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        self._span.device.write(address, data)
+
+    def reset(self) -> None:
+        self._span.device.reset()
+
+    def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
+        self._span.device.execute(entry, self._span.start, timeout)
+        self._body(self._span)
+        return self._span.device.execute(self._span.end, stop, timeout, self._limit)
+
+
+def virtual_device(kernel: Kernel) -> VirtualDevice:
+    """The device of a kernel. Raises UsageError: it is none whose execution can be divided."""
+    device = kernel.session.device
+    if not isinstance(device, VirtualDevice):
+        raise UsageError(
+            f"{kernel.name}: its execution can be divided on a virtual device only; open the "
+            'session with device="virtual"'
+        )
+    return device
+
+
+@contextmanager
+def inside(
+    kernel: Kernel, body: Callable[[Span], None], limit: int | None = None
+) -> Iterator[None]:
+    """In this context calls of the kernel are made by ``body``, which ends them at the span's end.
+
+    Args:
+        kernel: on a virtual device.
+        body: executes the kernel's instructions.
+        limit: of the instructions after them.
+
+    Raises:
+        UsageError: not on a virtual device.
+    """
+    device = virtual_device(kernel)
+    io = kernel.session.io
+    span = Span(device, kernel.address, kernel.session.queue.call_return & ~1)
+    original, io.device = io.device, _Divided(span, body, limit)
+    try:
+        yield
+    finally:
+        io.device = original
+
+
+def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments whose arrays are copies; the same array twice is the same copy twice."""
+    made: dict[int, Any] = {}
+    for argument in arguments:
+        if id(argument) in made:
+            continue
+        if isinstance(argument, np.ndarray):
+            made[id(argument)] = argument.copy()
+        elif isinstance(argument, Buffer):
+            made[id(argument)] = Buffer(
+                argument.array.copy(),
+                argument.name,
+                argument.alignment,
+                argument.offset,
+                argument.written,
+            )
+    return tuple(made.get(id(argument), argument) for argument in arguments)

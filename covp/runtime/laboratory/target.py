@@ -1,0 +1,47 @@
+"""`Target`: a platform and the device it runs on, as ``NAME[:DEVICE]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.base.arguments import demand
+from covp.errors import UsageError
+
+VIRTUAL = "virtual"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where kernels run.
+
+    Attributes:
+        platform: a name, or the path of a YAML file.
+        device: as for `covp.Session`.
+    """
+
+    platform: str
+    device: str = VIRTUAL
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """The target that a text names: "riscv32", "cv32e40p:rtl", "riscv32:gdb:qemu".
+
+        A path that exists is a platform, whatever is in its name.
+
+        Raises:
+            UsageError: the platform or the device is empty.
+        """
+        demand("platform", text, str, "text of the form NAME[:DEVICE]")
+        if Path(text).is_file():
+            return Target(text)
+        platform, colon, device = text.partition(":")
+        if not platform or (colon and not device):
+            raise UsageError(
+                f"platform {text!r} is not of the form NAME[:DEVICE]; examples are riscv32, "
+                "cv32e40p:rtl and riscv32:gdb:qemu"
+            )
+        return Target(platform, device or VIRTUAL)
+
+    def __str__(self) -> str:
+        return self.platform if self.device == VIRTUAL else f"{self.platform}:{self.device}"

@@ -1,0 +1,187 @@
+"""`Bench`: a program on a device whose layers run alone: an arena's content in, another out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from covp.base.closing import Closing
+from covp.codegen.program import Program
+from covp.device.machine.store_log import StoreLog
+from covp.device.virtual import VirtualDevice
+from covp.errors import UsageError
+from covp.runtime.accelerators import attach_accelerator
+from covp.runtime.module import Module
+from covp.runtime.session import Session
+from covp.testing.bisect.layer_files import layer_files, needed_accelerators
+from covp.testing.bisect.masters import MasterLog, MasterStore
+from covp.testing.bisect.tensors import Tensors
+from covp.testing.bisect.trace import Trace
+
+
+class Bench(Closing):
+    """A program on a device of its own until `close`.
+
+    Args:
+        program: what `covp.compile` made, its sources and flags changed or not.
+        device, toolchain: as for `covp.Session`.
+        only: position of the layer that is compiled; None: all of them.
+
+    Attributes:
+        tensors: their places.
+        name: such as "riscv32 zig", for reports.
+
+    Raises:
+        CovpError: as for `Session.load`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        device: str = "virtual",
+        toolchain: str = "zig",
+        only: int | None = None,
+    ) -> None:
+        self.program, self.device, self.toolchain = program, device, toolchain
+        self.tensors = Tensors(program)
+        where = (
+            program.platform.name if device == "virtual" else f"{program.platform.name}:{device}"
+        )
+        self.name = f"{where} {toolchain}"
+        self.session = Session(program.platform, device, toolchain, strict=True)
+        try:
+            self._module = self._loaded(only)
+            self._symbols = self._module.image.elf.symbols
+            self.arena = self._module.address(program.arena_symbol)
+            if program.startup_function in self._symbols:
+                self._call(program.startup_function)
+            can_restore = self.session.device.abilities.state is not None
+            self._fresh = self.session.snapshot() if can_restore else None
+        except BaseException:
+            self.session.close()
+            raise
+
+    def _loaded(self, only: int | None) -> Module:
+        """All of the program, or the files of one layer and its accelerators."""
+        if only is None:
+            return self.session.load(self.program, hosted=True)
+        hardware = self.session.device.abilities.hardware
+        for accelerator in needed_accelerators(self.program, only):
+            if hardware is None:
+                raise UsageError(f"device {self.device} cannot be given accelerators; use virtual")
+            attach_accelerator(hardware, accelerator)
+        files = layer_files(self.program, only)
+        flags = ("-g1", *self.program.flags)
+        return self.session.load_sources(files, self.program.name, flags=flags)
+
+    def close(self) -> None:
+        """Let the device go."""
+        self.session.close()
+
+    def _call(self, function: str, *arguments: int) -> None:
+        self.session.call(self._symbols[function].value, *arguments, name=function)
+
+    def run(self, position: int, image: bytes) -> bytes:
+        """One layer, on a fresh device; the arena's content after it.
+
+        Args:
+            position: of the layer in the program.
+            image: the arena's content before it.
+
+        Raises:
+            DeviceFault, AcceleratorError: the layer ended that way.
+        """
+        if self._fresh is not None:
+            self.session.restore(self._fresh)
+        self.session.write(self.arena, image)
+        layer = self.program.layers[position]
+        self._call(layer.function, *(self.arena + offset for offset in layer.arguments))
+        return self.session.read(self.arena, self.program.arena_bytes)
+
+    def recompiled(self, position: int, *flags: str) -> Bench:
+        """One of its layers alone on a virtual device, with further compiler options.
+
+        Raises:
+            CovpError: it does not compile so, or does not fit.
+        """
+        program = replace(self.program, flags=(*self.program.flags, *flags))
+        return Bench(program, "virtual", self.toolchain, only=position)
+
+    def infer(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The outputs of an inference as the program drives it itself, from the initial states."""
+        program = self.program
+        with Session(program.platform, self.device, self.toolchain) as session:
+            result = session.load(program).run(*inputs)
+        return result if isinstance(result, list) else [result]
+
+    # -- looking on ---------------------------------------------------------------------------
+
+    @property
+    def can_watch(self) -> bool:
+        """Whether the device shows its stores: the virtual one does."""
+        return isinstance(self.session.device, VirtualDevice)
+
+    @cached_property
+    def _virtual(self) -> VirtualDevice:
+        assert isinstance(self.session.device, VirtualDevice)
+        return self.session.device
+
+    def traced(
+        self,
+        position: int,
+        image: bytes,
+        everywhere: bool = False,
+        number: int | None = None,
+        told: Callable[[], None] = lambda: None,
+    ) -> Trace:
+        """`run` while each store is recorded, those of accelerators too.
+
+        Args:
+            position, image: as for `run`.
+            everywhere: the core's stores to all of the RAM, not to the arena alone.
+            number, told: as for `StoreLog`.
+        """
+        first, size = self.arena, self.program.arena_bytes
+        if everywhere:
+            first, size = self.program.platform.ram.start, self.program.platform.ram.bytes
+        log = StoreLog(self._virtual.core, first, size, number=number, told=told)
+        masters: list[tuple[int, MasterStore]] = []
+        others: AbstractContextManager[object] = nullcontext()
+        if self.program.layers[position].target != "cpu":
+            others = MasterLog(
+                self._virtual,
+                self.program.accelerators,
+                lambda store: masters.append((log.count, store)),
+            )
+        with log, others:
+            self.run(position, image)
+        return Trace(log.stores, masters, self.arena, self.program.arena_bytes)
+
+    def stack_at(
+        self, position: int, image: bytes, number: int, everywhere: bool = False
+    ) -> tuple[str, ...]:
+        """The active functions as "function (file.c:12)", innermost first, at a store of `traced`.
+
+        Args:
+            position, image, everywhere: as for `traced`.
+            number: of the store.
+        """
+        found: list[tuple[str, ...]] = []
+        device = self._virtual
+
+        def told() -> None:
+            pc = device.read_register("pc")
+            found.append(device.board.call_stack(pc, device.core.registers(), device.core))
+
+        self.traced(position, image, everywhere, number, told)
+        return found[0] if found else ()
+
+    def place(self, pc: int) -> str:
+        """ "function (file.c:12)" of a code address, the innermost of inlined functions."""
+        calls = self._virtual.board.symbols.calls(pc & ~self._virtual.core.thumb)
+        return calls[0] if calls else f"0x{pc:08x}"

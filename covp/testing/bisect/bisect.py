@@ -1,0 +1,216 @@
+"""`bisect`: a model's first wrong layer, the function and line that make it wrong, and a test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.chip.platform_file import Platform
+from covp.codegen.program import Program
+from covp.errors import UsageError
+from covp.evaluation.builder import build
+from covp.evaluation.sample import Sample
+from covp.graph.equality import differences
+from covp.graph.graph import Graph
+from covp.testing.bisect.against import Against, built_by_file
+from covp.testing.bisect.bench import Bench
+from covp.testing.bisect.finding import Finding, Verdict
+from covp.testing.bisect.narrowed import narrowed
+from covp.testing.bisect.shrink import SECONDS, shrunk
+from covp.testing.bisect.walk import Comparison, Trial, Walk
+from covp.testing.bisect.written_test import write_test
+
+Report = Callable[[str], None]
+
+
+def bisect(
+    model: Graph | str | Path | Program,
+    platform: Platform | str | Path | None = None,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    *,
+    against: str | Against | Program = "reference",
+    device: str = "virtual",
+    toolchain: str = "zig",
+    inputs: Sequence[NDArray[Any]] = (),
+    seed: int = 0,
+    ulps: int = 0,
+    folder: str | Path | None = None,
+    seconds: float = SECONDS,
+    report: Report = lambda what: None,
+    **how: Any,
+) -> Verdict:
+    """Run each layer alone, from the reference's tensors, until one is not what it has to be.
+
+    Args:
+        model: as for `covp.compile`, or a program that it made, changed or not.
+        platform, accelerators: as for `covp.compile`; not for a program.
+        against: with what layers are compared: "reference" (numpy); "toolchain gcc", "device rtl",
+            "platform NAME": another build of the model; "build FILE.py": the program that its
+            function ``build(program)`` returns; or a program.
+        device, toolchain: as for `covp.Session`.
+        inputs: one array for each input; by default random ones of ``seed`` and `probing_inputs`.
+        seed: of random inputs.
+        ulps: floats of two builds may be so many representable numbers apart; 0: no bit differs.
+        folder: where the test is written; None: in ``bisect_MODEL``; empty: nowhere.
+        seconds: of host time at most for making the test's inputs small.
+        report: called with what is under way.
+        how: as for `covp.evaluation.build`: schedules, shapes, states, streaming ...
+
+    Returns:
+        the verdict; its `Finding` is None where nothing differs.
+
+    Raises:
+        CovpError: with one line: the call is wrong, a compiler or device is missing.
+    """
+    start = time.perf_counter()
+    program = _program(model, platform, accelerators, toolchain, how)
+    with ExitStack() as stack:
+        bench = stack.enter_context(Bench(program, device, toolchain))
+        if isinstance(against, str):
+            against = Against.parse(against)
+        other = _other(bench, against, (model, accelerators, how))
+        if other is not None:
+            stack.enter_context(other)
+        walk = Walk(bench, Comparison(other, ulps))
+        sample = Sample.of(program.graph, inputs) if inputs else Sample.random(program.graph, seed)
+        samples = [sample] if inputs else sample.and_probes(program.graph)
+        finding, tried = None, 0
+        for number, each in enumerate(samples, 1):
+            report(f"input {number} of {len(samples)} ({each.name}): {len(program.layers)} layers")
+            tried = number
+            trial = walk.first_wrong(each)
+            if trial is not None:
+                finding = _finding(trial, number, each)
+                report(f"{finding.lines[0]}; looking for its origin")
+                finding = replace(finding, cause=narrowed(trial))
+                if folder != "":
+                    report("making its inputs small")
+                    where = platform or program.platform.name
+                    name = where.name if isinstance(where, Platform) else where
+                    target = Path(folder or f"bisect_{program.name}")
+                    finding = replace(
+                        finding, test=write_test(shrunk(trial, seconds), target, name)
+                    )
+                break
+        if finding is None and other is None:
+            finding = _of_inference(bench, samples)
+        return Verdict(
+            program.name,
+            program.platform.name,
+            device,
+            toolchain,
+            tuple(accelerator.spec for accelerator in program.accelerators),
+            "program" if isinstance(against, Program) else str(against),
+            len(walk.layers),
+            tried,
+            finding,
+            time.perf_counter() - start,
+        )
+
+
+def _program(
+    model: Graph | str | Path | Program,
+    platform: Platform | str | Path | None,
+    accelerators: Sequence[str | AcceleratorBackend],
+    toolchain: str,
+    how: dict[str, Any],
+) -> Program:
+    if isinstance(model, Program):
+        if platform is not None or accelerators or how:
+            raise UsageError("a program is built already: give no platform, accelerators, options")
+        return model
+    if platform is None:
+        raise UsageError("bisect needs a platform beside a model")
+    return build(model, platform, accelerators, toolchain=toolchain, **how).program
+
+
+def _other(
+    bench: Bench,
+    against: Against | Program,
+    built: tuple[Any, Sequence[str | AcceleratorBackend], dict[str, Any]],
+) -> Bench | None:
+    """The other side; None: the reference."""
+    if isinstance(against, Program):
+        return _named(Bench(against, bench.device, bench.toolchain), "the other program")
+    program, value = bench.program, against.value
+    if against.kind == "reference":
+        return None
+    if against.kind == "toolchain":
+        return Bench(program, bench.device, value)
+    if against.kind == "device":
+        return Bench(program, value, bench.toolchain)
+    if against.kind == "build":
+        made = Bench(built_by_file(value, program), bench.device, bench.toolchain)
+        return _named(made, str(against))
+    model, accelerators, how = built
+    if isinstance(model, Program):
+        model, accelerators = program.graph, [a.backend for a in program.accelerators]
+    schedules = None if how.get("schedules", "") is None else "recorded"
+    how = {**how, "schedules": schedules, "toolchain": bench.toolchain}
+    elsewhere = build(model, value, accelerators, **how).program
+    return Bench(elsewhere, bench.device, bench.toolchain)
+
+
+def _named(bench: Bench, what: str) -> Bench:
+    bench.name += f" ({what})"
+    return bench
+
+
+def _finding(trial: Trial, number: int, sample: Sample) -> Finding:
+    """What a trial shows, as it was found."""
+    layer = trial.bench.program.layers[trial.position]
+    found = Finding(
+        kind=trial.kind,
+        where=trial.bench.name,
+        input=number,
+        input_name=sample.name,
+        layer=layer.name,
+        op=layer.op,
+        target=layer.target,
+        function=layer.function,
+        index=layer.index,
+    )
+    if trial.wanted is None:
+        return found
+    return _with_difference(found, trial.tensor, trial.got(), trial.wanted, trial.law)
+
+
+def _with_difference(
+    found: Finding,
+    tensor: str,
+    got: NDArray[Any],
+    wanted: NDArray[Any],
+    law: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.intp]],
+) -> Finding:
+    wrong = law(got, wanted)
+    element = tuple(int(i) for i in np.unravel_index(wrong[0], wanted.shape))
+    return replace(
+        found,
+        tensor=tensor,
+        element=element,
+        got=got[element].item(),
+        wanted=wanted[element].item(),
+        wrong=wrong.size,
+        elements=wanted.size,
+    )
+
+
+def _of_inference(bench: Bench, samples: Sequence[Sample]) -> Finding | None:
+    """Where each layer alone is right: whether an inference, as the program runs them, is."""
+    for number, sample in enumerate(samples, 1):
+        if sample.states:
+            continue
+        outputs = bench.infer(sample.inputs)
+        for got, wanted, tensor in zip(outputs, sample.outputs, bench.program.outputs, strict=True):
+            if differences(got, wanted).size:
+                found = Finding("inference", bench.name, number, sample.name)
+                return _with_difference(found, tensor.name, got, wanted, differences)
+    return None

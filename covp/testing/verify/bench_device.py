@@ -1,0 +1,47 @@
+"""`BenchDevice`: a virtual device that ends a program which does not end, on a busy host too."""
+
+from __future__ import annotations
+
+import time
+
+from covp.chip.platform_file import Platform
+from covp.device.base import Stop
+from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceFault
+
+MOST_INSTRUCTIONS = 2_000_000_000
+"""Of a call: 20 times those of the largest layers that a search tries, and seconds of the host."""
+_WORKING = 8.0
+"""Seconds of processor time in which a call ends that does; accesses to models take most."""
+
+
+class BenchDevice(VirtualDevice):
+    """Limits of instructions and processor time: the clock on the wall shows a busy host.
+
+    Args:
+        platform: of the device.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        super().__init__(platform)
+        self.core.control.now = time.process_time
+
+    def execute(
+        self,
+        entry: int,
+        stop: int,
+        timeout: float | None = None,
+        max_instructions: int | None = None,
+    ) -> Stop:
+        """As `VirtualDevice.execute`, within the limits of a search; ``timeout`` does not count.
+
+        Raises:
+            DeviceFault: as there; of the kind "timeout" for a program that hangs.
+        """
+        limit = MOST_INSTRUCTIONS if max_instructions is None else max_instructions
+        try:
+            return super().execute(entry, stop, _WORKING, limit)
+        except DeviceFault as fault:
+            if fault.kind == "timeout":
+                fault.detail = f"the driver hangs: it did not end within {fault.detail}"
+            raise

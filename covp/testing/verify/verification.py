@@ -1,0 +1,259 @@
+"""`verify`: all that an accelerator is tried with, one kind of layers or misuse after another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.registry import find_backend
+from covp.base.arguments import demand, demand_count, demand_seconds
+from covp.chip.platform_file import Platform
+from covp.errors import AcceleratorError
+from covp.graph import zoo
+from covp.graph.readers import Shapes
+from covp.hardware.job_unit import JobUnit
+from covp.testing import Case
+from covp.testing.verify.abuse import abuse
+from covp.testing.verify.bench import Bench
+from covp.testing.verify.budget import Budget
+from covp.testing.verify.check import driver_of, open_bench
+from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.life import CALLS, life
+from covp.testing.verify.printed_test import printed_test, spec_of
+from covp.testing.verify.search import LayerSearch
+from covp.testing.verify.stages import Stages, Strategies, strategies_of
+from covp.testing.verify.waiting import waiting
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The layers that were tried, and the first failure.
+
+    Attributes:
+        accelerator: as the user named it.
+        tried: layers drawn, by operator; those that the accelerator rejected are part of them.
+        accepted: layers that ran on it, by operator.
+        abuses: wrong uses of the registers that were tried; 0 where the model is no `JobUnit`.
+        failure: the first wrong result, fault or uncaught misuse, or None.
+        test: a test that shows it, ready to be run with pytest; empty without a failure.
+        rejected: reasons for which layers were rejected, and how many they were.
+        too_large: layers drawn that did not fit the bench's memory, by operator.
+        models: layers of real models that ran on it, by model.
+        seconds: of processor time that it took.
+        finished: all layers were tried that were to be; else the budget was too small for them.
+        rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
+            where they do not say. That silicon could do as much is for its author to judge.
+    """
+
+    accelerator: str
+    tried: dict[str, int]
+    accepted: dict[str, int]
+    abuses: int = 0
+    failure: str | None = None
+    test: str = ""
+    rejected: dict[str, int] = field(default_factory=dict)
+    too_large: dict[str, int] = field(default_factory=dict)
+    models: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    rates: tuple[float, float] = (0.0, 0.0)
+    finished: bool = True
+
+
+def verify(
+    spec: str | AcceleratorBackend,
+    platform: str | Platform = "riscv32",
+    examples: int = 200,
+    seed: int = 0,
+    toolchain: str = "zig",
+    progress: Callable[[str], None] = lambda text: None,
+    models: Sequence[str] | None = None,
+    seconds: float = 90.0,
+    shapes: Shapes | None = None,
+) -> Verdict:
+    """Try layers of every operator that an accelerator looks for, then misuse it.
+
+    Args:
+        spec: a name, ``path/to/file.py:Class``, or the backend itself.
+        platform: a name, the path of a YAML file, or the platform itself.
+        examples: layers of each operator that are drawn, at least 1.
+        seed: the same one draws the same layers.
+        toolchain: "zig" or "gcc".
+        progress: called with what is tried next.
+        models: whose layers are tried as well: paths or names; by default those of the zoo.
+        seconds: of processor time of this process and its children, after which no further layer
+            is tried, beyond the first 20 small ones of each kind, hundreds of calls and misuse,
+            which a slow host tries as well; shrinking takes some more.
+        shapes: of inputs by name, for those that the models leave open.
+
+    Raises:
+        UsageError: there is nothing to draw for the operators of its patterns.
+        AcceleratorError: it accepted none of the layers, or a hook of it raised.
+        ToolchainError: the driver does not compile, or warns.
+    """
+    demand("spec", spec, (str, AcceleratorBackend), "an accelerator's name or a backend")
+    demand_count("examples", examples, 1)
+    demand_count("seed", seed)
+    demand_seconds("seconds", seconds)
+    backend = find_backend(spec) if isinstance(spec, str) else spec
+    named = spec if isinstance(spec, str) else spec_of(backend)
+    strategies = strategies_of(backend)
+    with open_bench(backend, platform, toolchain) as bench:
+        budget = Budget(seconds)
+        search = LayerSearch(bench, budget)
+        models = _zoo() if models is None else models
+        stages = Stages(search, strategies, examples, seed, models, shapes or {}, {})
+        found = _tried(stages, progress)
+        finished, abuses = not budget.is_spent, 0
+        if found is None:
+            sample = _demand_sample(search, strategies)
+            found = _sleeping(backend, platform, toolchain, search, progress)
+            if found is None and isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
+                progress("registers")
+                abuses, wrong = abuse(bench, sample)
+                found = None if wrong is None else _Failure(wrong)
+    return Verdict(
+        named,
+        dict(search.tried),
+        dict(search.accepted),
+        abuses,
+        None if found is None else found.text,
+        "" if found is None else found.test(named, bench.platform.name),
+        dict(search.rejected.most_common()),
+        {kind: search.too_large[kind] for kind in search.tried},
+        {name: count for name, count in stages.ran.items() if count},
+        budget.used(),
+        bench.rates,
+        finished,
+    )
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What was found.
+
+    Attributes:
+        text: of the message.
+        case, before, cycles, calls: see `check`; no case for misuse of registers.
+        spec: of the accelerator, where it is not the one that the user named.
+    """
+
+    text: str
+    case: Case | None = None
+    before: tuple[Case, ...] = ()
+    cycles: int | None = None
+    calls: int | None = None
+    spec: str = ""
+
+    def test(self, named: str, platform: str) -> str:
+        """A pytest file that shows it, or nothing without a case.
+
+        Args:
+            named: the accelerator, as the user named it.
+            platform: its name.
+        """
+        if self.case is None:
+            return ""
+        return printed_test(
+            self.spec or named, self.case, platform, self.before, self.cycles, self.calls
+        )
+
+
+def _of_search(search: LayerSearch) -> _Failure:
+    return _Failure(str(search.error), search.failing, search.before)
+
+
+def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
+    """Small layers, jobs of all times, hundreds of calls, and layers of all other kinds."""
+    search = stages.search
+    progress(", ".join(stages.strategies))
+    if not stages.small():
+        return _of_search(search)
+    progress("the time of a job")
+    found = _waits(search.bench, next(iter(search.small), None))
+    if found is None and search.small:
+        progress(f"{CALLS} calls")
+        found = _lives(search.bench, search.small)
+    if found is not None:
+        return found
+    for what, stage in (
+        ("corner cases", stages.special),
+        ("all small extents", stages.extents),
+        (f"layers of {', '.join(stages.models)}", stages.of_models),
+    ):
+        progress(what)
+        if not stage():
+            return _of_search(search)
+    return None
+
+
+def _waits(bench: Bench, case: Case | None) -> _Failure | None:
+    """A layer with jobs of all times, where a unit on the bus has times."""
+    if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
+        return None
+    wrong = waiting(bench, case)
+    return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
+
+
+def _lives(bench: Bench, cases: Sequence[Case]) -> _Failure | None:
+    """The smallest layers again and again, where they are calls of a driver."""
+    driver = driver_of(bench)
+    called = [case for case in cases if case.kind not in bench.compiled]
+    if driver is None or not called:
+        return None
+    chosen = sorted(called, key=_elements)[:3]
+    wrong = life(driver, chosen)
+    if wrong is None:
+        return None
+    return _Failure(wrong, chosen[0], tuple(chosen[1:]), calls=CALLS)
+
+
+def _elements(case: Case) -> int:
+    return sum(tensor.size for tensor in case.graph().tensors())
+
+
+def _sleeping(
+    backend: AcceleratorBackend,
+    platform: str | Platform,
+    toolchain: str,
+    search: LayerSearch,
+    progress: Callable[[str], None],
+) -> _Failure | None:
+    """The accelerator with its other way to wait, where it has the parameter for both."""
+    other = {"poll": "sleep", "sleep": "poll"}.get(str(backend.values.get("wait")))
+    slot = search.bench.platform.accelerators
+    if other is None or slot is None or slot.irq is None:
+        return None
+    twin = copy.copy(backend)
+    twin.values = {**backend.values, "wait": other}
+    progress(f"wait={other}")
+    with open_bench(twin, platform, toolchain) as bench:
+        again = LayerSearch(bench)
+        right = again.run_all(search.small)
+        found = _waits(bench, search.small[0]) if right and search.small else None
+        found = found if right else _of_search(again)
+    return None if found is None else replace(found, spec=spec_of(twin))
+
+
+def _zoo() -> list[str]:
+    return [*zoo.names("int8"), *zoo.names("float32")]
+
+
+def _demand_sample(search: LayerSearch, kinds: Strategies) -> Case:
+    if search.sample is None:
+        raise AcceleratorError(
+            f"accelerator {search.bench.backend.name} took none of {search.tried.total()} layers "
+            f"of {', '.join(kinds)}{_reasons(search)}; give it a method cases() that returns "
+            "operator names (for a pattern of several operators its last one) with strategies of "
+            "layers that it accepts, or a bench on which they are not too large for the RAM"
+        )
+    return search.sample
+
+
+def _reasons(search: LayerSearch) -> str:
+    """The most frequent reasons for rejecting layers, for a message."""
+    if search.too_large:
+        return f" ({search.too_large.total()} were too large for the RAM)"
+    first = [f"{reason} ({count})" for reason, count in search.rejected.most_common(3)]
+    return f": {', '.join(first)}" if first else ""
