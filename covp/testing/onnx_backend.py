@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from onnx.backend.base import Backend as BackendBase
 from onnx.backend.base import BackendRep
 
-import covp
+from covp.chip.platform_file import load_platform
+from covp.codegen.program import Program
 from covp.errors import CovpError
+from covp.evaluation.builder import compile
 from covp.graph.onnx import read_onnx
+from covp.runtime.profile import Profile
+from covp.runtime.session import Session
 
 TIMEOUT = 60.0
 """Seconds of host time that one inference may take."""
@@ -31,11 +35,11 @@ class Prepared(BackendRep):  # type: ignore[misc]
         profile: the cost of the latest `run`; None before.
     """
 
-    def __init__(self, program: covp.Program, platform: str) -> None:
+    def __init__(self, program: Program, platform: str) -> None:
         super().__init__()
         self.program = program
         self.platform = platform
-        self.profile: covp.Profile | None = None
+        self.profile: Profile | None = None
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[NDArray[Any], ...]:
         """One inference.
@@ -50,7 +54,7 @@ class Prepared(BackendRep):  # type: ignore[misc]
         Raises:
             CovpError: the inputs do not fit, or the program faulted.
         """
-        with covp.Session(self.platform, timeout=TIMEOUT) as session:
+        with Session(self.platform, timeout=TIMEOUT) as session:
             module = session.load(self.program)
             found = module.run(*[np.asarray(value) for value in inputs])
             self.profile = module.profile()
@@ -79,7 +83,7 @@ class Backend(BackendBase):  # type: ignore[misc]
             CovpError: the model is rejected.
         """
         platform = cls.cpu if device == "CPU" else device
-        return Prepared(covp.compile(read_onnx(model), platform), platform)
+        return Prepared(compile(read_onnx(model), platform), platform)
 
     @classmethod
     def run_model(
@@ -92,7 +96,7 @@ class Backend(BackendBase):  # type: ignore[misc]
     def supports_device(cls, device: str) -> bool:
         """Whether there is such a platform; "CPU" stands for `cpu`."""
         try:
-            covp.load_platform(cls.cpu if device == "CPU" else device)
+            load_platform(cls.cpu if device == "CPU" else device)
         except CovpError:
             return False
         return True

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import covp.device.timing
 from covp.errors import CovpError
 from covp.evaluation import build, run
 from covp.evaluation.energy import Energy
