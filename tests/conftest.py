@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from covp.base.cache import cache_dir
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
 from tests.sampling import (  # noqa: F401  (hooks of pytest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covp.device.base import Source
+from covp.device.stop import Source
 from covp.runtime.profile import Profile
 
 

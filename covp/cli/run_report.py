@@ -14,6 +14,7 @@ from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
 from covp.evaluation import Evaluation
 from covp.graph.ops import macs
+from covp.runtime.devices import device_note
 
 Row = list[object]
 
@@ -50,10 +51,9 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
 
 
 def _print_headline(result: Evaluation) -> None:
-    device = "" if result.device == "virtual" else f" ({result.device})"
     note = model_note(result.source)
     click.echo(
-        f"{result.model} on {result.platform.name}{device}, {result.toolchain}"
+        f"{result.model} on {result.platform.name}{device_note(result.device)}, {result.toolchain}"
         + (f"  {note}" if note else "")
     )
     click.echo(f"{result.build.schedules}")

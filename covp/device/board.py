@@ -11,12 +11,12 @@ from covp.chip.cores import Core
 from covp.chip.platform_file import FIRST, Platform
 from covp.compilers.symbols import Symbols
 from covp.compilers.unwind import call_stack
-from covp.device.base import EXACT, Source, Sources
 from covp.device.host_calls import HostCalls
 from covp.device.machine.emulated_core import CoreState, EmulatedCore
 from covp.device.phase_count import CORE
 from covp.device.saved_memory import SavedMemory
 from covp.device.semihosting import Semihosting
+from covp.device.stop import EXACT, Source, Sources
 from covp.device.timing.model import core_timing
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
@@ -326,7 +326,7 @@ class Board:
     def call_stack(
         self, pc: int, registers: Mapping[str, int], core: EmulatedCore
     ) -> tuple[str, ...]:
-        """Those active at ``pc`` of ``core``, by `covp.compilers.unwind`."""
+        """Those active at ``pc`` of ``core`` with ``registers``; see `covp.compilers.unwind`."""
         return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------

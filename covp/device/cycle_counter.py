@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from covp.chip.cores import Core
-from covp.device.base import Source
+from covp.device.stop import Source
 from covp.errors import DeviceError
 
 # Arm DDI0403E (ARMv7-M) C1.6.5 and C1.8: the counter stops while the core is halted.

@@ -10,8 +10,10 @@ from covp.base.closing import Owned
 from covp.chip.platform_file import Platform, Region
 from covp.compilers.symbols import Symbols
 from covp.compilers.unwind import call_stack
-from covp.device.base import Abilities, Sources, Stop, name_fault
+from covp.device.abilities import Abilities
 from covp.device.cycle_counter import CycleCounter
+from covp.device.fault_names import name_fault
+from covp.device.stop import Sources, Stop
 from covp.errors import DeviceError, DeviceFault, FaultKind
 
 DEFAULT_TIMEOUT = 300.0

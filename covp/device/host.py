@@ -21,9 +21,11 @@ from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_ove
 from covp.chip.platform_file import Platform
 from covp.compilers.symbols import Symbols
 from covp.compilers.unwind import call_stack
-from covp.device.base import Abilities, Source, Sources, Stop, name_fault
+from covp.device.abilities import Abilities
 from covp.device.debugger import DEFAULT_TIMEOUT
+from covp.device.fault_names import name_fault
 from covp.device.host_process import HostProcess, Report, host_runner
+from covp.device.stop import Source, Sources, Stop
 from covp.device.undefined_behaviour import TRAP_BYTES, undefined_behaviour
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 

@@ -57,15 +57,15 @@ class FunctionCount:
 
 @dataclass(frozen=True)
 class PhaseCount:
-    """The cost of one phase of a program; see `covp.device.base.CountsByPhase`.
+    """The cost of one phase of a program; see `covp.device.abilities.CountsByPhase`.
 
     Attributes:
         instructions, cycles: of the phase.
         causes: all of ``cycles`` by cause; None where the device cannot tell.
         functions: those that spent something, which add up to the phase; empty where they are
-            not counted, see `covp.device.base.ExplainsCycles`.
+            not counted, see `covp.device.abilities.ExplainsCycles`.
         traffic: bytes moved; None where they are not counted, see
-            `covp.device.base.CountsTraffic`.
+            `covp.device.abilities.CountsTraffic`.
     """
 
     instructions: int

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covp.device.base import Stop
 from covp.device.board import Board, core_sources
 from covp.device.machine.counter import Totals
 from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.stop import Stop
 from covp.errors import DeviceFault
 
 _LONGEST_TURN = 1 << 18

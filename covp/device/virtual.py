@@ -8,11 +8,12 @@ from collections.abc import Iterable
 
 from covp.base.closing import Closing
 from covp.chip.platform_file import FIRST, Platform
-from covp.device.base import Abilities, Sources, Stop
+from covp.device.abilities import Abilities
 from covp.device.board import Board, core_sources
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.counter import Totals
 from covp.device.machine.watchpoints import Watch, WatchHit
+from covp.device.stop import Sources, Stop
 from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault, FaultKind
 
@@ -59,6 +60,7 @@ class VirtualDevice(VirtualMachine, Closing):
             traffic=self,
             code=self,
             timeline=self,
+            emulator=self,
         )
 
     @functools.cached_property

@@ -9,13 +9,14 @@ from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.base.memory_states import Finding
 from covp.chip.platform_file import Platform
+from covp.chip.platform_file.caches import GhostCache
 from covp.compilers.symbols import Symbols
-from covp.device.base import MemoryStates
+from covp.device.abilities import MemoryStates
 from covp.device.board import Board, BoardState
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.emulated_core import EmulatedCore
 from covp.device.machine.mark_log import MOST_MARKS
-from covp.device.machine.native_caches import GhostCache, Ghosts
+from covp.device.machine.native_caches import Ghosts
 from covp.device.machine.riscv_counters import RiscvCounters
 from covp.device.machine.segments import SegmentLog
 from covp.device.phase_count import PhaseCount

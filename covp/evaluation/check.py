@@ -23,6 +23,7 @@ from covp.evaluation.sample import Sample
 from covp.evaluation.source import SourceCheck
 from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
 from covp.graph.reference import run_changed
+from covp.runtime.devices import is_fast
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
 
@@ -42,7 +43,7 @@ def default_level(device: str) -> Level:
     Args:
         device: as for `Session`.
     """
-    return "layers" if device in ("virtual", "host") else "output"
+    return "layers" if is_fast(device) else "output"
 
 
 def checked_level(level: str | None, device: str) -> Level:

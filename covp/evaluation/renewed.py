@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
+from covp.device.stop import EXACT
 from covp.evaluation.builder import Build
 from covp.evaluation.result import Evaluation
 from covp.evaluation.schedules import RecordedSchedules
@@ -33,7 +34,7 @@ def renewed(result: Evaluation) -> Build | None:
     """The build anew, where another schedule than the recorded one turned out to be better.
 
     Args:
-        result: of an inference. The virtual device's instructions by layer are what is compared.
+        result: of an inference. Exact instructions by layer are what is compared.
 
     Returns:
         None where all schedules stay.
@@ -42,7 +43,7 @@ def renewed(result: Evaluation) -> Build | None:
         CovpError: it cannot be built or measured.
     """
     build, recorded = result.build, result.build.recorded
-    if recorded is None or result.device != "virtual":
+    if recorded is None or result.profile.sources.instructions != EXACT:
         return None
     spent = {entry.name: entry.instructions for entry in result.profile.layers}
     chosen = recorded.schedules

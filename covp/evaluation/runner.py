@@ -13,7 +13,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.base.closing import Closing
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.program import Program
-from covp.device.base import Abilities
+from covp.device.abilities import Abilities
 from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.builder import Build, build

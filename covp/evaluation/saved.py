@@ -11,6 +11,7 @@ import msgspec
 
 from covp.base.arguments import read_file
 from covp.errors import UsageError
+from covp.runtime.devices import device_note
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -84,7 +85,7 @@ class SavedRun:
         model, platform, device, accelerators = self.key
         text = f"{model} on {platform}"
         text += f" with {' + '.join(accelerators)}" if accelerators else ""
-        return text if device == "virtual" else f"{text} ({device})"
+        return text + device_note(device)
 
 
 def read_results(path: Path) -> list[SavedRun]:

@@ -11,6 +11,7 @@ import msgspec
 
 from covp.base.arguments import read_file
 from covp.errors import UsageError
+from covp.runtime.devices import device_note
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
@@ -253,8 +254,7 @@ class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
     def title(self) -> str:
         """Such as "kws on stm32l4r5 with gemm"."""
         units = f" with {' + '.join(self.accelerators)}" if self.accelerators else ""
-        device = "" if self.device == "virtual" else f" ({self.device})"
-        return f"{self.model} on {self.platform}{units}{device}"
+        return f"{self.model} on {self.platform}{units}{device_note(self.device)}"
 
 
 class _Row(msgspec.Struct):

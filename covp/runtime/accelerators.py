@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covp.codegen.program import AcceleratorInstance
-from covp.device.base import HostsHardware
+from covp.device.abilities import HostsHardware
 from covp.hardware.custom_instruction import InstructionUnit
 
 

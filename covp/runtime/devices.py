@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from covp.base.arguments import shown
-from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice, is_device
 from covp.errors import UsageError, near_misses
+
+if TYPE_CHECKING:
+    from covp.chip.platform_file import Platform
 
 
 def _virtual(platform: Platform, address: str) -> LowLevelDevice:
@@ -50,14 +54,48 @@ def _rtl(platform: Platform, address: str) -> LowLevelDevice:
     return RtlDevice(platform)
 
 
-DEVICES: dict[str, Callable[[Platform, str], LowLevelDevice]] = {
-    "virtual": _virtual,
-    "host": _host,
-    "rtl": _rtl,
-    "gdb": _gdb,
-    "openocd": _openocd,
+@dataclass(frozen=True)
+class DeviceKind:
+    """A way to reach a core.
+
+    Attributes:
+        open: makes the device from a platform and the text after "scheme:", e.g. "HOST:PORT".
+        is_fast: it is opened in no time, as often as one likes, and runs at millions of
+            instructions a second.
+        traces: it has the ability `TracesCode`.
+    """
+
+    open: Callable[[Platform, str], LowLevelDevice]
+    is_fast: bool = False
+    traces: bool = False
+
+
+DEVICES = {
+    "virtual": DeviceKind(_virtual, is_fast=True, traces=True),
+    "host": DeviceKind(_host, is_fast=True),
+    "rtl": DeviceKind(_rtl),
+    "gdb": DeviceKind(_gdb),
+    "openocd": DeviceKind(_openocd),
 }
-"""Scheme to opener; an opener gets the text after "scheme:", e.g. "HOST:PORT"."""
+"""By the name before the first colon, the scheme."""
+DEFAULT = "virtual"
+"""The device where none is named."""
+
+
+def scheme_of(device: str) -> str:
+    """The kind of a ``device``: what is before the first colon."""
+    return device.partition(":")[0]
+
+
+def is_fast(device: str) -> bool:
+    """Whether a ``device`` of that name is a fast one; see `DeviceKind`."""
+    kind = DEVICES.get(device)
+    return kind is not None and kind.is_fast
+
+
+def device_note(device: str) -> str:
+    """A ``device`` as headings add it to a platform: " (host)"; "" for the default one."""
+    return "" if device == DEFAULT else f" ({device})"
 
 
 def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevice:
@@ -77,4 +115,4 @@ def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevic
         raise UsageError(
             f"device {name!r} cannot run {platform.name}, which is this machine: use device host"
         )
-    return DEVICES[scheme](platform, address)
+    return DEVICES[scheme].open(platform, address)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.codegen.program import Program, ProgramTensor
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
 from covp.runtime.abi import word_task
 from covp.runtime.call import Call

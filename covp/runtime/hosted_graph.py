@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from covp.base.memory_states import Forbidden
 from covp.codegen.program import ProgramLayer
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.errors import AcceleratorError, DeviceFault, UsageError, near_misses
 from covp.runtime.abi import word_task
 from covp.runtime.call import Call

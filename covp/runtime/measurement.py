@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from covp.codegen.program import Program, ProgramLayer
-from covp.device.base import Abilities, Stop
+from covp.device.abilities import Abilities
 from covp.device.phase_count import PhaseCount, add_counts
+from covp.device.stop import Stop
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord, JobUnit
 from covp.runtime.profile import Cost, LayerProfile, Offload, Profile

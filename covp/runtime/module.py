@@ -10,7 +10,7 @@ from typing import Any
 from covp.base import cache
 from covp.base.arguments import demand
 from covp.base.cache import content_key
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.errors import UsageError, near_misses
 from covp.runtime.abi import CallFormat
 from covp.runtime.allocator import Block

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from covp.base.html_table import html_table
 from covp.codegen.program import ProgramLayer
-from covp.device.base import NO_FIGURES, Sources, Stop
 from covp.device.phase_count import Causes, FunctionCount, Traffic, add_causes, add_traffic
+from covp.device.stop import NO_FIGURES, Sources, Stop
 from covp.hardware.job_unit import JobRecord
 from covp.runtime.transfers import Transfers
 from covp.runtime.work import Work

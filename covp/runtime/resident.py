@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 from covp.base.arguments import demand, demand_count, demand_seconds
 from covp.chip.platform_file import Platform, load_platform
 from covp.compilers.toolchain import get_toolchain
-from covp.device.base import LowLevelDevice, Stop
+from covp.device.base import LowLevelDevice
+from covp.device.stop import Stop
 from covp.errors import UsageError
 from covp.runtime.abi import untyped_task
 from covp.runtime.allocator import Block

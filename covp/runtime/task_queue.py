@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from covp.chip.platform_file import Platform
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.errors import DeviceError, DeviceFault
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.allocator import Block

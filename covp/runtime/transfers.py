@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.device.base import Abilities, LowLevelDevice, Stop
+from covp.device.abilities import Abilities
+from covp.device.base import LowLevelDevice
+from covp.device.stop import Stop
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from contextlib import suppress
 
 from covp.chip.memory_errors import is_stack_overflow
 from covp.chip.platform_file import Platform
-from covp.device.base import LowLevelDevice, name_fault
+from covp.device.base import LowLevelDevice
+from covp.device.fault_names import name_fault
 from covp.errors import DeviceError, DeviceFault, FaultKind
 
 TRAP_WORDS = 6

@@ -3,7 +3,7 @@
 import pytest
 
 from covp.cli.provenance import cycles_column, model_note, run_time
-from covp.device.base import Source, Sources
+from covp.device.stop import Source, Sources
 from covp.runtime.profile import Profile
 
 ESTIMATE = Source("estimated", "rv32", "zero wait states")

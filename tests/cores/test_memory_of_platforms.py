@@ -18,9 +18,9 @@ from covp.chip.platform_file import (
     platform_names,
     platforms_dir,
 )  # fmt: skip
-from covp.device.base import Source
 from covp.device.board import core_sources
 from covp.device.rtl.cores import rtl_names
+from covp.device.stop import Source
 from covp.errors import UnknownPlatform, UsageError
 
 BOUND = "a lower bound: flash wait states not counted"

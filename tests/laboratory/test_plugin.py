@@ -178,7 +178,7 @@ def test_fault(kernel):
 
 
 def test_a_project_without_covp_pays_nothing(project):
-    heavy = ["numpy", "unicorn", "elftools", "yaml", "rich", "click", "hypothesis", "covp.runtime"]
+    heavy = ["numpy", "unicorn", "elftools", "yaml", "rich", "click", "hypothesis", "covp.codegen"]
     project.write(
         "test_it.py",
         f"import sys\ndef test_mine(tmp_path):\n    assert not set(sys.modules) & set({heavy})\n",

@@ -15,8 +15,8 @@ import covp
 import covp.device.machine.execution as execution
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main
-from covp.device.base import Stop
 from covp.device.phase_count import Causes, PhaseCount, add_causes
+from covp.device.stop import Stop
 from covp.device.virtual import VirtualDevice
 from covp.runtime.profile import LayerProfile, Profile
 from tests.conftest import Loaded, load

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import covp
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.base import EXACT
 from covp.device.phase_count import Moved
+from covp.device.stop import EXACT
 from covp.errors import DeviceFault, PlatformError, ToolchainError, UsageError
 from covp.firmware.firmware import firmware_files
 from covp.firmware.library import Library

@@ -7,8 +7,8 @@ import pytest
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.device.base import Stop
 from covp.device.rtl.device import RtlDevice
+from covp.device.stop import Stop
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.custom_instruction import CustomInstruction
 from tests.accelerator.test_offload import network

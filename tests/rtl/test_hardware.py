@@ -12,9 +12,9 @@ from elftools.elf.sections import SymbolTableSection
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.device.base import Stop
 from covp.device.rtl.cores import rtl_names
 from covp.device.rtl.device import RtlDevice
+from covp.device.stop import Stop
 from covp.errors import AcceleratorError, DeviceFault
 from tests.accelerator.test_offload import network
 from tests.conftest import assemble

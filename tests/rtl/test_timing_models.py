@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from covp.chip.cores import find_core
 from covp.chip.platform_file import Platform, WaitStates, load_platform
-from covp.device.base import Stop
 from covp.device.rtl.device import RtlDevice
+from covp.device.stop import Stop
 from covp.device.virtual import VirtualDevice
 from covp.evaluation.calibration import riscv
 from covp.evaluation.calibration.programs import (

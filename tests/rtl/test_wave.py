@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.device.base import Stop
 from covp.device.rtl import fst
 from covp.device.rtl.cores import rtl_names
 from covp.device.rtl.device import RtlDevice
+from covp.device.stop import Stop
 from covp.device.wave import Wave
 from covp.errors import DeviceError, DeviceFault, UsageError
 from tests.cli.conftest import Call, call, small

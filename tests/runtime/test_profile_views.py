@@ -9,7 +9,7 @@ import numpy as np
 
 import covp
 from covp.codegen.program import ProgramLayer
-from covp.device.base import Source, Sources
+from covp.device.stop import Source, Sources
 from covp.runtime.profile import Cost, LayerProfile, MemoryUse, Offload, Profile
 
 CORE = LayerProfile(ProgramLayer(0, "conv<1>", "CONV_2D", "cpu", 640, "f", "mac"), 1000, 1200)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import covp.runtime
 from covp import CapacityError, DeviceError, Session, UsageError, load_platform
-from covp.device.base import Abilities, LowLevelDevice, Stop
+from covp.device.abilities import Abilities
+from covp.device.base import LowLevelDevice
+from covp.device.stop import Stop
 
 WEIGH = """
 #include <stdint.h>

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.device.timeline import TimelineLog
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -68,6 +68,18 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def has_data(self) -> bool:
         """Whether loads and stores go through it."""
         return self.holds != "fetch"
+
+
+class GhostCache(NamedTuple):
+    """A cache of another size that sees what a cache of the platform sees.
+
+    Attributes:
+        name: of the platform's cache.
+        size: in bytes.
+    """
+
+    name: str
+    size: int
 
 
 def cache_problem(cache: Cache, size: int) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from covp.chip.platform_file import Platform, parse_size
-from covp.chip.platform_file.caches import Cache, Replacement
+from covp.chip.platform_file.caches import Cache, GhostCache, Replacement
 from covp.device.timing.native import WaitStates, pointer, u32, u64
 
 MAX_REGIONS = 16
@@ -32,18 +32,6 @@ class NativeCache(ctypes.Structure):
         ("apart", pointer), ("kept", pointer), ("through", u32), ("through_bytes", u32),
         ("ram", u32),
     )  # fmt: skip
-
-
-class GhostCache(NamedTuple):
-    """A cache of another size that sees what a cache of the platform sees.
-
-    Attributes:
-        name: of the platform's cache.
-        size: in bytes.
-    """
-
-    name: str
-    size: int
 
 
 class CacheCounts(NamedTuple):

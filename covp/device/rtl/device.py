@@ -10,7 +10,7 @@ from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_ove
 from covp.chip.platform_file import Platform
 from covp.compilers.symbols import Symbols
 from covp.compilers.unwind import call_stack
-from covp.device.base import Abilities, Source, Sources, Stop
+from covp.device.abilities import Abilities
 from covp.device.phase_count import PhaseCount
 from covp.device.rtl.boot import boot_code
 from covp.device.rtl.build import library_of
@@ -19,6 +19,7 @@ from covp.device.rtl.instructions import RtlInstructions
 from covp.device.rtl.machine import RtlMachine
 from covp.device.rtl.model import Event, RtlModel
 from covp.device.rtl.recording import RtlRecording
+from covp.device.stop import Source, Sources, Stop
 from covp.device.wave import Wave
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Memory

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from covp.chip.platform_file import Platform
-from covp.device.base import LowLevelDevice, Source, Stop
+from covp.device.base import LowLevelDevice
+from covp.device.stop import Source, Stop
 from covp.device.timing.trace import Trace
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault, UsageError

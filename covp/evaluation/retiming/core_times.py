@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import Platform, parse_size
-from covp.device.machine.native_caches import GhostCache, miss_cycles, uncached_waits
+from covp.chip.platform_file.caches import GhostCache
+from covp.device.machine.native_caches import miss_cycles, uncached_waits
 from covp.device.timing.model import core_timing
 from covp.device.timing.native import ENTRIES, CodeItem, EntryTime, Pipeline, PlacedBlock
 from covp.device.timing.ways import TWO_WORDS, OperandRuns, PlacedCode, Ways

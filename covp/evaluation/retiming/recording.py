@@ -9,7 +9,7 @@ import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import Platform, parse_size
-from covp.device.machine.native_caches import GhostCache
+from covp.chip.platform_file.caches import GhostCache
 from covp.device.timing.segments import LOOKED, SLEPT, Segments
 from covp.device.timing.trace import Trace
 from covp.device.timing.ways import OperandRuns

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import Platform
-from covp.device.machine.native_caches import GhostCache
+from covp.chip.platform_file.caches import GhostCache
 from covp.device.timing.ways import OperandRuns
 from covp.hardware.job_unit import JobRecord
 from covp.runtime.profile import Profile

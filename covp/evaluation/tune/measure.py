@@ -18,6 +18,7 @@ from covp.graph.equality import differences
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
 from covp.graph.random_inputs import random_inputs
+from covp.runtime.devices import scheme_of
 from covp.runtime.linking import FLASH_SECTIONS
 from covp.runtime.module import Function
 from covp.runtime.profile import Cost
@@ -39,7 +40,7 @@ class ScheduleBench:
     """
 
     def __init__(self, platform: Platform, toolchain: str, device: str = "virtual") -> None:
-        self.device_kind = device.partition(":")[0]
+        self.device_kind = scheme_of(device)
         self.session = Session(platform, device=device, toolchain=toolchain)
 
     def close(self) -> None:

@@ -35,10 +35,9 @@ from covp.evaluation.tune.taken_over import taken_over
 from covp.evaluation.tune.worker_process import begin_worker
 from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
+from covp.runtime.devices import is_fast, scheme_of
 
 Report = Callable[["Progress"], None]
-_OWN_PROCESS = ("virtual", "host")
-"""Devices of which each worker can have one."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Options:
     @property
     def device_kind(self) -> str:
         """The device without its address."""
-        return self.device.partition(":")[0]
+        return scheme_of(self.device)
 
 
 def tune(
@@ -207,7 +206,7 @@ class _Tuner:
         self.end = None if options.seconds is None else monotonic() + options.seconds
         self.layer_end: float | None = None
         self.total = 0
-        self.jobs = options.jobs if options.device_kind in _OWN_PROCESS else 1
+        self.jobs = options.jobs if is_fast(options.device) else 1
         # what is compiled on first use is compiled here: Ctrl-C ends the compiler of a worker too
         ScheduleBench(platform, toolchain, options.device).close()
         bench = platform, toolchain, options.device, dot_products()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.platform_file import Platform
-from covp.device.base import Source
+from covp.device.stop import Source
 from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
 from covp.evaluation.data.tasks import Task
 from covp.evaluation.energy import Energy

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from covp.codegen.program import ProgramLayer
-from covp.device.base import Sources
 from covp.device.phase_count import Causes, FunctionCount, Traffic
+from covp.device.stop import Sources
 
 _MOST = 8
 """Functions of a core that the text has one by one."""

@@ -13,11 +13,11 @@ from covp.base.arguments import demand_count, demand_name, demand_seconds
 from covp.base.closing import Closing
 from covp.chip.platform_file import FIRST, Platform, load_platform
 from covp.codegen.program import AcceleratorInstance, Program
-from covp.device.base import Stop
 from covp.device.board import Board
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.emulated_core import EmulatedCore
 from covp.device.phase_count import CORE, Moved, PhaseCount, Traffic, add_counts
+from covp.device.stop import Stop
 from covp.device.turns import run_in_turns
 from covp.errors import DeviceFault, UsageError, near_misses
 from covp.firmware.multicore.firmware import Firmware, build_firmware, read_firmware

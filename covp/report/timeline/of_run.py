@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from covp.device.base import Source
+from covp.device.stop import Source
 from covp.device.timeline import TimelineLog
 from covp.errors import UsageError
 from covp.evaluation import Evaluation

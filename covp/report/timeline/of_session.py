@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from covp.device.base import TimelineRecording
+from covp.device.abilities import TimelineRecording
 from covp.errors import UsageError
 from covp.report.timeline.of_run import timeline_of_log
 from covp.report.timeline.tracks import Timeline

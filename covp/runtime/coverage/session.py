@@ -9,7 +9,7 @@ from types import TracebackType
 from covp.base.arguments import demand
 from covp.base.cache import cache_dir, content_key
 from covp.compilers.toolchain import runtime_dir
-from covp.device.base import TracesCode
+from covp.device.abilities import TracesCode
 from covp.device.timing.trace import Trace
 from covp.errors import UsageError, near_misses
 from covp.runtime.coverage.code_map import CodeMap, read_code

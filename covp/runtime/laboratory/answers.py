@@ -11,7 +11,7 @@ from covp.errors import DeviceFault, KernelError, UsageError
 from covp.hardware.clock import Clock, Event
 from covp.hardware.peripheral import Peripheral
 from covp.runtime.laboratory.aftermath import Aftermath, judged
-from covp.runtime.laboratory.inside import Span, copies, inside, virtual_device
+from covp.runtime.laboratory.inside import Span, copies, emulator_of, inside
 from covp.runtime.laboratory.kernel import Kernel
 
 After = int | Literal["never"]
@@ -144,12 +144,12 @@ def check_answers(
             register that it polls and its source line), faults, or gives something else.
         UsageError: not a virtual device, or no such peripheral.
     """
-    device = virtual_device(kernel)
+    device = emulator_of(kernel)
     if isinstance(peripheral, str):
-        if peripheral not in device.peripherals:
-            known = ", ".join(device.peripherals)
+        if peripheral not in device.board.peripherals:
+            known = ", ".join(device.board.peripherals)
             raise UsageError(f"no peripheral {peripheral!r} is on the bus; there are {known}")
-        peripheral = device.peripherals[peripheral][1]
+        peripheral = device.board.peripherals[peripheral][1]
     session, allowed = kernel.session, list(errors)
     driver, snapshot = Kernel(kernel.function), session.snapshot()
     times = list(_times() if after is None else after)

@@ -35,6 +35,7 @@ class TestSession(Session):
 
     def close(self) -> None:
         """Refused, as other tests use it, too. Raises UsageError."""
+        __tracebackhide__ = True
         raise UsageError("covp_session is closed by pytest; open a covp.Session(...) of your own")
 
 

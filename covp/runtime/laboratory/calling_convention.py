@@ -9,10 +9,10 @@ from typing import Any
 from unicorn import arm_const, riscv_const
 
 from covp.base.arguments import demand_count
-from covp.device.virtual import VirtualDevice
+from covp.device.abilities import Emulator
 from covp.errors import KernelError
 from covp.runtime.laboratory.aftermath import Aftermath, place_of, same
-from covp.runtime.laboratory.inside import Span, copies, inside, virtual_device
+from covp.runtime.laboratory.inside import Span, copies, emulator_of, inside
 from covp.runtime.laboratory.kernel import Kernel
 
 # Procedure Call Standard for the Arm Architecture, 6.1.1 and 6.1.2.1 (of FPSCR: AHP, DN, FZ and
@@ -31,17 +31,17 @@ _APSR_FLAGS = 0xF80F_0000  # NZCVQ, GE
 _RISCV_FLAGS = 0x1F
 
 
-def kept_registers(device: VirtualDevice) -> dict[str, int]:
+def kept_registers(device: Emulator) -> dict[str, int]:
     """The present values of the registers that a function has to keep, by name."""
-    found = {name: int(device.engine.reg_read(id)) for name, id in _kept_ids(device).items()}
+    found = {name: int(device.core.engine.reg_read(id)) for name, id in _kept_ids(device).items()}
     if "fpscr" in found:
         found["fpscr"] &= _FPSCR_MODES
     return found
 
 
-def _kept_ids(device: VirtualDevice) -> dict[str, int]:
+def _kept_ids(device: Emulator) -> dict[str, int]:
     """Unicorn's numbers of the registers that a function has to keep, by name."""
-    core = device.platform.core
+    core = device.core.core
     if core.architecture == "arm":
         names = _ARM + ((*_ARM_FLOATS, "FPSCR") if core.has("fpu") else ())
         return {name.lower(): getattr(arm_const, f"UC_ARM_REG_{name}") for name in names}
@@ -54,16 +54,16 @@ def _kept_ids(device: VirtualDevice) -> dict[str, int]:
     }
 
 
-def _scratch_ids(device: VirtualDevice) -> tuple[int, ...]:
+def _scratch_ids(device: Emulator) -> tuple[int, ...]:
     """Those of general registers that hold nothing when a function is entered."""
-    if device.platform.core.architecture == "arm":
+    if device.core.core.architecture == "arm":
         return (arm_const.UC_ARM_REG_R12,)
     return tuple(getattr(riscv_const, f"UC_RISCV_REG_X{n}") for n in (5, 6, 7, 28, 29, 30, 31))
 
 
-def _fill_flags(device: VirtualDevice, chance: random.Random) -> None:
+def _fill_flags(device: Emulator, chance: random.Random) -> None:
     """Random values for the flags, which hold nothing when a function is entered, either."""
-    engine, core = device.engine, device.platform.core
+    engine, core = device.core.engine, device.core.core
     if core.architecture == "arm":
         engine.reg_write(arm_const.UC_ARM_REG_APSR_NZCVQG, chance.getrandbits(32) & _APSR_FLAGS)
         if core.has("fpu"):
@@ -75,7 +75,7 @@ def _fill_flags(device: VirtualDevice, chance: random.Random) -> None:
         engine.reg_write(riscv_const.UC_RISCV_REG_FFLAGS, flags)
 
 
-def check_kept(kernel: Kernel, before: dict[str, int], device: VirtualDevice) -> None:
+def check_kept(kernel: Kernel, before: dict[str, int], device: Emulator) -> None:
     """Compare with the values when the kernel was entered.
 
     Args:
@@ -118,7 +118,7 @@ def check_registers(
         UsageError: not a virtual device.
     """
     demand_count("examples", examples)
-    device, session, chance = virtual_device(kernel), kernel.session, random.Random(seed)
+    device, session, chance = emulator_of(kernel), kernel.session, random.Random(seed)
     called, snapshot = Kernel(kernel.function), kernel.session.snapshot()
     first: Aftermath | None = None
 
@@ -127,13 +127,13 @@ def check_registers(
         kept = {name: id for name, id in _kept_ids(device).items() if name not in _POINTERS}
         drawn = [id for name, id in kept.items() if name not in _MODES]
         for id in (*drawn, *_scratch_ids(device)):
-            device.engine.reg_write(id, chance.getrandbits(30))  # as a float, no NaN
+            device.core.engine.reg_write(id, chance.getrandbits(30))  # as a float, no NaN
         _fill_flags(device, chance)
         before = kept_registers(device)
         device.execute(span.start, span.end)
         check_kept(called, before, device)
         for name, id in kept.items():
-            device.engine.reg_write(id, own[name])  # the caller's
+            device.core.engine.reg_write(id, own[name])  # the caller's
 
     try:
         for _ in range(examples):

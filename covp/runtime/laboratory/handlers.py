@@ -7,8 +7,8 @@ from typing import Any
 
 from unicorn import arm_const, riscv_const
 
+from covp.device.abilities import Emulator
 from covp.device.machine.nvic import FIRST_LINE, Nvic
-from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.runtime.module import Module
 from covp.runtime.resident import Placed
@@ -60,7 +60,7 @@ class Handler:
 
     def __init__(
         self,
-        device: VirtualDevice,
+        device: Emulator,
         module: Module,
         function: str,
         line: int | None = None,
@@ -97,10 +97,12 @@ class Handler:
         """Let the core take the interrupt from now on; the runtime's own vectors stay."""
         if isinstance(self.interrupts, Nvic):
             assert self._table is not None
-            system = self._device.read(self.interrupts.vector_table, 4 * FIRST_LINE)
+            system = self._device.board.read(self.interrupts.vector_table, 4 * FIRST_LINE)
             lines = [0] * _LINES
             lines[self._line] = self.address | 1
-            self._device.write(self._table.address, system + struct.pack(f"<{_LINES}I", *lines))
+            self._device.board.write(
+                self._table.address, system + struct.pack(f"<{_LINES}I", *lines)
+            )
             self.interrupts.vector_table = self._table.address
             self.interrupts.set_priority(FIRST_LINE + self._line, self._priority)
             self.interrupts.enabled.add(FIRST_LINE + self._line)
@@ -122,7 +124,7 @@ class Handler:
         """What keeps interrupts out now, by the name of the register."""
         if not isinstance(self.interrupts, Nvic):
             return {"mstatus.MIE": self._read("MSTATUS") & _MSTATUS_MIE}
-        names = _ARM_MASKS[:1] if self._device.platform.core.isa.is_armv6m else _ARM_MASKS
+        names = _ARM_MASKS[:1] if self._device.core.core.isa.is_armv6m else _ARM_MASKS
         return {name: self._read(name) for name in names}
 
     # -----------------------------------------------------------------------------------------
@@ -137,9 +139,9 @@ class Handler:
 
     def _trampoline(self, module: Module) -> str:
         """RISC-V: what mtvec points to. A function with the attribute interrupt needs no frame."""
-        core = self._device.platform.core
+        core = self._device.core.core
         code = module.image.elf.symbols[self._name]
-        whole = self._device.read(code.address, code.size)
+        whole = self._device.board.read(code.address, code.size)
         if any(whole[at : at + 4] == _MRET for at in range(0, len(whole), 2)):
             body = f"    lw t0, 0(sp)\n    addi sp, sp, 16\n    j {_HANDLER}"
             return _ENTRY.format(frame=16, interrupt=body, traps=self._traps)
@@ -154,10 +156,10 @@ class Handler:
         return _ENTRY.format(frame=frame, interrupt=body, traps=self._traps)
 
     def _read(self, name: str) -> int:
-        return int(self._device.engine.reg_read(self._id(name)))
+        return int(self._device.core.engine.reg_read(self._id(name)))
 
     def _write(self, name: str, value: int) -> None:
-        self._device.engine.reg_write(self._id(name), value & 0xFFFFFFFF)
+        self._device.core.engine.reg_write(self._id(name), value & 0xFFFFFFFF)
 
     def _id(self, name: str) -> Any:
         if isinstance(self.interrupts, Nvic):
@@ -165,6 +167,6 @@ class Handler:
         return getattr(riscv_const, f"UC_RISCV_REG_{name}")
 
 
-def _free_line(device: VirtualDevice) -> int:
-    used = {peripheral.interrupt.number for _, peripheral in device.peripherals.values()}
+def _free_line(device: Emulator) -> int:
+    used = {peripheral.interrupt.number for _, peripheral in device.board.peripherals.values()}
     return next(line for line in reversed(range(_LINES)) if line not in used)

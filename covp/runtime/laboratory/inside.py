@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from covp.device.base import Abilities, LowLevelDevice, Stop
-from covp.device.virtual import LONGEST_BLOCK, VirtualDevice
+from covp.device.abilities import Abilities, Emulator
+from covp.device.base import LowLevelDevice
+from covp.device.stop import Stop
+from covp.device.virtual import LONGEST_BLOCK
 from covp.errors import UsageError
 from covp.runtime.laboratory.buffers import Buffer
 from covp.runtime.laboratory.kernel import Kernel
@@ -21,12 +23,12 @@ class Span:
     """A kernel that was just entered.
 
     Attributes:
-        device: the core is before the kernel's first instruction.
+        device: its core is before the kernel's first instruction.
         start: its address.
         end: where it returns to.
     """
 
-    device: VirtualDevice
+    device: Emulator
     start: int
     end: int
 
@@ -46,21 +48,23 @@ class Span:
 class _Divided(LowLevelDevice):
     """A device that lets ``body`` run the kernel's instructions."""
 
-    def __init__(self, span: Span, body: Callable[[Span], None], limit: int | None) -> None:
-        self._span, self._body, self._limit = span, body, limit
+    def __init__(
+        self, device: LowLevelDevice, span: Span, body: Callable[[Span], None], limit: int | None
+    ) -> None:
+        self._device, self._span, self._body, self._limit = device, span, body, limit
 
     @property
     def abilities(self) -> Abilities:
-        return self._span.device.abilities
+        return self._device.abilities
 
     def read(self, address: int, size: int) -> bytes:
-        return self._span.device.read(address, size)
+        return self._device.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
-        self._span.device.write(address, data)
+        self._device.write(address, data)
 
     def reset(self) -> None:
-        self._span.device.reset()
+        self._device.reset()
 
     def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
         self._span.device.execute(entry, self._span.start, timeout)
@@ -68,10 +72,10 @@ class _Divided(LowLevelDevice):
         return self._span.device.execute(self._span.end, stop, timeout, self._limit)
 
 
-def virtual_device(kernel: Kernel) -> VirtualDevice:
-    """The device of a kernel. Raises UsageError: it is none whose execution can be divided."""
-    device = kernel.session.device
-    if not isinstance(device, VirtualDevice):
+def emulator_of(kernel: Kernel) -> Emulator:
+    """The device of a kernel. Raises UsageError: its execution cannot be divided."""
+    device = kernel.session.device.abilities.emulator
+    if device is None:
         raise UsageError(
             f"{kernel.name}: its execution can be divided on a virtual device only; open the "
             'session with device="virtual"'
@@ -93,10 +97,10 @@ def inside(
     Raises:
         UsageError: not on a virtual device.
     """
-    device = virtual_device(kernel)
+    device = emulator_of(kernel)
     io = kernel.session.io
     span = Span(device, kernel.address, kernel.session.queue.call_return & ~1)
-    original, io.device = io.device, _Divided(span, body, limit)
+    original, io.device = io.device, _Divided(io.device, span, body, limit)
     try:
         yield
     finally:

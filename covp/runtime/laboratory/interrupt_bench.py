@@ -12,7 +12,7 @@ from covp.errors import DeviceFault, KernelError, UsageError
 from covp.runtime.laboratory.aftermath import Aftermath
 from covp.runtime.laboratory.calling_convention import check_kept, kept_registers
 from covp.runtime.laboratory.handlers import Handler
-from covp.runtime.laboratory.inside import Span, copies, inside, virtual_device
+from covp.runtime.laboratory.inside import Span, copies, emulator_of, inside
 from covp.runtime.laboratory.kernel import Kernel
 
 LIMIT = 1_000_000
@@ -59,7 +59,7 @@ class InterruptBench:
         limit: int,
     ) -> None:
         self.kernel = Kernel(kernel.function)  # the user's keeps its costs
-        self.device = virtual_device(kernel)
+        self.device = emulator_of(kernel)
         self.handler = handler
         self._arguments, self._limit = tuple(arguments), limit
         self._variables = None if variables is None else list(variables)
@@ -108,7 +108,7 @@ class InterruptBench:
 
     def length(self) -> int | None:
         """Instructions of the call without an interrupt; None: it does not end."""
-        before = self.device.trace()
+        before = self.device.core.counter.trace()
         try:
             self.alone()
         except DeviceFault as fault:
@@ -116,7 +116,7 @@ class InterruptBench:
                 return None
             raise
         finally:
-            ran = self.device.trace().since(before).blocks
+            ran = self.device.core.counter.trace().since(before).blocks
             self._longest = max((b.instructions for b in ran if b.count), default=LONGEST_BLOCK)
         return self._instructions
 
@@ -129,7 +129,7 @@ class InterruptBench:
             nonlocal found
             pc = span.start
             for step in range(_STEPS):
-                turns = seen.setdefault(tuple(self.device.registers().values()), [])
+                turns = seen.setdefault(tuple(self.device.core.registers().values()), [])
                 turns.append(step)
                 if len(turns) > _TURNS:
                     found = turns[1]
@@ -164,11 +164,11 @@ class InterruptBench:
         def entered(line: int, pc: int) -> None:
             nonlocal taken
             if taken is None and self.handler.is_line(line):
-                taken = self.device.instructions - first
+                taken = self.device.core.instructions - first
 
         def body(span: Span) -> None:
             nonlocal first
-            first = self.device.instructions
+            first = self.device.core.instructions
             pc = span.start
             if boundary:
                 pc = self._awake(lambda: span.forward(boundary, self._longest))
@@ -195,7 +195,7 @@ class InterruptBench:
         except DeviceFault as fault:
             if fault.kind != "endless sleep":
                 raise
-            return self.device.read_register("pc") & ~1
+            return self.device.core.read_register("pc") & ~1
 
     def where(self, boundary: int) -> str:
         """A ``boundary`` in words."""
@@ -212,7 +212,7 @@ class InterruptBench:
 
         with suppress(_Found, DeviceFault):
             self.call(look)
-        named = [_named(self.device.locate(place)) for place in places]
+        named = [_named(self.device.board.symbols.locate(place)) for place in places]
         at = f"an interrupt after {boundary} instruction{'s' if boundary != 1 else ''}"
         if boundary and len(named) == 2:
             return f"{at}, between {named[0]} and {named[1]}"

@@ -14,7 +14,7 @@ from covp.base.arguments import demand, demand_count
 from covp.errors import KernelError, UsageError
 from covp.runtime.laboratory.aftermath import Aftermath, judged, place_of, same
 from covp.runtime.laboratory.handlers import Handler
-from covp.runtime.laboratory.inside import virtual_device
+from covp.runtime.laboratory.inside import emulator_of
 from covp.runtime.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
 from covp.runtime.laboratory.kernel import Kernel
 from covp.runtime.module import Function, Module
@@ -140,7 +140,7 @@ def _bench(
     demand("kernel", kernel, Kernel, "a covp.testing.Kernel")
     demand("handler", handler, (str, Function), "the name of a function, or a function")
     demand_count("limit", limit)
-    made = Handler(virtual_device(kernel), *_place(kernel, handler), line, priority)
+    made = Handler(emulator_of(kernel), *_place(kernel, handler), line, priority)
     try:
         bench = InterruptBench(kernel, arguments, made, variables, limit)
         try:

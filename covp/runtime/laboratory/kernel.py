@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from covp.base.arguments import demand
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.errors import UsageError
 from covp.runtime.allocator import Block
 from covp.runtime.laboratory.buffers import Buffer

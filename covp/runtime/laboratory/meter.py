@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from covp.base.arguments import demand
-from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.runtime.laboratory.inside import copies
 from covp.runtime.laboratory.kernel import Kernel
@@ -66,5 +65,6 @@ class Meter:
         session = self.kernel.session
         for address, content in self._variables:
             session.write(address, content)
-        if isinstance(session.device, VirtualDevice):
-            session.device.core.counter.clear_caches()
+        emulator = session.device.abilities.emulator
+        if emulator is not None:
+            emulator.core.counter.clear_caches()

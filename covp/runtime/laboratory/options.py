@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from covp.errors import CovpError, UsageError, near_misses
-from covp.runtime.laboratory.target import VIRTUAL, Target
+from covp.runtime.devices import DEVICES, scheme_of
+from covp.runtime.laboratory.target import Target
 
 if TYPE_CHECKING:
     from covp.chip.platform_file import Platform
@@ -105,7 +106,7 @@ def device_name(target: Target) -> str:
     """The target in test ids and tables: a YAML file without folder and suffix."""
     path = Path(target.platform)
     name = path.stem if path.suffix in (".yaml", ".yml") else target.platform
-    return name if target.device == VIRTUAL else f"{name}:{target.device}"
+    return str(Target(name, target.device))
 
 
 def _targets(given: list[str] | None) -> tuple[Target, ...]:
@@ -120,10 +121,9 @@ def _targets(given: list[str] | None) -> tuple[Target, ...]:
 def _check_device(target: Target) -> None:
     """Raises CovpError: there is no such platform or device."""
     from covp.chip.platform_file import load_platform
-    from covp.runtime.devices import DEVICES
 
     load_platform(target.platform)
-    scheme = target.device.partition(":")[0]
+    scheme = scheme_of(target.device)
     if scheme not in DEVICES:
         raise UsageError(
             f"--covp-platform {target}: unknown device {target.device!r}: "
@@ -159,7 +159,9 @@ def _demand_sense(options: Options) -> None:
         raise UsageError(
             "--covp-baseline: the checks of --covp-ubsan are instructions too; use one of the two"
         )
-    uncounted = [target for target in options.targets if target.device != VIRTUAL]
+    uncounted = [
+        target for target in options.targets if not DEVICES[scheme_of(target.device)].traces
+    ]
     if options.coverage is not None and uncounted:
         raise UsageError(
             f"--covp-coverage: blocks of code are counted on virtual devices, not on {uncounted[0]}"

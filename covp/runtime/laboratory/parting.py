@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError
 from covp.runtime.laboratory.inside import Span, copies, inside
 from covp.runtime.laboratory.meter import Meter
@@ -34,7 +33,8 @@ def parting(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
     Returns:
         "" where it cannot be told: not on a virtual device.
     """
-    if not isinstance(meter.kernel.session.device, VirtualDevice):
+    device = meter.kernel.session.device.abilities.emulator
+    if device is None:
         return ""
     low, high = 0, min(_length(meter, one), _length(meter, other))
     if _after(meter, one, high) == _after(meter, other, high):
@@ -45,9 +45,8 @@ def parting(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
             low = middle
         else:
             high = middle
-    device = meter.kernel.session.device
     path = _path(meter, one, low)
-    places = [device.locate(pc) for pc in reversed(path)]
+    places = [device.board.symbols.locate(pc) for pc in reversed(path)]
     symbol, source = places[0]
     if source:
         return f"{symbol} ({source})"
@@ -82,9 +81,9 @@ def _after(meter: Meter, arguments: tuple[Any, ...], instructions: int) -> tuple
 
     def body(span: Span) -> None:
         nonlocal found
-        before = span.device.cycles
+        before = span.device.core.cycles
         pc = span.forward(instructions)
-        found = (pc, span.device.cycles - before if meter.of == "cycles" else 0)
+        found = (pc, span.device.core.cycles - before if meter.of == "cycles" else 0)
         raise _Here
 
     _run(meter, arguments, body)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from covp.base.arguments import demand
 from covp.errors import UsageError
-
-VIRTUAL = "virtual"
+from covp.runtime.devices import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Target:
     """
 
     platform: str
-    device: str = VIRTUAL
+    device: str = DEFAULT
 
     @staticmethod
     def parse(text: str) -> Target:
@@ -41,7 +40,7 @@ class Target:
                 f"platform {text!r} is not of the form NAME[:DEVICE]; examples are riscv32, "
                 "cv32e40p:rtl and riscv32:gdb:qemu"
             )
-        return Target(platform, device or VIRTUAL)
+        return Target(platform, device or DEFAULT)
 
     def __str__(self) -> str:
-        return self.platform if self.device == VIRTUAL else f"{self.platform}:{self.device}"
+        return self.platform if self.device == DEFAULT else f"{self.platform}:{self.device}"

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from covp.base.closing import Closing
 from covp.codegen.program import Program
+from covp.device.abilities import Emulator
 from covp.device.machine.store_log import StoreLog
-from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.runtime.accelerators import attach_accelerator
+from covp.runtime.laboratory.target import Target
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing.bisect.layer_files import layer_files, needed_accelerators
@@ -49,10 +50,7 @@ class Bench(Closing):
     ) -> None:
         self.program, self.device, self.toolchain = program, device, toolchain
         self.tensors = Tensors(program)
-        where = (
-            program.platform.name if device == "virtual" else f"{program.platform.name}:{device}"
-        )
-        self.name = f"{where} {toolchain}"
+        self.name = f"{Target(program.platform.name, device)} {toolchain}"
         self.session = Session(program.platform, device, toolchain, strict=True)
         try:
             self._module = self._loaded(only)
@@ -124,12 +122,13 @@ class Bench(Closing):
     @property
     def can_watch(self) -> bool:
         """Whether the device shows its stores: the virtual one does."""
-        return isinstance(self.session.device, VirtualDevice)
+        return self.session.device.abilities.emulator is not None
 
     @cached_property
-    def _virtual(self) -> VirtualDevice:
-        assert isinstance(self.session.device, VirtualDevice)
-        return self.session.device
+    def _virtual(self) -> Emulator:
+        emulator = self.session.device.abilities.emulator
+        assert emulator is not None
+        return emulator
 
     def traced(
         self,
@@ -175,7 +174,7 @@ class Bench(Closing):
         device = self._virtual
 
         def told() -> None:
-            pc = device.read_register("pc")
+            pc = device.core.read_register("pc")
             found.append(device.board.call_stack(pc, device.core.registers(), device.core))
 
         self.traced(position, image, everywhere, number, told)

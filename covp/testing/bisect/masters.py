@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from covp.codegen.program import AcceleratorInstance
-from covp.device.virtual import VirtualDevice
+from covp.device.abilities import Emulator
 from covp.hardware.bus import Bus
 
 _MODEL_METHODS = ("compute", "accept")
@@ -54,12 +54,12 @@ class MasterLog:
 
     def __init__(
         self,
-        device: VirtualDevice,
+        device: Emulator,
         accelerators: Sequence[AcceleratorInstance],
         told: Callable[[MasterStore], None],
     ) -> None:
         self._device = device
-        there = device.peripherals
+        there = device.board.peripherals
         self._units = [(a, there[a.name][1]) for a in accelerators if a.name in there]
         self._buses = [unit.bus for _, unit in self._units]
         self._told = told

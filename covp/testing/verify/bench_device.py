@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from covp.chip.platform_file import Platform
-from covp.device.base import Stop
+from covp.device.stop import Stop
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 

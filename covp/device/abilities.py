@@ -1,0 +1,377 @@
+"""`Abilities`: what a device may do besides read, write, execute and reset, each a Protocol.
+
+Callers look into `Abilities` and nowhere else, so that mypy sees every use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from covp.base.memory_states import Finding, Forbidden
+    from covp.chip.platform_file.caches import GhostCache
+    from covp.device.board import Board
+    from covp.device.machine.emulated_core import EmulatedCore
+    from covp.device.stop import Sources, Stop
+    from covp.device.timeline import TimelineLog
+    from covp.device.timing.segments import Segments
+    from covp.device.timing.trace import Trace
+    from covp.device.wave import Recorded, Wave
+    from covp.errors import DeviceFault
+    from covp.hardware.custom_instruction import CustomInstruction
+    from covp.hardware.peripheral import Peripheral
+
+
+class CountsByPhase(Protocol):
+    """Counts apart what a program does between addresses, without instrumenting it."""
+
+    def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
+        """Entering the code at an address makes a phase the current one.
+
+        Args:
+            markers: (address, phase); an address must be one that is jumped to or called, such as
+                a function. Phases are 0..N-1; phase 0 is current at the start of every `execute`.
+        """
+        ...
+
+    def current_phase(self) -> int:
+        """The phase that is current now, also after a fault."""
+        ...
+
+
+class ExplainsCycles(Protocol):
+    """Knows what each cycle passed with: `PhaseCount.causes`."""
+
+    def explain_cycles(self, on: bool) -> None:
+        """Count causes (as by default), or totals alone, which is faster for short executions.
+
+        Holds from the next `CountsByPhase.set_phases` on.
+        """
+        ...
+
+    def count_functions(self, on: bool = True) -> None:
+        """Count by function too (`PhaseCount.functions`), or no more.
+
+        Holds from the next `CountsByPhase.set_phases` on, for what is loaded by then and has debug
+        information.
+        """
+        ...
+
+
+class CountsTraffic(Protocol):
+    """Counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
+
+    def count_traffic(self) -> None:
+        """Count from now on; the core's loads and stores are simulated more slowly from then on."""
+        ...
+
+
+class Recording(AbstractContextManager[object], Protocol):
+    """A context whose executions are recorded; its file is written as a whole, or not at all."""
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """What is in the file; None before the end of the context, and where there is no file."""
+        ...
+
+
+class RecordsWaves(Protocol):
+    """Writes the core's signals to a file."""
+
+    def recording(self, wave: Wave, phase: int | None = None) -> Recording:
+        """A context in which executions are recorded, with the same cycles as without.
+
+        A program that faults leaves its cycles up to there.
+
+        Args:
+            wave: the file and the window.
+            phase: one of `CountsByPhase.set_phases`: the window is in its cycles; None: in those of
+                all phases but 0, of the whole execution where no phases are set.
+
+        Raises:
+            UsageError: the file cannot be written, or the window is beyond what was executed.
+        """
+        ...
+
+
+class TimelineRecording(AbstractContextManager[object], Protocol):
+    """A context that listens to what is executed."""
+
+    @property
+    def log(self) -> TimelineLog | None:
+        """What happened; None before the end of the context."""
+        ...
+
+
+class RecordsTimeline(Protocol):
+    """Knows when which function, job, access and interrupt was."""
+
+    def record_timeline(self) -> TimelineRecording:
+        """A context in which it is recorded what is executed, with the same cycles as without.
+
+        A later `CountsByPhase.set_phases` in the context begins anew.
+
+        Raises:
+            UsageError: when it is entered, and another one is.
+        """
+        ...
+
+
+class HostsHardware(Protocol):
+    """Has a bus for Python models of hardware, and a core that takes custom instructions."""
+
+    @property
+    def peripherals(self) -> Mapping[str, tuple[int, Peripheral]]:
+        """Name to (base address, model)."""
+        ...
+
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """Put a model on the bus.
+
+        Args:
+            peripheral: the model.
+            base: address of its first register.
+            name: for faults and `detach`.
+            irq: number of its interrupt line, from 0; None for none.
+
+        Raises:
+            PlatformError: its addresses or name are taken, or the core has no such line.
+        """
+        ...
+
+    def detach(self, name: str) -> None:
+        """Take a model off the bus."""
+        ...
+
+    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """Give the core the instructions of a unit, which is called ``unit_name`` from then on.
+
+        Raises:
+            DeviceError: the core cannot have any, or the name or an encoding is taken.
+        """
+        ...
+
+    def remove_instructions(self, unit_name: str) -> None:
+        """Take the instructions of a unit away: they are illegal from then on."""
+        ...
+
+    def instruction_uses(self, unit_name: str) -> Mapping[str, int]:
+        """Custom instruction to how often it retired since it was added."""
+        ...
+
+
+class NamesCode(Protocol):
+    """Names functions and source lines in its faults, from debug information."""
+
+    def add_debug_info(self, elf: str | bytes) -> None:
+        """An ELF file's path or content."""
+        ...
+
+    def remove_debug_info(self, elf: str | bytes) -> None:
+        """Forget a file that was added."""
+        ...
+
+    def locate(self, address: int) -> tuple[str | None, str | None]:
+        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        ...
+
+    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
+        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        ...
+
+
+class MeasuresTime(Protocol):
+    """Gives cycles or seconds of what it executes."""
+
+    @property
+    def sources(self) -> Sources:
+        """The sources of the figures in its `Stop`, known before anything is executed."""
+        ...
+
+
+class MemoryStates(Protocol):
+    """What programs may do with each byte of a device's memory; at first they may not access it."""
+
+    def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Code in these ``ranges`` of addresses, each without its end, may do anything."""
+        ...
+
+    def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
+        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        ...
+
+    def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
+        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+
+        ``above``: bytes of its arguments, which lie above them.
+        """
+        ...
+
+    def set_heap(self, start: int, end: int, next_at: int) -> None:
+        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+
+        None lies at or after ``end``.
+        """
+        ...
+
+    def set(self, address: int, size: int, state: Forbidden) -> None:
+        """Give ``size`` bytes from ``address`` a ``state``."""
+        ...
+
+    def state(self, address: int, size: int) -> NDArray[np.uint8]:
+        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
+        ...
+
+    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+        ...
+
+    def origin(self, address: int) -> tuple[int, int]:
+        """Where undefined bits that were stored at ``address`` were loaded from, and by which pc.
+
+        (0, 0): not known.
+        """
+        ...
+
+    def begin(self) -> None:
+        """A run begins, with an empty stack."""
+        ...
+
+    @property
+    def stack_bytes(self) -> int:
+        """Of the stack in use at most since `begin`, without those of trusted code."""
+        ...
+
+
+class ChecksMemory(Protocol):
+    """Sees every load and store, and can stop before those that are not allowed."""
+
+    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
+        """Check from now on; before anything was executed.
+
+        Args:
+            explain: the fault of an access that is not allowed.
+        """
+        ...
+
+
+class SavesState(Protocol):
+    """Can be put back into an earlier state."""
+
+    def save_state(self) -> object:
+        """Memory, registers, counters, clock, peripherals; opaque, for `load_state` only."""
+        ...
+
+    def load_state(self, state: object) -> None:
+        """Go on from a state that this very device saved."""
+        ...
+
+
+class TracesCode(Protocol):
+    """Counts how often each block of code ran, and where it went on."""
+
+    def count_conditional(self, addresses: Iterable[int]) -> None:
+        """Count from now on how often the conditions of these instructions hold: in IT blocks."""
+        ...
+
+    def conditional_counts(self) -> Mapping[int, int]:
+        """How often each of them was executed since then, and not skipped."""
+        ...
+
+    def trace(self) -> Trace:
+        """All that was executed so far; `Trace.since` gives a part of it."""
+        ...
+
+    def keep_segments(
+        self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
+    ) -> KeepsSegments:
+        """Cut what is executed from now on where its path meets the time of units.
+
+        Args:
+            pace: the cycles that a job is to take, from those that its model says.
+            sizes: caches of other sizes, whose misses are counted, too.
+        """
+        ...
+
+
+class KeepsSegments(Protocol):
+    """What was executed since `TracesCode.keep_segments`."""
+
+    def end(self) -> None:
+        """The last segment ends here."""
+        ...
+
+    def segments(self, trace: Trace) -> Segments:
+        """All of them; ``trace``: `TracesCode.trace` of now."""
+        ...
+
+
+class Emulator(Protocol):
+    """Emulates the core, which can be stopped after any instruction and looked into.
+
+    Attributes:
+        board: memories, peripherals and time.
+        core: that programs run on.
+    """
+
+    board: Board
+    core: EmulatedCore
+
+    def execute(
+        self,
+        entry: int,
+        stop: int,
+        timeout: float | None = None,
+        max_instructions: int | None = None,
+    ) -> Stop:
+        """As `LowLevelDevice.execute`, with another limit.
+
+        Args:
+            entry, stop, timeout: as there.
+            max_instructions: a limit that does not depend on the host.
+        """
+        ...
+
+    def execute_some(self, entry: int, stop: int, instructions: int, longest: int = ...) -> int:
+        """Run from ``entry`` until exactly so many ``instructions`` have retired, or to ``stop``.
+
+        Args:
+            longest: instructions of the longest block of code on the way, where it is known.
+
+        Returns:
+            the address of the next instruction; `execute` continues there.
+        """
+        ...
+
+
+class Closable(Protocol):
+    """Holds something that has to be let go: an emulator, a process, a connection."""
+
+    def close(self) -> None:
+        """Let it go. A second call does nothing; other calls after it are errors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """The abilities of a device beyond read, write, execute and reset; None: it has not got it."""
+
+    phases: CountsByPhase | None = None
+    hardware: HostsHardware | None = None
+    names: NamesCode | None = None
+    time: MeasuresTime | None = None
+    state: SavesState | None = None
+    closing: Closable | None = None
+    causes: ExplainsCycles | None = None
+    traffic: CountsTraffic | None = None
+    waves: RecordsWaves | None = None
+    code: TracesCode | None = None
+    memory: ChecksMemory | None = None
+    timeline: RecordsTimeline | None = None
+    emulator: Emulator | None = None
