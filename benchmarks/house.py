@@ -59,10 +59,12 @@ def trees() -> dict[str, ast.Module]:
 
 
 def lines() -> int:
+    """Of all Python files, blank ones, comments and docstrings included."""
     return sum(text.count("\n") for text in sources().values())
 
 
 def packages() -> int:
+    """Directly in covp/, without those of content."""
     return sum((path / "__init__.py").is_file() for path in COVP.iterdir()) - sum(
         (COVP / name / "__init__.py").is_file() for name in CONTENT
     )
@@ -119,10 +121,12 @@ def _kinds() -> dict[str, set[str]]:
 
 
 def kind_files() -> int:
+    """Pairs of a kind and a file that names it elsewhere than where it is declared."""
     return sum(map(len, _kinds().values()))
 
 
 def files_of_one_kind() -> int:
+    """Of the kind that most files name elsewhere."""
     return max(map(len, _kinds().values()))
 
 
@@ -131,14 +135,17 @@ def _files_with(pattern: str) -> int:
 
 
 def option_files() -> int:
+    """Files that name an option of a build, ``allow_slower``."""
     return _files_with(r"\ballow_slower\b")
 
 
 def rounding_files() -> int:
+    """Files that ask which arithmetic holds, by one of its signs."""
     return _files_with(r"\.arithmetic [!=]= |\.factors is (not )?None|\bwide_sums\b|UnsignedPool2D")
 
 
 def double_classes() -> int:
+    """Names of public classes that two or more modules define."""
     names = Counter(
         node.name
         for tree in trees().values()
@@ -149,9 +156,10 @@ def double_classes() -> int:
 
 
 def back_doors() -> int:
-    """Type checks for the virtual device, exceptions of the import rules, `__getattr__` of modules."""
+    """Type checks for the virtual device, ignored imports, `__getattr__` of modules."""
     rules = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    checks = sum(len(re.findall(r"isinstance\([^()]*\bVirtualDevice\b", t)) for t in sources().values())
+    check = re.compile(r"isinstance\([^()]*\bVirtualDevice\b")
+    checks = sum(len(check.findall(text)) for text in sources().values())
     doors = sum(
         isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
         for tree in trees().values()
@@ -178,24 +186,23 @@ def like_lines() -> int:
     places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
     for text, place in _windows():
         places[text].append(place)
-    same = {
-        pair for found in places.values() for pair in itertools.combinations(found, 2) if len(found) > 1
-    }
+    same = {pair for found in places.values() for pair in itertools.combinations(found, 2)}
     return sum(((a, i - 1), (b, j - 1)) not in same for (a, i), (b, j) in same)
 
 
 BARS = (
-    Bar("lines of Python in covp/", 98_000, lines, held=116_000),
+    Bar("lines of Python in covp/", 98_000, lines, held=115_500),
     Bar("packages directly in covp/", 14, packages),
     Bar("floors of the rooms' imports", 10, floors),
-    Bar("(kind of operator, file) outside declaration, reader, writer, kernel", 180, kind_files, 500),
-    Bar("files that name one kind, the most", 15, files_of_one_kind, 40),
+    Bar("(operator kind, file) outside declaration, reader, writer, kernel", 180, kind_files, 407),
+    Bar("files that name one kind, the most", 15, files_of_one_kind, 22),
     Bar("files that state one build option (allow_slower)", 5, option_files, 21),
-    Bar("files that decide the rule of rounding", 5, rounding_files, 30),
-    Bar("public class names defined twice or more", 14, double_classes, 80),
-    Bar("checks for VirtualDevice, ignored imports, __getattr__ of modules", 0, back_doors, 13),
-    Bar("pairs of places with six like lines", 99, like_lines, 400),
+    Bar("files that decide the rule of rounding", 5, rounding_files, 22),
+    Bar("public class names defined twice or more", 14, double_classes, 77),
+    Bar("checks for VirtualDevice, ignored imports, modules' __getattr__", 0, back_doors, 8),
+    Bar("pairs of places with six like lines", 99, like_lines),
 )
+"""`held` is removed where ``wanted`` is reached, and made smaller with every step there."""
 
 
 def main() -> None:

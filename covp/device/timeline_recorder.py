@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Counts
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 from covp.device.board import Board
@@ -77,12 +76,7 @@ class TimelineRecorder:
         self.begin()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._core.mmio.observer = None
         self._clock.on_stall = self._board.ledger.on_move = None
         for _, model in self._board.shared.peripherals.values():

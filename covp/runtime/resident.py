@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 from covp.base.arguments import demand, demand_count, demand_seconds
@@ -170,12 +169,7 @@ class Resident:
     def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if self._open and kind is None:
                 self.sync()

@@ -218,7 +218,7 @@ def test_a_store_evicts_what_is_old() -> None:
 
 def test_what_another_process_uses_stays() -> None:
     code = (
-        "import sys; from covp import cache; cache.store('objects', 'b.o', b'b');"
+        "import sys; from covp.base import cache; cache.store('objects', 'b.o', b'b');"
         "print(flush=True); sys.stdin.read()"
     )
     os.utime(cache.store("objects", "old.o", b"old"), (1, 1))

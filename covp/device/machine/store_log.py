@@ -6,7 +6,6 @@ import ctypes
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -119,12 +118,7 @@ class StoreLog:
         engine.ctl_flush_tb()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._core.is_open:
             uclib.uc_hook_del(self._core.engine._uch, self._handle)
             self._core.engine.ctl_flush_tb()

@@ -7,7 +7,6 @@ import stat
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from covp.base.temporary import TemporaryFolder, temporary_folder
 from covp.device.rtl.fst import is_whole
@@ -47,19 +46,14 @@ class RtlRecording:
             self._cleanup = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with self._cleanup:
             if not self._model.is_open:
                 return
             wrote, of, cycles = self._model.close_wave()
             if kind is None:
                 self._demand(wrote, of, cycles)
-            elif not cycles or not issubclass(kind, DeviceFault | AcceleratorError):
+            elif not cycles or not isinstance(error, DeviceFault | AcceleratorError):
                 return
             os.replace(self._temporary, self._target)
             self.recorded = Recorded(self.wave, cycles, of)

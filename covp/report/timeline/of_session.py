@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from covp.device.abilities import TimelineRecording
 from covp.errors import UsageError
 from covp.report.timeline.of_run import timeline_of_log
@@ -37,12 +35,7 @@ class recording:
         self._recording.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None:
                 self._session.sync()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
-from types import TracebackType
 
 from covp.base.arguments import demand
 from covp.base.cache import cache_dir, content_key
@@ -58,12 +57,7 @@ class Coverage:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         session = self._session()
         try:
             if kind is None and session is not None and session.is_open:
