@@ -20,13 +20,25 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 
 class CovpError(Exception):
     """Base of all errors that covp raises on purpose; the text is one line."""
 
     exit_status = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(
+    kind: type[CovpError], arguments: tuple[Any, ...], state: dict[str, Any]
+) -> CovpError:
+    """An error out of another process, whatever its class is made with."""
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(state)
+    return error
 
 
 class UsageError(CovpError):

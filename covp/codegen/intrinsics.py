@@ -162,6 +162,11 @@ def register_requantize(instruction: RequantizeInstruction) -> RequantizeInstruc
     return instruction
 
 
+def requantize_instructions() -> tuple[RequantizeInstruction, ...]:
+    """All that are registered."""
+    return tuple(_REQUANTIZE.values())
+
+
 def requantize_instruction(core: Core) -> RequantizeInstruction | None:
     """The requantizing instruction of a core, or None."""
     fitting = (i for i in _REQUANTIZE.values() if i.requires <= core.features)

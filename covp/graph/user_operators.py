@@ -85,6 +85,11 @@ def find_user_operator(kind: str) -> UserOperator | None:
     return _OPERATORS.get(kind)
 
 
+def registered_from() -> tuple[str, ...]:
+    """The modules that registered operators, in their order; users' files are modules too."""
+    return tuple(dict.fromkeys(each.reference.__module__ for each in _OPERATORS.values()))
+
+
 def composition(op: Op) -> list[Op] | None:
     """The operators that a user's operator is composed of, checked; None if it is not composed.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import multiprocessing
-import pickle
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +19,14 @@ from covp.evaluation.data.inference import Inference, OnDevice, OnReference
 from covp.evaluation.data.quality import Place
 from covp.evaluation.data.samples import Samples
 from covp.evaluation.data.stored import real
-from covp.evaluation.workers import Failed, Workers
+from covp.evaluation.jobs import open_jobs
 from covp.graph.graph import Graph
 
 Array = NDArray[Any]
 Part = tuple[int, int]
 """The number of the first sample, and of the one after the last."""
 
-_ALONE = 0.7
+_ALONE = 1.5
 """Seconds of work below which other processes are not worth their start."""
 
 
@@ -77,24 +75,35 @@ class Found:
 
 
 class Bench(Closing):
-    """A subject that is ready to run.
+    """What runs a subject. Pickles, without what it has opened.
 
     Args:
-        subject: its device stays open until `close`.
+        subject: its device is opened for the first samples and stays open until `close`.
     """
 
     def __init__(self, subject: Subject) -> None:
-        self._subject, build = subject, subject.build
-        self._other = None if subject.other is None else OtherModel(subject.other)
-        self._litert = None if subject.litert is None else Litert(subject.litert)
-        self._inference: Inference
-        if subject.on == "reference":
-            self._inference = OnReference(build.graph)
-        else:
-            self._inference = OnDevice(build, subject.device)
+        self._subject = subject
 
-    def run(self, part: Part) -> Found:
-        """Some of the samples.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bench, (self._subject,)
+
+    @cached_property
+    def _other(self) -> OtherModel | None:
+        return None if self._subject.other is None else OtherModel(self._subject.other)
+
+    @cached_property
+    def _litert(self) -> Litert | None:
+        return None if self._subject.litert is None else Litert(self._subject.litert)
+
+    @cached_property
+    def _inference(self) -> Inference:
+        build = self._subject.build
+        if self._subject.on == "reference":
+            return OnReference(build.graph)
+        return OnDevice(build, self._subject.device)
+
+    def __call__(self, part: Part) -> Found:
+        """Run some of the samples.
 
         Raises:
             CovpError: samples cannot be read, or the program faulted.
@@ -129,8 +138,9 @@ class Bench(Closing):
         )
 
     def close(self) -> None:
-        """Let the device go."""
-        self._inference.close()
+        """Close the device."""
+        if "_inference" in vars(self):
+            self._inference.close()
 
 
 def _differing(a: Sequence[Array], b: Sequence[Array]) -> int:
@@ -146,7 +156,7 @@ def run_parts(
 ) -> Generator[tuple[int, Found], None, None]:
     """Each part with its number, in any order; none depends on another or on the number of jobs.
 
-    Other processes are started when the work is more than some tenths of a second.
+    Other processes are started when the work takes more than a second or two.
 
     Args:
         subject: what is run.
@@ -154,9 +164,9 @@ def run_parts(
         jobs: processes at most.
 
     Raises:
-        CovpError: as `Bench.run`.
+        CovpError: as a `Bench`.
     """
-    alone = jobs < 2 or multiprocessing.current_process().daemon or ":" in subject.device
+    alone = jobs < 2 or ":" in subject.device
     start, done = time.perf_counter(), 0
     with Bench(subject) as bench:
         for part in parts:
@@ -164,51 +174,9 @@ def run_parts(
             left = len(parts) - done
             if not alone and done and passed * left / done > _ALONE and left > 1:
                 break
-            yield done, bench.run(part)
+            yield done, bench(part)
             done += 1
     if done < len(parts):
-        yield from _shared(subject, parts, done, jobs)
-
-
-def _shared(
-    subject: Subject, parts: Sequence[Part], first: int, jobs: int
-) -> Generator[tuple[int, Found], None, None]:
-    """The parts from the first on, in other processes."""
-    content = pickle.dumps(subject)
-    key = hashlib.sha256(content).hexdigest()
-    wanted = [_Task(key, content, part) for part in parts[first:]]
-    with Workers(min(jobs, len(wanted))) as workers:
-        for index, found in workers.call(_run_task, wanted):
-            if isinstance(found, Failed):
-                with Bench(subject) as bench:  # raises here what it raised there
-                    found = bench.run(parts[first + index])
-            yield first + index, found
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """A part for another process.
-
-    Attributes:
-        key: of the content.
-        content: of the subject, pickled.
-        part: of its samples.
-    """
-
-    key: str
-    content: bytes
-    part: Part
-
-
-_latest: tuple[str, Bench] | None = None
-"""What this process ran last, by its key; it stays open for the next part."""
-
-
-def _run_task(task: _Task) -> Found:
-    global _latest
-    if _latest is None or _latest[0] != task.key:
-        if _latest is not None:
-            _latest[1].close()
-            _latest = None
-        _latest = task.key, Bench(pickle.loads(task.content))
-    return _latest[1].run(task.part)
+        with open_jobs(Bench(subject), min(jobs, len(parts) - done)) as others:
+            for each in others.call(parts[done:]):
+                yield done + each.number, each.result

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
+from covp.base.closing import Closing
 from covp.chip.platform_file import Platform
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
 from covp.codegen.schedule import Schedule
@@ -30,8 +32,8 @@ _FLAGS = ("-fno-strict-aliasing",)
 _REPEATS = 9
 
 
-class ScheduleBench:
-    """Measures schedules of operators in one session.
+class ScheduleBench(Closing):
+    """Measures schedules of operators in one session. Pickles, without the session.
 
     Args:
         platform: whose core and memory are used.
@@ -40,12 +42,26 @@ class ScheduleBench:
     """
 
     def __init__(self, platform: Platform, toolchain: str, device: str = "virtual") -> None:
+        self._given = platform, toolchain, device
         self.device_kind = scheme_of(device)
-        self.session = Session(platform, device=device, toolchain=toolchain)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScheduleBench, self._given
+
+    @cached_property
+    def session(self) -> Session:
+        """What the schedules run in; opened when it is first used."""
+        platform, toolchain, device = self._given
+        return Session(platform, device=device, toolchain=toolchain)
 
     def close(self) -> None:
-        """Let the device go."""
-        self.session.close()
+        """Close the session."""
+        if "session" in vars(self):
+            self.session.close()
+
+    def __call__(self, trial: tuple[Op, Schedule]) -> Trial | None:
+        """As `measure`, of an operator and a schedule."""
+        return self.measure(*trial)
 
     def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> Trial | None:
         """One trial on random inputs; None where the schedule does not fit the memory.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import get_args
 
 from covp.base import cache
 from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
+from covp.base.closing import Closing
 from covp.chip.platform_file import Platform, load_platform
-from covp.codegen.intrinsics import DotProduct, dot_products
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.compilers.toolchain import get_toolchain
-from covp.device.child_process import safe_path
+from covp.evaluation.jobs import open_jobs
 from covp.evaluation.tune.measure import ScheduleBench
 from covp.evaluation.tune.records import (
     FLASH_TRADE,
@@ -32,7 +30,6 @@ from covp.evaluation.tune.records import (
 )
 from covp.evaluation.tune.search import Search, Strategy, make_search
 from covp.evaluation.tune.taken_over import taken_over
-from covp.evaluation.tune.worker_process import begin_worker
 from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
 from covp.runtime.devices import is_fast, scheme_of
@@ -188,7 +185,7 @@ def _distinct(graph: Graph, platform: Platform) -> Iterator[Op]:
             yield op
 
 
-class _Tuner:
+class _Tuner(Closing):
     def __init__(
         self,
         platform: Platform,
@@ -206,20 +203,15 @@ class _Tuner:
         self.end = None if options.seconds is None else monotonic() + options.seconds
         self.layer_end: float | None = None
         self.total = 0
-        self.jobs = options.jobs if is_fast(options.device) else 1
-        # what is compiled on first use is compiled here: Ctrl-C ends the compiler of a worker too
-        ScheduleBench(platform, toolchain, options.device).close()
-        bench = platform, toolchain, options.device, dot_products()
-        self.pool = ProcessPoolExecutor(self.jobs, None, _open_bench, bench)
-        self.cleanup = ExitStack()
+        bench = platform, toolchain, options.device
+        with ScheduleBench(*bench) as first:
+            _ = first.session  # what is compiled on first use is compiled once, before all others
+        count = options.jobs if is_fast(options.device) else 1
+        self.jobs = open_jobs(ScheduleBench(*bench), count)
 
-    def __enter__(self) -> _Tuner:
-        self.cleanup.enter_context(safe_path())
-        self.cleanup.callback(self.pool.shutdown, wait=True, cancel_futures=True)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.cleanup.close()
+    def close(self) -> None:
+        """End the worker processes."""
+        self.jobs.close()
 
     def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
         """Search one layer after the other within the budget."""
@@ -263,7 +255,7 @@ class _Tuner:
         )
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
-        running: dict[Future[Trial | None], Schedule] = {}
+        running: dict[int, Schedule] = {}
         started = tried = 0
         wanted = self.options
         # before all others, the default second, to compare with
@@ -279,17 +271,17 @@ class _Tuner:
             wanted.flash_trade,
         )
         while True:
-            while started < planned and len(running) < self.jobs and not self._late():
+            while started < planned and len(running) < self.jobs.slots and not self._late():
                 proposed, first = first[:1] or search.propose(1), first[1:]
                 if not proposed:
                     started = planned
                 elif str(proposed[0]) not in known and proposed[0] not in running.values():
-                    running[self.pool.submit(_measure, op, proposed[0])] = proposed[0]
+                    running[self.jobs.submit((op, proposed[0]))] = proposed[0]
                     started += 1
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                schedule, trial = running.pop(future), future.result()
+            for done in self.jobs.wait():
+                schedule, trial = running.pop(done.number), done.result
                 tried += 1
                 if trial is not None:
                     known[trial.schedule] = trial
@@ -314,20 +306,3 @@ class _Tuner:
         if limit is not None and trial.scratch_bytes > limit:
             return float("inf")
         return trial.score(self.options.objective, self.options.cost, self.options.flash_trade)
-
-
-_bench: ScheduleBench | None = None
-
-
-def _open_bench(
-    platform: Platform, toolchain: str, device: str, instructions: Sequence[DotProduct]
-) -> None:
-    """In each worker process: one session for all its trials."""
-    begin_worker(instructions)
-    global _bench
-    _bench = ScheduleBench(platform, toolchain, device)
-
-
-def _measure(op: Op, schedule: Schedule) -> Trial | None:
-    assert _bench is not None
-    return _bench.measure(op, schedule)

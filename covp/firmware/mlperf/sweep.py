@@ -9,8 +9,9 @@ from pathlib import Path
 
 from covp.accelerator.registry import find_backends
 from covp.chip.platform_file import Platform, load_platform
+from covp.errors import CovpError
 from covp.evaluation import Build
-from covp.evaluation.workers import Failed, Workers
+from covp.evaluation.jobs import open_jobs
 from covp.firmware.mlperf.entrants import Entrant, demand_samples
 from covp.firmware.mlperf.points import DEFAULTS, Job, Performance, Point, Settings, measure
 from covp.firmware.mlperf.quality import Quality, score
@@ -70,11 +71,10 @@ def sweep(
         _Entry(number, entrant, Point(entrant.graph, board, tuple(setup), entrant.task))
         for (number, entrant), board, setup in product(enumerate(entrants), boards, setups)
     ]
-    with Workers(jobs) as workers:
-        steps = _Steps(advance, len(entries))
-        costs = _measure(workers, entries, settings, steps)
-        subjects = _subjects(entries, costs, reference)
-        found = _score(workers, subjects, jobs, steps)
+    steps = _Steps(advance, len(entries))
+    costs = _measure(entries, settings, jobs, steps)
+    subjects = _subjects(entries, costs, reference)
+    found = _score(subjects, jobs, steps)
     rows = enumerate(zip(entries, costs, strict=True))
     return [
         _row(entry, cost, found.get(entry.number if reference else index))
@@ -103,24 +103,25 @@ class _Steps:
 
 
 def _measure(
-    workers: Workers, entries: Sequence[_Entry], settings: Settings, steps: _Steps
-) -> list[_Measured | Failed]:
+    entries: Sequence[_Entry], settings: Settings, jobs: int, steps: _Steps
+) -> list[_Measured | CovpError]:
     """Of each point."""
-    jobs = [Job(entry.point, settings, entry.entrant.first_input()) for entry in entries]
-    found: dict[int, _Measured | Failed] = {}
-    for index, result in workers.call(measure, jobs):
-        found[index] = result
-        steps.done(str(entries[index].point))
+    given = [Job(entry.point, settings, entry.entrant.first_input()) for entry in entries]
+    found: dict[int, _Measured | CovpError] = {}
+    with open_jobs(measure, jobs) as workers:
+        for done in workers.call(given):
+            found[done.number] = done.error or done.result
+            steps.done(str(entries[done.number].point))
     return [found[index] for index in range(len(entries))]
 
 
 def _subjects(
-    entries: Sequence[_Entry], costs: Sequence[_Measured | Failed], reference: bool
+    entries: Sequence[_Entry], costs: Sequence[_Measured | CovpError], reference: bool
 ) -> dict[int, tuple[Entrant, Subject]]:
     """What computes accuracies: each point that could be measured, or each of their models."""
     found: dict[int, tuple[Entrant, Subject]] = {}
     for index, (entry, cost) in enumerate(zip(entries, costs, strict=True)):
-        if isinstance(cost, Failed) or entry.entrant.dataset is None:
+        if isinstance(cost, CovpError) or entry.entrant.dataset is None:
             continue
         if reference:
             found[entry.number] = entry.entrant, entry.point.graph
@@ -130,16 +131,17 @@ def _subjects(
 
 
 def _score(
-    workers: Workers, subjects: dict[int, tuple[Entrant, Subject]], jobs: int, steps: _Steps
-) -> dict[int, Quality | Failed]:
+    subjects: dict[int, tuple[Entrant, Subject]], jobs: int, steps: _Steps
+) -> dict[int, Quality | CovpError]:
     """The quality of each subject, by its number."""
     parts = list(chain.from_iterable(_parts(n, *pair, jobs) for n, pair in subjects.items()))
     steps.total += len(parts)
-    results: dict[int, Answers | Failed] = {}
-    for index, result in workers.call(answers, parts):
-        results[index] = result
-        steps.done(f"accuracy of {parts[index].graph.name}")
-    found: dict[int, list[Answers | Failed]] = {number: [] for number in subjects}
+    results: dict[int, Answers | CovpError] = {}
+    with open_jobs(answers, jobs) as workers:
+        for done in workers.call(parts):
+            results[done.number] = done.error or done.result
+            steps.done(f"accuracy of {parts[done.number].graph.name}")
+    found: dict[int, list[Answers | CovpError]] = {number: [] for number in subjects}
     for index, part in enumerate(parts):
         found[part.number].append(results[index])
     return {number: _quality(*subjects[number], given) for number, given in found.items()}
@@ -151,13 +153,13 @@ def _parts(number: int, entrant: Entrant, subject: Subject, jobs: int) -> list[C
 
 
 def _quality(
-    entrant: Entrant, subject: Subject, given: Sequence[Answers | Failed]
-) -> Quality | Failed:
+    entrant: Entrant, subject: Subject, given: Sequence[Answers | CovpError]
+) -> Quality | CovpError:
     """From the answers of all parts in their order, or the first failure."""
     assert entrant.task is not None and entrant.dataset is not None
     values: list[float] = []
     for part in given:
-        if isinstance(part, Failed):
+        if isinstance(part, CovpError):
             return part
         values += part.values
     files = entrant.dataset.files
@@ -172,9 +174,13 @@ def _quality(
     )
 
 
-def _row(entry: _Entry, cost: _Measured | Failed, quality: Quality | Failed | None) -> Row:
-    if isinstance(cost, Failed):
-        return Row(entry.point, None, None, cost.reason)
-    if isinstance(quality, Failed):
-        return Row(entry.point, cost[0], None, quality.reason)
+def _row(entry: _Entry, cost: _Measured | CovpError, quality: Quality | CovpError | None) -> Row:
+    if isinstance(cost, CovpError):
+        return Row(entry.point, None, None, _line(cost))
+    if isinstance(quality, CovpError):
+        return Row(entry.point, cost[0], None, _line(quality))
     return Row(entry.point, cost[0], quality, entry.entrant.problem)
+
+
+def _line(error: CovpError) -> str:
+    return " ".join(str(error).split())
