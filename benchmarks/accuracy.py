@@ -5,7 +5,7 @@
 Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
 benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install covp[rtl]``);
 boards has none: it is of programs that are not part of this repository.
---write writes docs/accuracy.md and covp/device/timing/accuracy.yaml, the errors that runs print;
+--write writes docs/accuracy.md and the errors that runs print (accuracy.yaml);
 --check compares both: exit status 1 where the files give others.
 """
 
@@ -23,14 +23,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from covp.chip.cores import CORES
+from covp.chip.cores import find_core, timing_files
 from covp.chip.platform_file.model import ZERO_WAITS
 from covp.graph.rounding_rules import ANY, Oracle, Rule, rules_of
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).with_name("results")
 PAGE = ROOT / "docs" / "accuracy.md"
-ERRORS = ROOT / "covp" / "device" / "timing" / "accuracy.yaml"
 Rows = list[dict[str, Any]]
 
 COMMANDS = {
@@ -175,18 +174,27 @@ def known_errors() -> Iterator[tuple[str, str, float]]:
                 yield row["core"], boards[row["board"]], cycles / row["published"] - 1
 
 
-def errors() -> str:
-    """covp/device/timing/accuracy.yaml: the largest error of each timing model with each memory."""
+def errors() -> dict[Path, str]:
+    """The files accuracy.yaml: the largest error of each timing model with each memory."""
     worst: dict[str, dict[str, float]] = {}
     for core, memory, error in known_errors():
-        model = worst.setdefault(CORES[core].timing or "", {})
+        model = worst.setdefault(find_core(core).timing or "", {})
         model[memory] = max(model.get(memory, 0.0), abs(error))
-    lines = ["# Largest known errors, by timing model and memory: benchmarks/accuracy.py --write"]
-    for name, by_memory in sorted(worst.items()):
-        lines.append(f"{name}:")
-        rounded = {memory: math.ceil(error * 1000) / 1000 for memory, error in by_memory.items()}
-        lines += (f'  "{memory}": {max(error, 0.001)}' for memory, error in rounded.items())
-    return "\n".join(lines) + "\n"
+    return {
+        timing_files()[name].with_name("accuracy.yaml"): "\n".join(
+            [
+                "# largest known errors by memory: benchmarks/accuracy.py --write",
+                *(f'"{memory}": {rounded(error)}' for memory, error in by_memory.items()),
+                "",
+            ]
+        )
+        for name, by_memory in worst.items()
+    }
+
+
+def rounded(error: float) -> float:
+    """To the next tenth of a percent."""
+    return max(math.ceil(error * 1000) / 1000, 0.001)
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
@@ -252,7 +260,9 @@ def _rule_row(rule: Rule) -> str:
     return f"| {rule.name} | {kinds} | {rule.dtypes} | {allowed} | {rule.reason} |"
 
 
-MADE: dict[Path, Callable[[], str]] = {PAGE: page, ERRORS: errors}
+def made() -> dict[Path, str]:
+    """The files that are made of the results."""
+    return {PAGE: page(), **errors()}
 
 
 def measure(sections: Sequence[str]) -> None:
@@ -277,10 +287,10 @@ def main() -> int:
     if options.measure:
         measure(sections)
     if options.write:
-        for path, text in MADE.items():
-            path.write_text(text(), encoding="utf-8")
+        for path, text in made().items():
+            path.write_text(text, encoding="utf-8")
     elif options.check:
-        return report([path for path, text in MADE.items() if path.read_text("utf-8") != text()])
+        return report([path for path, text in made().items() if path.read_text("utf-8") != text])
     else:
         print("\n\n".join(f"## {name}\n\n{SECTIONS[name]()}" for name in sections))
     return 0

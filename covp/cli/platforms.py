@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
+import msgspec
 
 from covp.chip.energy.core_area import core_area
 from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
@@ -75,5 +75,5 @@ def _energy(platform: Platform) -> dict[str, Any] | None:
 
 
 def _core_area(platform: Platform) -> dict[str, Any] | None:
-    area = core_area(platform.name) or core_area(platform.core.name)
-    return asdict(area) if area else None
+    area = core_area(platform.core)
+    return msgspec.structs.asdict(area) if area else None

@@ -85,7 +85,7 @@ def recorded_schedules(
         # C can be generated where no compiler is installed
         compiler = toolchain
     records = Records.available()
-    records.open(platform.core.name, platform.core.like)
+    records.open(platform.core.key, *platform.core.like)
     kind = device.partition(":")[0]
     return RecordedSchedules(records, platform, compiler, optimize, kind, max_scratch, flash_trade)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.chip.cores import CORES, Core
+from covp.chip.cores import Core, all_cores, find_core
 from covp.chip.platform_file import Platform, load_platform
 from covp.device.debug.core_registers import CoreRegisters
 from covp.device.debug.riscv_debug import DebugModule
@@ -22,22 +21,24 @@ from covp.errors import DeviceFault
 from covp.runtime.session import Session
 from tests.conftest import PLATFORMS, load
 
-EMULATED = [core for core in CORES.values() if core.architecture != "x86"]
+EMULATED = [core for core in all_cores() if core.architecture != "x86"]
 MADE_UP = "xyz-1"
 
 
 def board(core: Core) -> Platform:
     """A board that exists with the core changed, and no peripherals: it may have fewer lines."""
     existing = load_platform(PLATFORMS[core.architecture])
-    return msgspec.structs.replace(existing, core_name=core.name, peripherals=())
+    own = str(core.folders[0]) if core.content else core.name
+    return msgspec.structs.replace(existing, core_name=own, peripherals=())
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> Core:
+def made_up(tmp_path: Path) -> Core:
     """An RV32IMAFC core with a name that says nothing."""
-    core = replace(CORES["rv32imafc"], name=MADE_UP)
-    monkeypatch.setitem(CORES, MADE_UP, core)
-    return core
+    folder = tmp_path / MADE_UP
+    folder.mkdir()
+    (folder / "core.yaml").write_text("like: rv32imafc\n")
+    return find_core(str(folder))
 
 
 KERNEL = """
@@ -96,7 +97,7 @@ def misa_of(device: VirtualDevice) -> int:
 def test_misa() -> None:
     assert LETTERS.keys() == {core.name for core in EMULATED if core.architecture == "riscv"}
     for name, expected in LETTERS.items():
-        with VirtualDevice(board(CORES[name])) as device:
+        with VirtualDevice(board(find_core(name))) as device:
             assert misa_of(device) == expected
             assert CoreRegisters(device).read("csr0x301") == expected
 
@@ -120,7 +121,7 @@ COMPRESSED = ".option arch, +c\nstart:\n c.li a0, 5\nend:\n j end"
 def test_only_instructions_that_the_core_implements(
     made_up: Core, name: str, text: str, runs: bool
 ) -> None:
-    with VirtualDevice(board(CORES[name]), timeout=5) as device:
+    with VirtualDevice(board(made_up if name == MADE_UP else find_core(name)), timeout=5) as device:
         loaded = load("riscv32", text, device=device)
         if runs:
             assert loaded.run().instructions == text.count("\n ") - 1
@@ -138,7 +139,7 @@ def test_a_made_up_name_works_everywhere(made_up: Core) -> None:
 
 
 def test_cycle_counters_by_instruction_set() -> None:
-    without = {core.name for core in CORES.values() if not core.isa.counts_cycles}
+    without = {core.name for core in all_cores() if not core.isa.counts_cycles}
     assert without == {"cortex-m0plus", "x86-64"}
 
 

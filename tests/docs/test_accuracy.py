@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from covp.chip.cores import CORES
+from covp.chip.cores import find_core
 from covp.compilers.toolchain import get_toolchain
 from covp.device.timing.model import load_timing
 from covp.errors import ToolchainError
@@ -47,7 +47,7 @@ def test_the_page_is_what_the_files_give(
 def test_the_known_error_of_a_model_is_its_largest(generator: ModuleType) -> None:
     for section in ("rtl", "coremark"):
         for row in generator.rows_of(section):
-            errors = load_timing(CORES[row["core"]].timing or "").errors
+            errors = load_timing(find_core(row["core"]).timing or "").errors
             memory = row.get("assumes") or next(iter(errors))
             assert abs(row["error"]) <= errors[memory], row
 
@@ -64,7 +64,7 @@ def test_coremark_still_takes_as_many_cycles(
     ]
     try:
         coremark.sources()
-        version = get_toolchain(compiler, CORES[core]).version
+        version = get_toolchain(compiler, find_core(core)).version
     except ToolchainError as error:
         pytest.skip(str(error))
     if version != rows[-1]["compiler"]:

@@ -71,7 +71,7 @@ def test_the_code_and_the_model_of_timing(capsys: pytest.CaptureFixture[str]) ->
     exec(code, {})
     assert " cycles" in capsys.readouterr().out
     (model,) = blocks("timing.md", "yaml")
-    file = DOCS.parent / "covp" / "device" / "timing" / "models" / "cv32e40p.yaml"
+    file = DOCS.parent / "platforms" / "cores" / "cv32e40p" / "timing.yaml"
     assert yaml.safe_load(model) == yaml.safe_load(file.read_text())
 
 

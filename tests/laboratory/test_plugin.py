@@ -2,7 +2,7 @@
 
 import pytest
 
-from covp.chip.cores import CORES
+from covp.chip.cores import find_core
 from covp.chip.platform_file import load_platform
 
 from .project import Project
@@ -127,7 +127,7 @@ def test_typing_error(covp_session): ...
     names = ("cortex-m4", "cortex-m0plus", "riscv32")
     run = project.run(*(word for name in names for word in ("--covp-platform", name)))
     passed = {name for name, word in run.outcomes.items() if word == "PASSED"}
-    cores = {name: CORES[load_platform(name).core.name] for name in names}
+    cores = {name: find_core(load_platform(name).core.name) for name in names}
     assert passed == {
         *(f"test_arm[{n}]" for n, core in cores.items() if core.features >= {"fpu", "dsp"}),
         *(f"test_riscv[{n}]" for n, core in cores.items() if core.architecture == "riscv"),

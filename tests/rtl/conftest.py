@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from covp.chip.cores import find_core
 from covp.device.rtl.cores import rtl_of
 from covp.device.rtl.tools import find_verilator, sources_of
 from covp.errors import ToolchainError
@@ -13,7 +14,7 @@ def need_rtl(core: str) -> None:
     """Skip the test that calls it where the core cannot be simulated."""
     try:
         find_verilator()
-        sources_of(rtl_of(core).package)
+        sources_of(rtl_of(find_core(core)).package)
     except ToolchainError as error:
         pytest.skip(f"RTL of {core}: {error}")
 

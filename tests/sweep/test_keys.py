@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import covp.device.timing
+from covp.chip.cores import cores_dir
 from covp.chip.platform_file import platforms_dir
 from covp.evaluation.sweep import content
 from covp.evaluation.sweep.reader import make_spec
@@ -35,8 +35,7 @@ def write(folder: Path) -> Path:
     shutil.copy(zoo.find("toycar").path, folder / "m.tflite")
     board = (platforms_dir() / "riscv32.yaml").read_text()
     (folder / "p.yaml").write_text(f"{board}\ntiming: t.yaml\n")
-    timing = Path(covp.device.timing.__file__).parent / "models" / "cv32e40p.yaml"
-    shutil.copy(timing, folder / "t.yaml")
+    shutil.copy(cores_dir() / "cv32e40p" / "timing.yaml", folder / "t.yaml")
     (folder / "unit.py").write_text(UNIT.format(helper="unit_helper"))
     (folder / "unit_helper.py").write_text("NUMBER = 1\n")
     return folder

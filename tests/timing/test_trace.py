@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 import covp
 import covp.device.machine.execution as execution
-from covp.chip.cores import CORES
 from covp.chip.platform_file import Platform, load_platform
 from covp.device.timing.model import load_timing
 from covp.device.timing.trace import Trace, cost
@@ -34,17 +32,8 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture(autouse=True)
-def timed_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every core with every timing model of its instruction set, as "core by model"."""
-    for core in list(CORES.values()):
-        for model in MODELS.get(core.architecture, []):
-            name = f"{core.name} by {model}"
-            monkeypatch.setitem(CORES, name, replace(core, name=name, timing=model))
-
-
 def timed_by(platform: Platform, model: str) -> Platform:
-    return msgspec.structs.replace(platform, core_name=f"{platform.core_name} by {model}")
+    return msgspec.structs.replace(platform, timing=model)
 
 
 def traced(platform: Platform, name: str, code: bytes, edges: bool = False) -> tuple[Trace, int]:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from covp.chip.cores import CORES, Core
+from covp.chip.cores import Core, all_cores, find_core
 from covp.compilers.elf import ElfImage
 from covp.compilers.toolchain import Source, Toolchain, get_toolchain, runtime_dir
 from covp.errors import ToolchainError, UsageError
 
 CASES = [
     (core, name)
-    for core in CORES.values()
+    for core in all_cores()
     for name in ("zig", "gcc")
     if name == "zig" or core.gcc_prefix
 ]
@@ -32,7 +32,7 @@ def toolchain_of(name: str, core: Core) -> Toolchain:
 
 @pytest.fixture(params=["zig", "gcc"])
 def toolchain(request: pytest.FixtureRequest) -> Toolchain:
-    return toolchain_of(request.param, CORES["cortex-m4f"])
+    return toolchain_of(request.param, find_core("cortex-m4f"))
 
 
 @pytest.fixture
@@ -159,13 +159,13 @@ def test_an_undefined_symbol_is_named_with_its_place(toolchain: Toolchain) -> No
 def test_a_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(ToolchainError, match=r"apt install gcc-arm-none-eabi, or use .* zig"):
-        get_toolchain("gcc", CORES["cortex-m4f"])
+        get_toolchain("gcc", find_core("cortex-m4f"))
     with pytest.raises(ToolchainError, match="apt install gcc-riscv64-unknown-elf"):
-        get_toolchain("gcc", CORES["rv32imc"])
+        get_toolchain("gcc", find_core("rv32imc"))
     with pytest.raises(ToolchainError, match="no GCC for the core x86-64: use the toolchain zig"):
-        get_toolchain("gcc", CORES["x86-64"])
+        get_toolchain("gcc", find_core("x86-64"))
     with pytest.raises(UsageError, match="unknown toolchain 'gc': did you mean gcc"):
-        get_toolchain("gc", CORES["rv32imc"])
+        get_toolchain("gc", find_core("rv32imc"))
 
 
 def test_the_version_is_a_name_and_a_number(toolchain: Toolchain) -> None:

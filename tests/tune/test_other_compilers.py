@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.chip.cores import CORES, Core
+from covp.chip.cores import Core, find_core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.compilers.toolchain import get_toolchain
@@ -30,7 +30,7 @@ from covp.evaluation.tune.tuner import Options, tune
 from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
 
-CORE = CORES["rv32imc"]
+CORE = find_core("rv32imc")
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_compilers_by_distance() -> None:
 
 def test_the_order_of_what_counts(op: Op) -> None:
     """Each addition counts more than all before it, however many instructions it says."""
-    valid = [str(point) for point in schedules(KernelRequest(op, CORES["rv32imac"], "layer"))]
-    other, core = with_other_weights(op), CORES["rv32imac"]
+    valid = [str(point) for point in schedules(KernelRequest(op, find_core("rv32imac"), "layer"))]
+    other, core = with_other_weights(op), find_core("rv32imac")
     records, cost = Records([]), 10
     assert chosen(records, op, core) is None
     order = [
@@ -139,7 +139,7 @@ def test_files_of_other_cores_stay_unread(
     records = Records(sorted(tmp_path.glob("*")))
     assert chosen(records, op) == schedule
     assert capsys.readouterr().err == ""
-    chosen(records, op, CORES["cortex-m4f"])
+    chosen(records, op, find_core("cortex-m4f"))
     assert "cortex-m4f-mine.jsonl:1: 2 of 2 lines are damaged" in capsys.readouterr().err
 
 

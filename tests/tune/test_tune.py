@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.chip.cores import CORES
+from covp.chip.cores import all_cores, find_core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.errors import UsageError
@@ -133,7 +133,7 @@ def test_a_core_without_trials_takes_those_of_the_one_it_is_like(own_cache: Path
     records, key = Records([]), layer_key(op)
 
     def chosen(core: str) -> str | None:
-        found = records.find(op, CORES[core], "zig 1")
+        found = records.find(op, find_core(core), "zig 1")
         return None if found is None else found.schedule
 
     records.add(dataclasses.replace(trial("mac a=1", 1), layer=key))
@@ -145,12 +145,13 @@ def test_a_core_without_trials_takes_those_of_the_one_it_is_like(own_cache: Path
 
 def test_like_cores_are_offered_the_same_schedules() -> None:
     """So that any of them fits."""
-    similar = [core for core in CORES.values() if core.like]
+    similar = [core for core in all_cores() if core.like]
     assert similar
     for op in run_passes(covp.load_model("kws")).ops:
         for core in similar:
             ours, theirs = (
-                set(schedules(KernelRequest(op, c, "layer"))) for c in (core, CORES[core.like])
+                set(schedules(KernelRequest(op, c, "layer")))
+                for c in (core, find_core(core.like[-1]))
             )
             assert ours == theirs
 

@@ -1,20 +1,21 @@
-"""`core_area`: the size of cores whose RTL is public, from ``core_area.yaml``.
+"""`core_area`: the size of a core after synthesis, from the file ``area.yaml`` of its folder.
 
-The file is what ``benchmarks/core_area.py`` writes; it names the tool and the command.
+``benchmarks/core_area.py`` writes those of covp's cores; each names the tool and the command.
 """
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import yaml
+
+from covp.base.struct_errors import readable
+from covp.base.yaml_files import read_yaml
+from covp.chip.cores import Core, cores_dir
+from covp.errors import PlatformError
 
 
-@dataclass(frozen=True)
-class CoreArea:
+class CoreArea(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A core after generic synthesis, without any foundry's library.
 
     Attributes:
@@ -38,36 +39,26 @@ class CoreArea:
     source: str
 
 
-class _Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    configuration: str
-    package: str
-    cells: int
-    flip_flops: int
-    memory_bits: int
-    transistors: int
-    kge: float
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    source: str
-    cores: dict[str, _Figures]
-
-
-@functools.cache
 def core_areas() -> dict[str, CoreArea]:
-    """All of them, by the name of the core."""
-    path = Path(__file__).with_name("core_area.yaml")
-    content = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), _File)
-    return {
-        name: CoreArea(**msgspec.structs.asdict(one), source=content.source)
-        for name, one in content.cores.items()
-    }
+    """All that come with covp, by the name of the folder: a core, or a variant of one."""
+    folders = sorted(path.parent for path in cores_dir().glob("*/area.yaml"))
+    return {folder.name: area for folder in folders if (area := _read(folder))}
 
 
-def core_area(name: str) -> CoreArea | None:
+def core_area(core: Core) -> CoreArea | None:
     """The size of a core; None where its RTL is not public or was not synthesized.
 
-    Args:
-        name: as in `covp.chip.cores.CORES`, or a variant of it, e.g. "ibex-small".
+    Raises:
+        PlatformError: the file says it wrongly.
     """
-    return core_areas().get(name)
+    return _read(core.folders[0])
+
+
+def _read(folder: Path) -> CoreArea | None:
+    path = folder / "area.yaml"
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.convert(read_yaml(path, PlatformError), CoreArea)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{path}: {readable(error, CoreArea)}") from None

@@ -24,7 +24,7 @@ class FurtherCore(
 
     Attributes:
         name: as reports and peripherals' lines call it; a C identifier in lower case.
-        core_name: a name in `covp.chip.cores.CORES` (key ``core``).
+        core_name: as the platform's (key ``core``).
         memory: the regions of its image: vectors and code in the first flash, data and stack in
             the first ram.
         clock_divider: cycles of the platform's clock per cycle of this core.

@@ -28,7 +28,8 @@ class Platform(
     """A microcontroller.
 
     Attributes:
-        core_name: a name in `covp.chip.cores.CORES` (key ``core``).
+        core_name: a core's name, or the path of its folder, in a file relative to it (key
+            ``core``), see `covp.chip.cores.find_core`.
         clock_hz: core clock; turns cycles into seconds.
         memory: regions that do not overlap; at least one flash and one ram. Programs go to the
             first of each kind, and what does not fit there to the next. Regions of one kind

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import re
 from pathlib import Path
 
 import msgspec
 
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
+from covp.chip.cores import is_core_path, timing_file
 from covp.chip.platform_file.memory import joined
 from covp.chip.platform_file.model import Platform
 from covp.chip.platform_file.rules import first_problem
 from covp.errors import PlatformError, UnknownPlatform, UsageError, near_misses
 
-_TIMING_FILE = re.compile(r"\.ya?ml$|\.py:\w+$")
 _LONGEST = 300
 
 
@@ -81,18 +80,24 @@ def read_platform(path: Path) -> Platform:
         platform = msgspec.convert(content, Platform)
     except msgspec.ValidationError as error:
         raise PlatformError(f"{path}: {readable(error, Platform)[:_LONGEST]}") from None
+    platform = _with_paths(platform, path.parent.resolve())
     problem = first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
-    return msgspec.structs.replace(
+    return msgspec.structs.replace(platform, memory=joined(platform.memory, platform.named_memory))
+
+
+def _with_paths(platform: Platform, folder: Path) -> Platform:
+    """With whole paths: those in a platform file begin at its folder."""
+
+    def core(name: str) -> str:
+        return str(folder / name) if is_core_path(name) else name
+
+    timing, replace = platform.timing, msgspec.structs.replace
+    further = (replace(one, core_name=core(one.core_name)) for one in platform.further_cores)
+    return replace(
         platform,
-        memory=joined(platform.memory, platform.named_memory),
-        timing=_beside(path, platform.timing),
+        core_name=core(platform.core_name),
+        further_cores=tuple(further),
+        timing=str(folder / timing) if timing and timing_file(timing) else timing,
     )
-
-
-def _beside(path: Path, timing: str | None) -> str | None:
-    """The timing model of a platform file; relative paths are those from its folder."""
-    if timing is None or not _TIMING_FILE.search(timing):
-        return timing
-    return str(path.parent.resolve() / timing)

@@ -12,11 +12,12 @@ from pathlib import Path
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
+from covp.chip.cores import Core
 from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
 from covp.compilers.toolchain import Source
-from covp.device.rtl.cores import FOLDER, RtlCore
+from covp.device.rtl.cores import RtlCore, rtl_of
 from covp.device.rtl.tools import Verilator, find_verilator, sources_of
-from covp.errors import ToolchainError
+from covp.errors import PlatformError, ToolchainError
 
 _HARNESS = Path(__file__).parent / "harness"
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
@@ -71,47 +72,51 @@ _FORMATS = {
 _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
 
 
-def library_of(name: str, core: RtlCore, wave: str = "") -> Path:
+def library_of(core: Core, wave: str = "") -> Path:
     """The library with the core's model, made on first use in about ten seconds.
 
     Args:
-        name: of the core, for messages and the file's name.
-        core: its sources.
+        core: whose RTL it is.
         wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
 
     Raises:
+        PlatformError: there is no RTL of this core, or a file that its folder names.
         ToolchainError: a package or Verilator is missing, or the sources are rejected.
     """
-    verilator = find_verilator()
-    rtl = sources_of(core.package)
-    sources = [*(rtl / source for source in core.sources), FOLDER / core.wrapper]
+    verilator, rtl = find_verilator(), rtl_of(core)
+    package = sources_of(rtl.package) if rtl.package else core.folders[0]
+    sources = [*(package / source for source in rtl.sources), Path(rtl.wrapper)]
+    missing = next((path for path in sources if not path.is_file()), None)
+    if missing is not None:
+        raise PlatformError(f"the RTL of {core.name}: there is no file {missing}")
     format_ = _FORMATS[wave] if wave else None
-    options = [*_options(core, rtl), *([format_.option] if format_ else [])]
+    options = [*_options(rtl, package), *([format_.option] if format_ else [])]
+    flags = _flags(core, rtl)
     traced = format_.defines() if format_ else _NO_WAVES
     switches = [*(f"-DVM_{switch}=0" for switch in _SWITCHES), *traced]
     harness = sorted(path for path in _HARNESS.rglob("*") if path.is_file())
     key = content_key(
         *(part for path in harness for part in (path.name, path.read_bytes())),
-        *(path.read_bytes() for path in [*sources, *_headers(core, rtl)]),
-        *(option.replace(str(rtl), "") for option in options),
-        *(verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile),
+        *(path.read_bytes() for path in [*sources, *_headers(rtl, package)]),
+        *(option.replace(str(package), "").replace(str(_HARNESS), "") for option in options),
+        *(*flags, verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile),
     )
-    file = f"{name}-{key}{_LIBRARY.suffix}"
+    file = f"{core.name}-{key}{_LIBRARY.suffix}"
     found = cache.find("rtl", file)
     if found is not None:
         return found
     with temporary_folder("rtl") as folder:
         made = Path(folder)
-        _verilate(verilator, name, [*options, "--Mdir", str(made), *map(str, sources)])
+        _verilate(verilator, core.name, [*options, "--Mdir", str(made), *map(str, sources)])
         # in one piece: each file would compile the same headers again, for longer than itself
         parts = [*sorted(made.glob("*.cpp")), _HARNESS / "harness.cpp"]
         model = Source("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
         data = build_for_host(
-            f"the RTL of {name}" + (" with waveforms" if wave else ""),
+            f"the RTL of {core.name}" + (" with waveforms" if wave else ""),
             [model],
             _LIBRARY,
             include=(made, *_include(verilator), _HARNESS),
-            flags=[*_flags(core), *switches],
+            flags=[*flags, *switches],
             objects=[_runtime(verilator, format_, switches)],
         )
     return cache.store("rtl", file, data, mode=0o700)
@@ -134,27 +139,29 @@ def _include(verilator: Verilator) -> list[Path]:
     return [verilator.root / "include", verilator.root / "include/vltstd"]
 
 
-def _headers(core: RtlCore, rtl: Path) -> list[Path]:
-    return [path for folder in core.include for path in sorted((rtl / folder).glob("*.sv*"))]
+def _headers(rtl: RtlCore, package: Path) -> list[Path]:
+    return [path for folder in rtl.include for path in sorted((package / folder).glob("*.sv*"))]
 
 
-def _options(core: RtlCore, rtl: Path) -> list[str]:
+def _options(rtl: RtlCore, package: Path) -> list[str]:
+    ports = {"COVP_OBI": rtl.bus == "obi", "COVP_CFU": rtl.custom_instructions}
     return [
         *("--cc", "-O3", "--no-timing", "--top-module", "covp_core", "--prefix", "Vcovp_core"),
         *("--x-assign", "fast", "--x-initial", "fast"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-BLKANDNBLK", "-Wno-UNOPTFLAT"),
         "-DSYNTHESIS",
-        *(f"-D{define}" for define in core.defines),
-        *(f"-G{name}={value}" for name, value in core.parameters.items()),
-        *(f"-I{rtl / folder}" for folder in core.include),
+        *(f"-D{define}" for define in (*filter(ports.get, ports), *rtl.defines)),
+        *(f"-G{name}={value}" for name, value in rtl.parameters.items()),
+        *(f"-I{package / folder}" for folder in rtl.include),
+        f"-I{_HARNESS}",
     ]
 
 
-def _flags(core: RtlCore) -> list[str]:
+def _flags(core: Core, rtl: RtlCore) -> list[str]:
     return [
-        f"-DCOVP_COMPRESSED={int(core.compressed)}",
-        f"-DCOVP_CFU={int(core.custom_instructions)}",
-        f'-DCOVP_BUS="{core.bus}.h"',
+        f"-DCOVP_COMPRESSED={int(core.isa.has('c'))}",
+        f"-DCOVP_CFU={int(rtl.custom_instructions)}",
+        f'-DCOVP_BUS="{rtl.bus}.h"',
     ]
 
 

@@ -1,74 +1,118 @@
-"""The cores whose RTL can be simulated: one YAML file in ``cores`` for each, named as the core."""
+"""`rtl_of`: where the RTL of a core is, from the file ``rtl.yaml`` of its folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
-import yaml
 
+from covp.base.struct_errors import readable
+from covp.base.yaml_files import read_yaml
+from covp.chip.cores import Core, all_cores, find_core
 from covp.errors import PlatformError, near_misses
 
-FOLDER = Path(__file__).parent / "cores"
+_MERGED = ("parameters", "csrs")
 
 
 class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a core's RTL is and how it is started.
 
+    What the file of a core does not say is as in that of the core that it is like; ``parameters``
+    and ``csrs`` are added to those there.
+
     Attributes:
-        package: name of the Python package that brings the sources.
         licence: of the sources.
         bus: of its ports: the header ``harness/BUS.h`` answers them.
-        wrapper: Verilog file in ``cores`` with the module ``covp_core``, which has the ports that
-            the harness expects.
-        sources: files of the package, in the order that Verilator needs.
-        include: folders of the package for `include`.
+        sources: files of the package, or of the core's folder those that begin with "./", in the
+            order that Verilator needs.
+        package: name of the Python package that brings the sources; "" where all are the folder's.
+        wrapper: Verilog file of the core's folder with the module ``covp_core``, whose ports are
+            those of ``harness/covp_ports.svh``; by default ``wrapper.sv``.
+        include: folders of the package, or of the core's folder, for `include`.
         defines: Verilog macros, "NAME" or "NAME=VALUE".
         parameters: of the wrapper.
         boot: bytes from the boot address to the first instruction.
-        compressed: whether the core has compressed instructions (RISC-V's C).
         interrupts: whether it has the machine external interrupt.
         custom_instructions: whether it has a port for them, of opcode custom-0 alone.
         csrs: number to value of CSRs that the boot code sets.
     """
 
-    package: str
     licence: str
     bus: Literal["obi", "handshake"]
-    wrapper: str
     sources: tuple[str, ...]
+    package: str = ""
+    wrapper: str = ""
     include: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
     parameters: dict[str, int] = {}
     boot: int = 0
-    compressed: bool = True
     interrupts: bool = True
     custom_instructions: bool = False
     csrs: dict[int, int] = {}
 
 
 def rtl_names() -> list[str]:
-    """Names of the cores that there is RTL of."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    """Names of the cores of covp that there is RTL of."""
+    return [core.name for core in all_cores() if has_rtl(core)]
+
+
+def has_rtl(core: Core) -> bool:
+    """Whether there is RTL of a core."""
+    return any((folder / "rtl.yaml").is_file() for folder in core.folders)
 
 
 def rtl_packages() -> dict[str, list[str]]:
     """The package with the sources of each core to the cores that it has."""
     packages: dict[str, list[str]] = {}
     for name in rtl_names():
-        packages.setdefault(rtl_of(name).package, []).append(name)
+        packages.setdefault(rtl_of(find_core(name)).package, []).append(name)
     return packages
 
 
-def rtl_of(core: str) -> RtlCore:
+def rtl_of(core: Core) -> RtlCore:
     """The RTL of a core.
 
     Raises:
-        PlatformError: there is none of that core.
+        PlatformError: there is none of that core, or a file says it wrongly.
     """
-    if core not in rtl_names():
-        known = near_misses(core, rtl_names())
-        raise PlatformError(f"device rtl: there is no RTL of core {core}: {known}")
-    content = yaml.safe_load((FOLDER / f"{core}.yaml").read_text(encoding="utf-8"))
-    return msgspec.convert(content, RtlCore)
+    if not has_rtl(core):
+        known = near_misses(core.name, rtl_names())
+        raise PlatformError(f"device rtl: there is no RTL of core {core.name}: {known}")
+    values: dict[str, Any] = {}
+    for folder in reversed(core.folders):
+        stated = _stated(folder)
+        for key in _MERGED:
+            if isinstance(stated.get(key), dict):
+                stated[key] = values.get(key, {}) | stated[key]
+        values |= stated
+    file = core.folders[0] / "rtl.yaml"
+    try:
+        found = msgspec.convert(values, RtlCore)
+    except msgspec.ValidationError as error:
+        raise PlatformError(f"{file}: {readable(error, RtlCore)}") from None
+    own = next((n for n in found.sources if not found.package and not Path(n).is_absolute()), None)
+    if own is not None:
+        raise PlatformError(f"{file}: sources: {own}: there is no package; write ./{own}")
+    if not found.wrapper:
+        raise PlatformError(f"{file}: there is no wrapper.sv beside it with the module covp_core")
+    return found
+
+
+def _stated(folder: Path) -> dict[str, Any]:
+    """What a folder says, with the paths of its own files."""
+    path = folder / "rtl.yaml"
+    stated = read_yaml(path, PlatformError) if path.is_file() else {}
+    if not isinstance(stated, dict):
+        raise PlatformError(f"{path}: needs a mapping of keys (package, sources ...)")
+    stated = dict(stated)
+    for key in ("sources", "include"):
+        if isinstance(stated.get(key), list):
+            stated[key] = [_own(folder, name) for name in stated[key]]
+    wrapper = folder / str(stated.get("wrapper", "wrapper.sv"))
+    return stated | ({"wrapper": str(wrapper)} if wrapper.is_file() else {})
+
+
+def _own(folder: Path, name: object) -> object:
+    """A file of the folder by its path; one of the package as it is."""
+    return str(folder / name) if isinstance(name, str) and name.startswith("./") else name

@@ -61,7 +61,7 @@ class RtlDevice(Closing):
     are faults.
 
     Args:
-        platform: memory map; the core's RTL is found by the core's name.
+        platform: memory map; its core has RTL.
         timeout: default time limit of `execute`, in seconds of host time.
 
     Raises:
@@ -72,7 +72,7 @@ class RtlDevice(Closing):
 
     def __init__(self, platform: Platform, timeout: float = 300.0) -> None:
         self.platform, self.timeout = platform, timeout
-        self.rtl = rtl_of(platform.core.name)
+        self.rtl = rtl_of(platform.core)
         taken = platform.region_of(_BOOT)
         if taken is not None:
             raise PlatformError(
@@ -80,7 +80,7 @@ class RtlDevice(Closing):
             )
         self.memories = [Memory.of(region) for region in platform.memory]
         self.symbols = Symbols()
-        self._model = RtlModel(library_of(platform.core.name, self.rtl), self.memories)
+        self._model = RtlModel(library_of(platform.core), self.memories)
         self._instructions = RtlInstructions(platform.core.name, self.rtl, self._model)
         self._machine = RtlMachine(platform, self._model, self.memories)
         for config in platform.peripherals:
@@ -189,7 +189,7 @@ class RtlDevice(Closing):
         return RtlRecording(wave, phase, lambda: self._traced(wave.file.suffix))
 
     def _traced(self, suffix: str) -> RtlModel:
-        self.model.switch(library_of(self.platform.core.name, self.rtl, suffix))
+        self.model.switch(library_of(self.platform.core, suffix))
         return self.model
 
     # -- faults -------------------------------------------------------------------------------

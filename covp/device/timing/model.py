@@ -1,8 +1,9 @@
 """`TimingModel`: the cycles of a core's instructions, read from data files.
 
-A file in ``models`` describes an in-order pipeline by a few numbers for classes of instructions
-(`covp.device.timing.instructions`); ``pipeline.h`` applies them to straight-line code. Every figure
-that comes of it carries the model's name, what it assumes and its known error.
+The file ``timing.yaml`` of a core (`covp.chip.cores`) describes an in-order pipeline by a few
+numbers for classes of instructions (`covp.device.timing.instructions`); ``pipeline.h`` applies them
+to straight-line code. Every figure that comes of it carries the model's name, what it assumes and
+its known error.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from covp.base import plugins
-from covp.chip.cores import Core
+from covp.chip.cores import Core, timing_files
 from covp.chip.platform_file.model import ZERO_WAITS
 from covp.device.timing.instructions import (
     NO_INSTRUCTIONS,
@@ -32,7 +33,6 @@ Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 DataWait = Literal["access", "next", "use"]
 Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
 Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
-_FOLDER = Path(__file__).parent / "models"
 MAX_AHEAD, MAX_UNITS = 7, 8
 
 
@@ -186,15 +186,17 @@ class TimingModel:
 
 
 class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The content of ``models/*.yaml``: `TimingModel`, and per class of instructions `Rule`.
+    """The content of ``timing.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
-    ``error``: the largest known one, with ``memory``. Those of covp's own models that
-    benchmarks/accuracy.py finds are in ``accuracy.yaml``.
+    ``name``: of the model; without it that of the core, of a file of another name this one.
+    ``error``: the largest known one, with ``memory``. Those that benchmarks/accuracy.py finds are
+    in ``accuracy.yaml`` beside the file.
     ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
     instructions that it takes in a cycle; others take any number. ``period``: unit to cycles.
     """
 
     source: str
+    name: str = ""
     assumes: str = ""
     error: float | None = None
     memory: str = ZERO_WAITS
@@ -253,9 +255,12 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return {name: getattr(self, name) for name in names}
 
 
+_UNIT = ModelFile(source="one cycle per instruction", name="unit", assumes="an ideal core")
+
+
 def model_names() -> list[str]:
     """Names of the timing models that come with covp."""
-    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+    return sorted([*timing_files(), _UNIT.name])
 
 
 def load_timing(name: str) -> TimingModel:
@@ -269,7 +274,7 @@ def load_timing(name: str) -> TimingModel:
     """
     if ".py:" in name:
         return _of_python(*name.rsplit(":", 1))
-    return read_model(_path(name)) if _is_path(name) else _shipped(name)
+    return read_model(Path(name)) if _is_path(name) else _shipped(name)
 
 
 def _of_python(path: str, name: str) -> TimingModel:
@@ -294,27 +299,21 @@ def load_file(name: str) -> ModelFile:
     Raises:
         PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
     """
-    return read_yaml(_path(name), ModelFile)
+    if name == _UNIT.name:
+        return _UNIT
+    if not _is_path(name) and name not in timing_files():
+        raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
+    return read_yaml(Path(name) if _is_path(name) else timing_files()[name], ModelFile)
 
 
 @functools.cache
 def _shipped(name: str) -> TimingModel:
-    model = read_model(_path(name))
-    errors = read_yaml(_FOLDER.with_name("accuracy.yaml"), dict[str, dict[str, float]])
-    return replace(model, errors={**model.errors, **errors.get(name, {})})
+    path = timing_files().get(name)
+    return read_model(path) if path else make_model(name, load_file(name))
 
 
 def _is_path(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
-
-
-def _path(name: str) -> Path:
-    if _is_path(name):
-        return Path(name)
-    path = _FOLDER / f"{name}.yaml"
-    if not path.is_file():
-        raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
-    return path
 
 
 def instruction_sets(core: Core) -> tuple[str, ...]:
@@ -328,7 +327,9 @@ def core_timing(core: Core) -> TimingModel:
     Raises:
         PlatformError: there is no such model, or it is of another instruction set.
     """
-    model = load_timing(core.timing or "unit")
+    model = load_timing(core.timing or _UNIT.name)
+    if core.content and core.timing in timing_files():  # what is known is the error of another core
+        model = replace(model, errors={})
     known = map(load_instructions, instruction_sets(core))
     if model.instructions not in (NO_INSTRUCTIONS, *known):
         raise PlatformError(
@@ -339,7 +340,13 @@ def core_timing(core: Core) -> TimingModel:
 
 def read_model(path: Path) -> TimingModel:
     """Read and check the file of a timing model. Raises PlatformError."""
-    return make_model(path.stem, read_yaml(path, ModelFile), str(path))
+    file = read_yaml(path, ModelFile)
+    of_core = path.name == "timing.yaml"
+    model = make_model(file.name or (path.parent.name if of_core else path.stem), file, str(path))
+    known = path.with_name("accuracy.yaml")
+    if of_core and known.is_file():
+        return replace(model, errors={**model.errors, **read_yaml(known, dict[str, float])})
+    return model
 
 
 def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:

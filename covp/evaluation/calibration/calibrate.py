@@ -216,6 +216,6 @@ def _labelled(found: Calibration, measured: Measurement, memory: str) -> Calibra
     error = max(_STEP, math.ceil(found.worst_error / _STEP) * _STEP)
     assumes = f"{', '.join(found.kept)} as in {found.start}" if found.kept else ""
     model = msgspec.structs.replace(
-        found.model, source=text, assumes=assumes, error=round(error, 6), memory=memory
+        found.model, name="", source=text, assumes=assumes, error=round(error, 6), memory=memory
     )
     return replace(found, model=model)

@@ -19,6 +19,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
+from covp.chip.cores import find_core, timing_file
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.data import Data
@@ -92,23 +93,29 @@ def data_content(data: Data | None) -> str:
 
 
 def platform_content(platform: Platform) -> str:
-    """Of a platform: its values, and a timing model of the user's."""
+    """Of a platform: its values, and the cores and the timing model of the user's."""
     values = msgspec.to_builtins(platform)
     timing = values.pop("timing", None)
+    for core in (values, *values["further_cores"]):
+        core["core"] = core_content(core["core"])
     return content_key(json.dumps(values, sort_keys=True), timing_content(timing))
+
+
+def core_content(core: str) -> str:
+    """Of a core in a user's folder: name and content; else its name."""
+    return find_core(core).key
 
 
 def timing_content(timing: str | None) -> str:
     """Of a timing model that is a file; else its name."""
-    path = Path(str(timing).rpartition(":")[0] or str(timing))
-    if timing is None or path.suffix not in (".py", ".yaml", ".yml"):
-        return str(timing)
-    return f"{_file(str(path))}{str(timing).removeprefix(str(path))}"
+    path = timing_file(timing)
+    return f"{_file(str(path))}{str(timing).removeprefix(str(path))}" if path else str(timing)
 
 
 def value_content(name: str, value: Value) -> Value:
     """Of a varied parameter: the value, of a file what is in it."""
-    return timing_content(str(value)) if name == "platform.timing" else value
+    contents = {"platform.timing": timing_content, "platform.core": core_content}
+    return contents[name](str(value)) if name in contents else value
 
 
 def unit_content(unit: AcceleratorBackend) -> str:

@@ -13,6 +13,7 @@ from covp.accelerator.parameters import Value
 from covp.accelerator.registry import at_folder
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
+from covp.chip.cores import is_core_path, timing_file
 from covp.errors import UsageError, near_misses
 from covp.evaluation.sweep.constraints import Constraint
 from covp.evaluation.sweep.ranges import values_of
@@ -169,7 +170,10 @@ def _platform_at(folder: Path, platform: str) -> str:
 
 
 def _value_at(folder: Path, name: str, value: Value) -> Value:
-    is_file = name == "platform.timing" and re.search(r"\.ya?ml$|\.py:\w+$", str(value))
+    text = str(value)
+    is_file = (name == "platform.timing" and timing_file(text)) or (
+        name == "platform.core" and is_core_path(text)
+    )
     return str(folder / str(value)) if is_file else value
 
 

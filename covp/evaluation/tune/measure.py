@@ -102,7 +102,7 @@ class ScheduleBench(Closing):
     ) -> Trial:
         return Trial(
             layer=layer_key(code.op),
-            core=self.session.platform.core.name,
+            core=self.session.platform.core.key,
             compiler=self.session.toolchain.version,
             version=VERSION,
             schedule=str(schedule),

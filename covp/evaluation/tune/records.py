@@ -8,6 +8,7 @@ with covp.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ import msgspec
 
 import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.base.cache import cache_dir
-from covp.chip.cores import CORES, Core
+from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.evaluation.tune.compilers import by_distance
 from covp.evaluation.tune.keys import layer_key, structure_key
@@ -52,6 +53,8 @@ __all__ = [
     "trial_file",
 ]
 
+_USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
+"""The key of a user's core in the name of a file."""
 _Group = dict[str, dict[tuple[str, str], Trial]]
 """By compiler, then by layer and schedule."""
 
@@ -142,7 +145,7 @@ class Records:
         another compiler. Layers with other weights follow in the same order, as far as this layer
         can take their schedules.
         """
-        self.open(core.name, core.like)
+        self.open(core.key, *core.like)
         places = list(dict.fromkeys(_places(core, device)))
         for name, kind in places:
             yield from self._by_compiler(name, kind, layer_key(op), compiler)
@@ -195,7 +198,7 @@ class Records:
         """
         valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
         valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
-        trials, own = list(trials), core.name  # those of a like core may not fit, and rightly so
+        trials, own = list(trials), core.key  # those of a like core may not fit, and rightly so
         misfits = {t for t in trials if t.schedule not in valid and t.core == own}
         wrong = misfits - self._misfits
         self._misfits |= misfits
@@ -211,12 +214,14 @@ class Records:
 
 def _places(core: Core, device: str) -> list[tuple[str, str]]:
     """Core and kind of device of the trials that count, the most telling first."""
-    return [(core.name, device), (core.name, "virtual"), (core.like, "virtual")]
+    return [(core.key, device), *((name, "virtual") for name in (core.key, *core.like))]
 
 
 def _core_of(path: Path) -> str:
     """The core whose trials a file's name promises, "" where it promises nothing."""
-    return max((name for name in CORES if path.name.startswith(f"{name}-")), key=len, default="")
+    if found := _USER_CORE.match(path.name):
+        return found[1]
+    return max((n for n in core_names() if path.name.startswith(f"{n}-")), key=len, default="")
 
 
 @lru_cache
@@ -231,7 +236,7 @@ def own_folder() -> Path:
 
 def trial_file(core: Core, compiler: str) -> Path:
     """The file of this machine's trials of a core and a compiler, e.g. "zig 0.17.0"."""
-    return own_folder() / file_name(core.name, compiler)
+    return own_folder() / file_name(core.key, compiler)
 
 
 def read_trials(path: Path) -> list[Trial]:

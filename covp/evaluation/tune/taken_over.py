@@ -15,7 +15,7 @@ from covp.graph.graph import Op
 
 def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virtual") -> bool:
     """Whether a trial is of this layer, core, compiler and kind of device."""
-    own = layer_key(op), core.name, compiler, device
+    own = layer_key(op), core.key, compiler, device
     return (trial.layer, trial.core, trial.compiler, trial.device) == own
 
 

@@ -228,7 +228,7 @@ class _Tuner(Closing):
         return schedules(KernelRequest(op, self.platform.core, "layer"))
 
     def _known(self, op: Op) -> dict[str, Trial]:
-        core, kind = self.platform.core.name, self.options.device_kind
+        core, kind = self.platform.core.key, self.options.device_kind
         trials = self.records.trials(layer_key(op), core, self.compiler, kind)
         fitting = self.records.fitting(trials, op, self.platform.core)
         return {trial.schedule: trial for trial in fitting}

@@ -181,12 +181,12 @@ def missing_features(platform: Platform, wanted: tuple[str, ...]) -> list[str]:
     Raises:
         UsageError: no core at all has one of them.
     """
-    from covp.chip.cores import CORES, Core
+    from covp.chip.cores import Core, all_cores
 
     def has(core: Core) -> frozenset[str]:
         return core.features | core.isa.extensions | {core.isa.profile, core.architecture}
 
-    known = frozenset().union(*map(has, CORES.values()))
+    known = frozenset().union(*map(has, all_cores()))
     for feature in wanted:
         if feature not in known:
             raise UsageError(f"covp_feature: unknown {feature!r}: {near_misses(feature, known)}")
