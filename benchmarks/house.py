@@ -32,13 +32,13 @@ class Bar(NamedTuple):
     Attributes:
         text: what is counted.
         wanted: the most that it may be in the end.
-        count: of the source as it is.
+        measure: counts the source as it is.
         held: the most that it may be today, where ``wanted`` is not reached.
     """
 
     text: str
     wanted: int
-    count: Callable[[], int]
+    measure: Callable[[], int]
     held: int | None = None
 
 
@@ -207,7 +207,7 @@ BARS = (
 
 def main() -> None:
     for bar in BARS:
-        count = bar.count()
+        count = bar.measure()
         print(f"{count:>8,}  {'<=' if count <= bar.wanted else '> '} {bar.wanted:>7,}  {bar.text}")
 
 

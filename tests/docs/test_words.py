@@ -51,3 +51,30 @@ def test_standard_terms() -> None:
     ]
     assert len(texts()) > 200
     assert found == []
+
+
+LONGEST = 90
+"""Words of a paragraph or list item."""
+GENERATED = frozenset({"accuracy.md", "energy.md", "json.md", "onnx-operators.md", "results.md"})
+
+
+def paragraphs(text: str) -> list[str]:
+    """Prose outside code, tables, comments and directives."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", prose)
+    return [each for each in blocks if not each.startswith(("|", "#", "    ", ":::", "<"))]
+
+
+def test_no_wall_of_text() -> None:
+    if not (ROOT / "README.md").is_file():
+        pytest.skip("not in a checkout")
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    found = {
+        f"{page.name}: {text[:50]}": len(text.split())
+        for page in pages
+        if page.name not in GENERATED
+        for text in paragraphs(page.read_text(encoding="utf-8"))
+        if len(text.split()) > LONGEST
+    }
+    assert found == {}
+    assert len(paragraphs("a " * 95 + "\n\n```\nb\n```\n- c\n- d\n")) == 3

@@ -26,7 +26,7 @@ def test_no_figure_is_above_its_bar(house: ModuleType) -> None:
     above = {
         bar.text: count
         for bar in house.BARS
-        if (count := bar.count()) > (bar.wanted if bar.held is None else bar.held)
+        if (count := bar.measure()) > (bar.wanted if bar.held is None else bar.held)
     }
     assert above == {}
 
@@ -56,7 +56,7 @@ def test_what_is_counted_is_found(
     monkeypatch.setattr(house, "COVP", tmp_path / "covp")
     for cached in (house.sources, house.trees, house._kinds):
         cached.cache_clear()
-    found = [bar.count() for bar in house.BARS]
+    found = [bar.measure() for bar in house.BARS]
     for cached in (house.sources, house.trees, house._kinds):
         cached.cache_clear()
     assert found == [26, 2, 3, 1, 1, 1, 1, 1, 3, 1]
