@@ -1,27 +1,30 @@
 """covp: simulation-first co-design of TinyML models, microcontrollers and accelerators.
 
-The public names are imported when they are first used, so that ``import covp`` costs nothing.
+Functions and classes are imported when they are first read, so that ``import covp`` costs nothing.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import sys
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from covp.errors import (
+    AcceleratorError,
+    CapacityError,
+    CovpError,
+    DeviceError,
+    DeviceFault,
+    ModelError,
+    PlatformError,
+    ToolchainError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from covp.chip.platform_file import Platform, load_platform
     from covp.codegen.program import Program
-    from covp.errors import (
-        AcceleratorError,
-        CapacityError,
-        CovpError,
-        DeviceError,
-        DeviceFault,
-        ModelError,
-        PlatformError,
-        ToolchainError,
-        UsageError,
-    )
     from covp.evaluation.builder import compile
     from covp.evaluation.sweep.api import sweep
     from covp.graph.models import load_model
@@ -48,25 +51,60 @@ __all__ = [
     "sweep",
 ]
 
-_HOMES = {
-    "Platform": "covp.chip.platform_file",
-    "Profile": "covp.runtime.profile",
-    "Program": "covp.codegen.program",
-    "Session": "covp.runtime.session",
-    "compile": "covp.evaluation.builder",
-    "load_model": "covp.graph.models",
-    "load_platform": "covp.chip.platform_file",
-    "sweep": "covp.evaluation.sweep.api",
-}
+if not TYPE_CHECKING:  # type checkers have the imports above
 
+    class _Package(ModuleType):
+        """The names whose homes need numpy or a parser: reading one imports it."""
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'covp' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES.get(name, "covp.errors")), name)
-    globals()[name] = value
-    return value
+        def __dir__(self) -> list[str]:
+            return sorted({*vars(self), *__all__})
 
+        @cached_property
+        def Platform(self) -> object:
+            from covp.chip.platform_file import Platform
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+            return Platform
+
+        @cached_property
+        def Profile(self) -> object:
+            from covp.runtime.profile import Profile
+
+            return Profile
+
+        @cached_property
+        def Program(self) -> object:
+            from covp.codegen.program import Program
+
+            return Program
+
+        @cached_property
+        def Session(self) -> object:
+            from covp.runtime.session import Session
+
+            return Session
+
+        @cached_property
+        def compile(self) -> object:
+            from covp.evaluation.builder import compile
+
+            return compile
+
+        @cached_property
+        def load_model(self) -> object:
+            from covp.graph.models import load_model
+
+            return load_model
+
+        @cached_property
+        def load_platform(self) -> object:
+            from covp.chip.platform_file import load_platform
+
+            return load_platform
+
+        @cached_property
+        def sweep(self) -> object:
+            from covp.evaluation.sweep.api import sweep
+
+            return sweep
+
+    sys.modules[__name__].__class__ = _Package

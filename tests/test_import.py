@@ -1,7 +1,9 @@
 """`import covp` must cost nothing: tools that only ask for a name or an error import it too."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +19,32 @@ def test_importing_covp_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", covp.__all__)
 def test_every_public_name_is_there(name: str) -> None:
-    # `covp.evaluation.sweep` is a module that can be called
-    assert getattr(covp, name).__name__ in (name, f"covp.{name}")
+    assert getattr(covp, name).__name__ == name
     assert callable(getattr(covp, name))
     assert name in dir(covp)
 
 
+@pytest.mark.parametrize("room", ["accelerator", "testing"])
+def test_rooms_have_their_names(room: str) -> None:
+    code = f"import covp.{room} as r; print([n for n in r.__all__ if not hasattr(r, n)])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_module_makes_names_up() -> None:
+    """A `__getattr__` of a module hides imports from the contracts on their direction."""
+    trees = {path: ast.parse(path.read_text()) for path in Path(covp.__path__[0]).rglob("*.py")}
+    assert len(trees) > 500
+    names = [
+        path for path, tree in trees.items() for node in tree.body if _name(node) == "__getattr__"
+    ]
+    assert names == []
+
+
+def _name(node: ast.stmt) -> str:
+    return getattr(node, "name", "")
+
+
 def test_another_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        covp.nothing  # noqa: B018
+        covp.nothing  # type: ignore[attr-defined]  # noqa: B018

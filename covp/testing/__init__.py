@@ -22,9 +22,17 @@ again, values and scales included. `covp.testing.verify` draws from here.
 - `tensors`: tensors written in one line, strategies of shapes, tensors and their values.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+from covp.runtime.coverage import Coverage, CoverageData
+from covp.runtime.laboratory.answers import answering, check_answers
+from covp.runtime.laboratory.buffers import Buffer
+from covp.runtime.laboratory.calling_convention import check_registers
+from covp.runtime.laboratory.constant_time import TimeDifference, constant_time
+from covp.runtime.laboratory.differential import Difference, Variants, differ
+from covp.runtime.laboratory.interrupts import check_interrupts, interrupted
+from covp.runtime.laboratory.kernel import Kernel
+from covp.runtime.laboratory.placements import placements
+from covp.runtime.laboratory.scripted import ScriptedPeripheral
+from covp.runtime.laboratory.worst_case import WorstCase, worst_case
 from covp.testing import arrays, layers, problems, quantizations, tensors
 from covp.testing.case import Case, Layer
 from covp.testing.cases import (
@@ -46,19 +54,6 @@ from covp.testing.overflow import Sum, near_overflow
 from covp.testing.recurrent_problems import GruProblem, LstmProblem, SvdfProblem
 from covp.testing.reproduction import reproduce
 from covp.testing.requantization import Requantization
-
-if TYPE_CHECKING:
-    from covp.runtime.coverage import Coverage, CoverageData
-    from covp.runtime.laboratory.answers import answering, check_answers
-    from covp.runtime.laboratory.buffers import Buffer
-    from covp.runtime.laboratory.calling_convention import check_registers
-    from covp.runtime.laboratory.constant_time import TimeDifference, constant_time
-    from covp.runtime.laboratory.differential import Difference, Variants, differ
-    from covp.runtime.laboratory.interrupts import check_interrupts, interrupted
-    from covp.runtime.laboratory.kernel import Kernel
-    from covp.runtime.laboratory.placements import placements
-    from covp.runtime.laboratory.scripted import ScriptedPeripheral
-    from covp.runtime.laboratory.worst_case import WorstCase, worst_case
 
 __all__ = [
     "AddProblem",
@@ -107,33 +102,3 @@ __all__ = [
     "tensors",
     "worst_case",
 ]
-
-_LABORATORY = {
-    "placements": "covp.runtime.laboratory.placements",
-    "Buffer": "covp.runtime.laboratory.buffers",
-    "Coverage": "covp.runtime.coverage",
-    "CoverageData": "covp.runtime.coverage",
-    "Difference": "covp.runtime.laboratory.differential",
-    "Kernel": "covp.runtime.laboratory.kernel",
-    "Variants": "covp.runtime.laboratory.differential",
-    "differ": "covp.runtime.laboratory.differential",
-    "TimeDifference": "covp.runtime.laboratory.constant_time",
-    "WorstCase": "covp.runtime.laboratory.worst_case",
-    "constant_time": "covp.runtime.laboratory.constant_time",
-    "worst_case": "covp.runtime.laboratory.worst_case",
-    "ScriptedPeripheral": "covp.runtime.laboratory.scripted",
-    "answering": "covp.runtime.laboratory.answers",
-    "check_answers": "covp.runtime.laboratory.answers",
-    "check_registers": "covp.runtime.laboratory.calling_convention",
-    "check_interrupts": "covp.runtime.laboratory.interrupts",
-    "interrupted": "covp.runtime.laboratory.interrupts",
-}
-"""What needs a device: imported when it is used, so that strategies alone load no emulator."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LABORATORY:
-        raise AttributeError(f"module 'covp.testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LABORATORY[name]), name)
-    globals()[name] = value
-    return value

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covp
+from covp.runtime.tensor import DeviceTensor
 from covp.testing import Kernel
 
 SOURCE = """
@@ -28,7 +29,7 @@ Steps = list[tuple[str, int, int]]
 
 
 @cache
-def rig(platform: str) -> tuple[Kernel, covp.DeviceTensor]:
+def rig(platform: str) -> tuple[Kernel, DeviceTensor]:
     """Kept for all examples: states of earlier ones are loaded over later ones."""
     session = covp.Session(platform)
     kernel = Kernel(session.load_c(SOURCE)["fill"])
