@@ -75,8 +75,8 @@ def firmware(
     chosen = load_platform(platform)
     if chosen.further_cores:
         raise UsageError(
-            f"{chosen.name} has several cores, and one file is the program of one; see "
-            "covp.firmware.multicore.System"
+            f"{chosen.name} has several cores, and one file is the program of one: take "
+            "`covp multicore`"
         )
     output = SerialLines()
     with VirtualDevice(chosen) as device:

@@ -31,6 +31,7 @@ COMMANDS = (
     "gdbserver",
     "mlperf",
     "models",
+    "multicore",
     "new",
     "openocd",
     "platforms",

@@ -41,7 +41,7 @@ def platforms(as_json: bool) -> None:
                     "ram_bytes": size(p, "ram"),
                     "accelerator_slot": p.accelerators is not None,
                     "energy": _energy(p),
-                    "core_area": _core_area(p),
+                    "core_area": msgspec.to_builtins(core_area(p.core)),
                 }
                 for p in known
             ]
@@ -72,8 +72,3 @@ def _energy(platform: Platform) -> dict[str, Any] | None:
         "assumes": platform.energy.conditions,
         "source": run.source,
     }
-
-
-def _core_area(platform: Platform) -> dict[str, Any] | None:
-    area = core_area(platform.core)
-    return msgspec.structs.asdict(area) if area else None

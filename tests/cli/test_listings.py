@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from covp.chip.cores import core_names
 from covp.chip.platform_file import platform_names
 from covp.cli.main import COMMANDS
 from covp.graph import zoo
@@ -27,6 +28,20 @@ def test_platforms(call: Call) -> None:
     text = call("platforms").out
     assert all(name in text for name in platform_names())
     assert "another name of disco-f746ng" in text
+
+
+def test_cores(call: Call) -> None:
+    done = call("cores", "--json")
+    assert (done.status, done.err) == (0, "")
+    found = {entry["name"]: entry for entry in done.document}
+    assert list(found) == core_names()
+    m4, ibex = found["cortex-m4f"], found["ibex"]
+    assert (m4["isa"], m4["timing"]["model"]) == ("armv7e-m+dsp+fpu", "m4")
+    assert m4["timing"]["error"]["zero wait states"] == 0.053 and not m4["rtl"]
+    assert ibex["rtl"] and ibex["area"]["kge"] == 36.8 and ibex["like"] == ["rv32imc"]
+    assert found["x86-64"]["timing"] is None
+    text = call("cores").out
+    assert all(name in text for name in core_names())
 
 
 def test_accelerators(call: Call) -> None:

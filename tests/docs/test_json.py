@@ -102,8 +102,16 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.verify/1": [
         ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")
     ],
-    "covp.cores/1": [
-        ("cores", "-p", "dual-riscv32", "main=main.c", "sensor=sensor.c", "--model", "main=toycar")
+    "covp.multicore/1": [
+        (
+            "multicore",
+            "-p",
+            "dual-riscv32",
+            "main=main.c",
+            "sensor=sensor.c",
+            "--model",
+            "main=toycar",
+        )
     ],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
@@ -135,7 +143,7 @@ def test_a_schema_is_what_is_printed(
         monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     if section == "covp.cache/1":
         call(capsys, "run", "toycar", "-p", "riscv32", "--check", "none")
-    if section == "covp.cores/1":
+    if section == "covp.multicore/1":
         Path("main.c").write_text(MAIN)
         Path("sensor.c").write_text("int main(void) { return 0; }")
     if section == "covp.run/1":
@@ -156,7 +164,7 @@ def test_a_schema_is_what_is_printed(
 
 def test_the_lists_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     seen = set()
-    for command in ("models", "platforms", "accelerators", "doctor"):
+    for command in ("models", "platforms", "cores", "accelerators", "doctor"):
         seen |= check("Lists", call(capsys, command), command)
     assert seen == set(described("Lists"))
 

@@ -111,9 +111,9 @@ class CoresRun:
         return rows
 
     def document(self) -> dict[str, Any]:
-        """The same for JSON, schema ``covp.cores/1``."""
+        """The same for JSON, schema ``covp.multicore/1``."""
         return {
-            "schema": "covp.cores/1",
+            "schema": "covp.multicore/1",
             "platform": self.platform,
             "seconds": self.seconds,
             "cores": [_core_document(core) for core in self.cores],

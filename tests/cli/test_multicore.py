@@ -1,4 +1,4 @@
-"""covp cores: the example's firmware by the command is the firmware by Python."""
+"""covp multicore: the example's firmware by the command is the firmware by Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_it_is_what_python_runs(call: Call, tmp_path: Path) -> None:
     defines = [f"{name}={value}" for name, value in OPTIONS.items()]
     sources = {"sensor": FIRMWARE / "sensor.c", "main": FIRMWARE / "wake_word.c"}
     done = call(
-        "cores", "-p", PLATFORM, *(f"{core}={path}" for core, path in sources.items()),
+        "multicore", "-p", PLATFORM, *(f"{core}={path}" for core, path in sources.items()),
         "--model", "main=sww", "--streaming", "--samples", str(tmp_path / "rows.npy"),
         *(word for define in defines for word in ("-D", define)), "--json",
     )  # fmt: skip
@@ -68,7 +68,7 @@ def test_a_wrong_call_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ok.c").write_text("int main(void) { return 0; }")
-    assert said in call("cores", "-p", PLATFORM, *words).refusal
+    assert said in call("multicore", "-p", PLATFORM, *words).refusal
 
 
 def test_the_exit_status_says_that_a_main_failed(call: Call, tmp_path: Path) -> None:
@@ -76,5 +76,5 @@ def test_the_exit_status_says_that_a_main_failed(call: Call, tmp_path: Path) -> 
         file = tmp_path / f"{value}.c"
         file.write_text(f"int main(void) {{ return {value}; }}")
         words = [f"{core}={file}" for core in ("main", "sensor")]
-        done = call("cores", "-p", PLATFORM, *words)
+        done = call("multicore", "-p", PLATFORM, *words)
         assert done.status == int(value < 0) and "rv32imc" in done.out
