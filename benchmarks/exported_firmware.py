@@ -80,7 +80,7 @@ class Case:
     def __init__(
         self, model: str, platform: Platform, accelerators: tuple[str, ...], toolchain: str
     ) -> None:
-        schedules = recorded_schedules(platform, toolchain, "balanced")
+        schedules = recorded_schedules(platform, toolchain=toolchain, optimize="balanced")
         made = build(model, platform, accelerators, toolchain=toolchain, schedules=schedules)
         self.model, self.platform = model, platform
         self.what = f"{model} {platform.name} {' '.join(accelerators) or '-'} {toolchain}"

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from document import write_document
 
 import covp
+from covp.base.request import Objective
 from covp.evaluation import build, recorded_schedules, run
-from covp.evaluation.tune.records import Objective
 from covp.graph import zoo
 
 MODELS = ["toycar", "resnet", "kws", "vww", "sww"]
@@ -52,7 +52,7 @@ def rows_of(model: str, platform_name: str, optimize: Objective) -> list[Row]:
     for toolchain in ("zig", "gcc"):
         if toolchain == "gcc" and shutil.which(GCC[core.architecture]) is None:
             continue
-        schedules = recorded_schedules(platform, toolchain, optimize)
+        schedules = recorded_schedules(platform, toolchain=toolchain, optimize=optimize)
         result = run(build(model, platform, toolchain=toolchain, schedules=schedules))
         for entry in result.profile.layers:
             found = entry.instructions or 0, result.toolchain, entry.layer.op

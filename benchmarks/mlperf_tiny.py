@@ -65,7 +65,11 @@ def measure(
 ) -> tuple[Row, bool]:
     """Print one row; True where outputs are bit-exact and memory is within the limits."""
     platform = covp.load_platform(platform_name)
-    tuned = None if options.untuned else recorded_schedules(platform, toolchain, options.optimize)
+    tuned = (
+        None
+        if options.untuned
+        else recorded_schedules(platform, toolchain=toolchain, optimize=options.optimize)
+    )
     made = build(
         name, platform, options.accel, toolchain=toolchain, schedules=tuned, allow_unused=True
     )

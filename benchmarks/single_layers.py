@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from covp.chip.platform_file import Platform
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Graph
@@ -47,7 +47,7 @@ class Measured(NamedTuple):
 def measure(platform: Platform, graph: Graph, schedule: Schedule | None = None) -> Measured:
     """The layer with a schedule, or the kernel's own choice; the output is checked."""
     choice = None if schedule is None else (lambda op: schedule)
-    program = compile_model(graph, platform, schedules=choice)
+    program = generate(graph, platform, schedules=choice)
     inputs = random_inputs(graph.inputs, 1)
     with Session(platform) as session:
         empty = session.memory().flash_bytes

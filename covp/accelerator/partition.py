@@ -11,6 +11,7 @@ from covp.accelerator.core_cycles import core_cycles
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.explanation import alternatives, refusals, slower
 from covp.accelerator.placement import NEGLIGIBLE, Alternative, Partition, Placement, Refusal
+from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.cores import Core
 from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
@@ -26,8 +27,7 @@ def partition(
     graph: Graph,
     backends: Sequence[AcceleratorBackend],
     core: Core | None = None,
-    *,
-    allow_slower: bool = False,
+    options: BuildOptions = DEFAULT_BUILD,
 ) -> Partition:
     """Give each operator to the core or to a match that an accelerator accepts.
 
@@ -46,7 +46,7 @@ def partition(
         graph: after all passes.
         backends: as named.
         core: that computes the rest; None stands for a plain one.
-        allow_slower: leave no accepted match to the core alone, however slow it is.
+        options: with ``allow_slower`` no accepted match is left to the core alone.
 
     Raises:
         UsageError: two backends have one name.
@@ -58,7 +58,7 @@ def partition(
             raise UsageError(f"two accelerators are named {name}; the names tell them apart")
     found = find_candidates(graph, backends, core)
     costs = {op: core_cycles(op, core) for op in graph.ops}
-    every = set(names) if allow_slower else set()
+    every = set(names) if options.allow_slower else set()
     chosen = _choose(graph, found, costs, every)
     unused = {candidate.backend.name for candidate in found.accepted} - _used(chosen)
     if unused - every:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
-from covp.cli.groups import GroupedCommand
+from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import print_json
 from covp.evaluation.data.files import read_array
+from covp.evaluation.schedules import schedules_of
 from covp.testing.bisect import Against, Verdict
 from covp.testing.bisect import bisect as search
 from covp.testing.bisect.against import KINDS
@@ -38,14 +40,12 @@ def _against(context: click.Context, option: click.Parameter, text: str) -> Agai
 @click.argument("model")
 @options.platform
 @options.accelerators
-@options.allow_slower
-@options.device
-@options.toolchain
-@options.interface
+@options.build_options(without=("overlap", "require_offload"))
+@options.run_options("device", "seed")
 @options.inputs
-@options.seed
-@click.option(
+@option(
     "--against",
+    heading="Checks",
     default="reference",
     show_default=True,
     metavar="WHAT",
@@ -53,35 +53,32 @@ def _against(context: click.Context, option: click.Parameter, text: str) -> Agai
     help="What layers are compared with: reference, toolchain gcc, device rtl, platform NAME, or "
     "build FILE.py, whose function build(program) returns another program.",
 )
-@click.option(
+@option(
     "--ulps",
+    heading="Checks",
     type=click.IntRange(0),
     default=0,
     show_default=True,
     help="Floats of two builds may be so many representable numbers apart.",
 )
-@click.option(
+@option(
     "-o",
     "--output",
+    heading="Report",
     metavar="DIR",
     help="Where the test is written; bisect_MODEL by default.",
 )
-@options.schedules
 @options.as_json
 def bisect(
     model: str,
     platform: str,
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    device: str,
-    toolchain: str,
-    interface: options.Interface,
+    build_options: BuildOptions,
+    run_options: RunOptions,
     inputs: tuple[str, ...],
-    seed: int,
     against: Against,
     ulps: int,
     output: str | None,
-    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Find MODEL's first wrong layer, then the function and line, and write a small test of it.
@@ -94,17 +91,14 @@ def bisect(
         model,
         platform,
         accelerators,
+        build_options,
+        run_options,
         against=against,
-        device=device,
-        toolchain=toolchain,
+        schedules=schedules_of(board, build_options, run_options.device),
         inputs=values,
-        seed=seed,
         ulps=ulps,
         folder=output,
         report=lambda what: click.echo(what, err=True) if not as_json else None,
-        allow_slower=allow_slower,
-        schedules=schedules.recorded(board, toolchain, device),
-        **interface,
     )
     if as_json:
         print_json(verdict.record())

@@ -10,13 +10,15 @@ from typing import Any
 
 import click
 
+from covp.base.request import BuildOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.cli.energy_report import energy_lines
+from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
-from covp.evaluation import Build, build, recorded_schedules
+from covp.evaluation import Build, build
 from covp.firmware.mlperf.benchmarks import BENCHMARKS
 from covp.firmware.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
 from covp.firmware.mlperf.energy_station import EnergyStation
@@ -26,13 +28,12 @@ from covp.firmware.mlperf.station import WakeWordStation
 from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
 
 
-@click.command(context_settings={"allow_interspersed_args": True})
+@click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": True})
 @click.argument("model")
 @click.argument("runner_arguments", nargs=-1)
 @options.platform
 @options.accelerators
-@options.allow_slower
-@options.toolchain
+@options.build_options()
 @click.option(
     "--benchmark",
     type=click.Choice(sorted(BENCHMARKS)),
@@ -58,7 +59,6 @@ from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
     metavar="DIR",
     help="MODEL is the streaming wake word: the interface board plays the waves in DIR.",
 )
-@options.streaming
 @click.option(
     "--runner",
     type=click.Path(path_type=Path),
@@ -71,23 +71,19 @@ from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
     metavar="PYTHON",
     help="The interpreter that has the runner's requirements; by default covp's own.",
 )
-@options.tuned
 @options.as_json
 def board(
     model: str,
     runner_arguments: tuple[str, ...],
     platform: str,
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    toolchain: str,
+    build_options: BuildOptions,
     benchmark: str | None,
     pace: PaceName,
     mode: Mode,
     card: Path | None,
-    streaming: int,
     runner: Path | None,
     runner_python: str | None,
-    tuned: bool,
     as_json: bool,
 ) -> int:
     """Serve MODEL on a virtual board with MLPerf Tiny's serial protocol, until Ctrl-C."""
@@ -96,15 +92,7 @@ def board(
     if runner is not None and as_json:
         raise click.UsageError("--json: with --runner standard output is the runner's")
     chosen = load_platform(platform)
-    made = build(
-        model,
-        chosen,
-        accelerators,
-        allow_slower=allow_slower,
-        toolchain=toolchain,
-        schedules=recorded_schedules(chosen, toolchain) if tuned else None,
-        streaming=streaming,
-    )
+    made = build(model, chosen, accelerators, build_options)
     warn(made.program.warnings)
     signal.signal(signal.SIGTERM, _interrupt)
     if card is not None:

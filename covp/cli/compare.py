@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
+from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
@@ -22,34 +24,22 @@ from covp.evaluation import compare as core_and_accelerators
 from covp.evaluation.comparison import share_text
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("models", nargs=-1, required=True)
 @options.platforms
 @options.accelerators
-@options.allow_slower
-@options.overlap
-@options.device
-@options.toolchain
-@options.interface
-@options.seed
+@options.build_options()
+@options.run_options()
 @samples_and_labels.options
-@options.check
-@options.schedules
 @timeline_files.trace
 @options.as_json
 def compare(
     models: tuple[str, ...],
     platforms: tuple[str, ...],
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    overlap: bool,
-    device: str,
-    toolchain: str,
-    interface: options.Interface,
-    seed: int,
+    build_options: BuildOptions,
+    run_options: RunOptions,
     data: samples_and_labels.SampleOptions | None,
-    check: str | None,
-    schedules: options.ScheduleChoice,
     trace: str | None,
     as_json: bool,
 ) -> int:
@@ -60,18 +50,15 @@ def compare(
     """
     timeline_files.demand_places(trace)
     boards = [load_platform(platform) for platform in platforms]
-    samples_and_labels.demand_fitting(data, models, interface)
-    choices = {board.name: schedules.recorded(board, toolchain, device) for board in boards}
+    samples_and_labels.demand_fitting(data, models, build_options)
+    device = run_options.device
     how: dict[str, Any] = {
-        "accelerators": accelerators, "toolchain": toolchain, "device": device, "seed": seed,
-        "check": check, "allow_slower": allow_slower, "overlap": overlap, **interface,
+        "accelerators": accelerators, "build_options": build_options, "run_options": run_options
     }  # fmt: skip
     if len(boards) > 1:
         if trace is not None:
             raise UsageError("--trace shows runs on one platform: name one with -p")
-        tries = partial(
-            survey, platforms=boards, schedules=lambda board: choices[board.name], **how
-        )
+        tries = partial(survey, platforms=boards, **how)
         return compare_platforms(tries, models, boards, accelerators, data, device, as_json)
     if not accelerators:
         raise UsageError(
@@ -79,13 +66,7 @@ def compare(
             "or several platforms with -p"
         )
     board, wanted = boards[0], Wanted(timeline=trace is not None)
-    try_one = partial(
-        core_and_accelerators,
-        platform=board,
-        schedules=choices[board.name],
-        wanted=wanted,
-        **how,
-    )
+    try_one = partial(core_and_accelerators, platform=board, wanted=wanted, **how)
     found = [
         _with_data(comparison, data, model, device)
         for model, comparison in zip(models, _compared(models, try_one), strict=True)
@@ -103,7 +84,7 @@ def compare(
             }
         )
     else:
-        _report(models, platforms[0], accelerators, found, seed)
+        _report(models, platforms[0], accelerators, found, run_options.seed)
     return 0 if all(comparison.matches_reference for comparison in found) else 1
 
 

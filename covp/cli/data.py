@@ -11,7 +11,9 @@ from typing import Any
 
 import click
 
-from covp.cli.options import Interface, bundle
+from covp.base.request import BuildOptions
+from covp.cli.groups import option
+from covp.cli.options import bundle
 from covp.cli.output import progress
 from covp.errors import UsageError
 from covp.evaluation import Evaluation
@@ -20,43 +22,51 @@ from covp.evaluation.data.quality import Beside, Quality, Scores
 from covp.graph.models import as_graph
 
 _OPTIONS = (
-    click.option(
+    option(
         "--data",
         "samples",
         type=click.Path(path_type=Path),
         metavar="FOLDER|FILE",
+        heading="Samples",
         help="Run many samples: a .npy file (samples, ...), a .npz file with an array for each "
         "input, or a folder with a .npy or raw file for each; floats are quantized.",
     ),
-    click.option(
+    option(
         "--labels",
         type=click.Path(path_type=Path),
         metavar="FILE",
+        heading="Samples",
         help="What is right for each sample, .npy or text: classes for top-1, 0 and 1 for the area "
         "under the curve, floats for mean errors.",
     ),
-    click.option(
+    option(
         "--data-on",
         "data_on",
         type=click.Choice(["device", "reference"]),
         default="device",
         show_default=True,
+        heading="Samples",
         help="What runs the samples; the bit-exact reference is faster and has no cycles.",
     ),
-    click.option(
+    option(
         "--data-limit",
         "data_limit",
         type=click.IntRange(1),
         metavar="N",
+        heading="Samples",
         help="The first N samples only.",
     ),
-    click.option(
+    option(
         "--float-model",
         metavar="MODEL",
+        heading="Samples",
         help="Run the samples on this model, too: the one before the quantization.",
     ),
-    click.option(
-        "--jobs", type=click.IntRange(1), help="Processes for samples; default: one per CPU core."
+    option(
+        "--jobs",
+        heading="Samples",
+        type=click.IntRange(1),
+        help="Processes for samples; default: one per CPU core.",
     ),
 )
 
@@ -113,11 +123,13 @@ options = bundle(
 """The options ``--data`` and those that belong to it; the command gets ``data``."""
 
 
-def demand_fitting(data: SampleOptions | None, models: Sequence[str], interface: Interface) -> None:
+def demand_fitting(
+    data: SampleOptions | None, models: Sequence[str], options: BuildOptions
+) -> None:
     """Raises UsageError: samples or labels do not fit one of the models."""
     if data is not None:
         for model in models:
-            first_inputs(data.data, as_graph(model, **interface))
+            first_inputs(data.data, as_graph(model, options))
 
 
 def run_data(

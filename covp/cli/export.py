@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from covp.base.request import BuildOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
+from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
@@ -22,14 +24,11 @@ from covp.firmware.mlperf.firmware import tiny_application
 from covp.firmware.mlperf.wake_word import is_wake_word, wake_word_application
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model")
 @options.platform
 @options.accelerators
-@options.allow_slower
-@options.overlap
-@options.toolchain
-@options.interface
+@options.build_options()
 @click.option(
     "--layout",
     type=click.Choice(layout_names()),
@@ -67,16 +66,12 @@ from covp.firmware.mlperf.wake_word import is_wake_word, wake_word_application
 )
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR")
 @options.seed
-@options.schedules
 @options.as_json
 def export(
     model: str,
     platform: str,
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    overlap: bool,
-    toolchain: str,
-    interface: options.Interface,
+    build_options: BuildOptions,
     layout: str,
     samples: tuple[str, ...],
     firmware: str,
@@ -85,7 +80,6 @@ def export(
     arena: str,
     output: Path,
     seed: int,
-    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Write MODEL as a C library with a self-test and a project around it to DIR."""
@@ -93,17 +87,7 @@ def export(
     _check_options(tiny, layout, samples, benchmark)
     values = [read_array(path) for path in samples]
     board = load_platform(platform)
-    made = build(
-        model,
-        board,
-        accelerators,
-        allow_slower=allow_slower,
-        overlap=overlap,
-        toolchain=toolchain,
-        schedules=schedules.recorded(board, toolchain),
-        **interface,
-        name=prefix or "",
-    )
+    made = build(model, board, accelerators, build_options, name=prefix or "")
     silent = board_warning(board) if layout in ("make", "cmake") else None
     warnings = [*made.program.warnings, *([silent] if silent else [])]
     warn(warnings)

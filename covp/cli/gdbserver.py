@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from covp.base.cache import write_atomically
+from covp.base.request import BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
+from covp.cli.groups import GroupedCommand
 from covp.cli.output import warn
 from covp.cli.provenance import model_note
 from covp.cli.serial_lines import SerialLines
@@ -31,15 +33,14 @@ from covp.hardware.svd import svd
 from covp.runtime.accelerators import attach_accelerator
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @options.platform
 @click.option("--elf", type=click.Path(path_type=Path), help="A program to start with.")
 @click.option(
     "--model", metavar="MODEL", help="Start with this model as a program: one checked inference."
 )
 @options.accelerators
-@options.allow_slower
-@options.toolchain
+@options.build_options()
 @options.seed
 @semihosting.where
 @semihosting.files
@@ -68,8 +69,7 @@ def gdbserver(
     elf: Path | None,
     model: str | None,
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    toolchain: str,
+    build_options: BuildOptions,
     seed: int,
     where: str,
     files: Path | None,
@@ -88,9 +88,7 @@ def gdbserver(
     with VirtualDevice(chosen) as device:
         program = None
         if model:
-            made = build(
-                model, chosen, accelerators, toolchain=toolchain, allow_slower=allow_slower
-            )
+            made = build(model, chosen, accelerators, build_options)
             warn(made.program.warnings)
             elf, program = _firmware(device, made, seed), made.program
         loaded = load_elf(device, elf) if elf else None

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections import defaultdict
+from functools import partial
+from typing import Any
 
 import click
 
-_OTHERS = "Options"
+HEADINGS = (
+    "Target",
+    "Model and inputs",
+    "Samples",
+    "Schedules",
+    "Checks",
+    "Report",
+    "Timeline",
+    "Waveform",
+    "Options",
+)
+"""In the order of the help."""
+
+
+class HeadedOption(click.Option):
+    """An option that says which heading it is listed under."""
+
+    def __init__(self, *names: Any, heading: str = "Options", **how: Any) -> None:
+        super().__init__(*names, **how)
+        self.heading = heading
+
+
+option = partial(click.option, cls=HeadedOption)
+"""`click.option` with a ``heading``."""
 
 
 class GroupedCommand(click.Command):
-    """A click command; `HEADINGS` says under which heading each option is listed.
-
-    Attributes:
-        HEADINGS: heading to parameter names, in the order of the help; what is in none of them
-            comes last.
-    """
-
-    HEADINGS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Target": ("platform", "accelerators", "allow_slower", "overlap", "device", "toolchain"),
-        "Model and inputs": ("shapes", "states", "streaming", "operators", "inputs", "seed"),
-        "Samples": (
-            "samples",
-            "labels",
-            "data_on",
-            "data_limit",
-            "float_model",
-            "jobs",
-        ),
-        "Schedules": ("optimize", "flash_trade", "max_scratch", "tuned"),
-        "Checks": ("check", "sanitize", "ubsan", "require_offload", "against", "ulps"),
-        "Report": ("profile", "causes", "traffic", "explain", "output", "as_json"),
-        "Timeline": ("trace", "vcd"),
-        "Waveform": ("wave", "wave_cycles", "wave_layer"),
-    }
+    """A click command with one section of options for each heading."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """One section per heading that the command has options of."""
-        headings = {name: head for head, names in self.HEADINGS.items() for name in names}
-        sections: dict[str, list[tuple[str, str]]] = {
-            head: [] for head in (*self.HEADINGS, _OTHERS)
-        }
+        """As click does, by `HEADINGS`."""
+        sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
             if record is not None and isinstance(parameter, click.Option):
-                sections[headings.get(parameter.name or "", _OTHERS)].append(record)
-        for heading, records in sections.items():
-            if records:
+                sections[getattr(parameter, "heading", "Options")].append(record)
+        for heading in HEADINGS:
+            if sections[heading]:
                 with formatter.section(heading):
-                    formatter.write_dl(records)
+                    formatter.write_dl(sections[heading])

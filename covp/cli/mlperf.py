@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from covp.base.request import BuildOptions
 from covp.cli import options
+from covp.cli.groups import GroupedCommand
 from covp.cli.mlperf_report import markdown, print_rows
 from covp.cli.output import print_json, progress, warn
 from covp.errors import UsageError
-from covp.firmware.mlperf.points import Settings
 from covp.firmware.mlperf.sweep import LABEL, sweep
 
 _PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
@@ -26,7 +27,7 @@ def _setups(
     return tuple(dict.fromkeys(((), *(tuple(_PLUS.split(text.strip())) for text in given))))
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("models", nargs=-1, required=True)
 @options.platforms
 @click.option(
@@ -39,7 +40,7 @@ def _setups(
     help="A set-up beside the core alone, as for `covp run`; once for each set-up, + joins "
     "accelerators of one.",
 )
-@options.allow_slower
+@options.build_options(without=options.MODEL)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
@@ -52,10 +53,8 @@ def _setups(
     is_flag=True,
     help="Find the accuracy with the bit-exact reference instead of the emulated core: faster.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
-@options.toolchain
+@options.jobs
 @options.seed
-@options.schedules
 @click.option(
     "--markdown",
     "report",
@@ -68,13 +67,11 @@ def mlperf(
     models: tuple[str, ...],
     platforms: tuple[str, ...],
     setups: tuple[tuple[str, ...], ...],
-    allow_slower: bool,
+    build_options: BuildOptions,
     data: Path | None,
     reference: bool,
     jobs: int | None,
-    toolchain: str,
     seed: int,
-    schedules: options.ScheduleChoice,
     report: Path | None,
     as_json: bool,
 ) -> int:
@@ -96,15 +93,8 @@ def mlperf(
             data=data,
             reference=reference,
             jobs=jobs or os.cpu_count() or 1,
-            settings=Settings(
-                toolchain,
-                schedules.optimize,
-                schedules.max_scratch,
-                schedules.flash_trade,
-                schedules.tuned,
-                allow_slower,
-                seed,
-            ),
+            options=build_options,
+            seed=seed,
             advance=advance,
         )
     warn(f"{row.point}: {text}" for row in rows if row.performance for text in

@@ -1,46 +1,61 @@
-"""Options that several commands share."""
+"""Options that several commands share; those of builds and runs are read from their structures."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 import click
 
-from covp.evaluation.tune.records import Objective
-from covp.evaluation.tune.trial import FLASH_TRADE
+from covp.base.request import BuildOptions, Option, RunOptions, Shapes, described
+from covp.cli.groups import option
 
-if TYPE_CHECKING:
-    from covp.chip.platform_file import Platform
-    from covp.evaluation import RecordedSchedules
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-platform = click.option(
+platform = option(
     "-p",
     "--platform",
     required=True,
     metavar="PLATFORM",
+    heading="Target",
     help="A name from `covp platforms`, or the path of a YAML file.",
 )
-platforms = click.option(
+platforms = option(
     "-p",
     "--platform",
     "platforms",
     required=True,
     multiple=True,
     metavar="PLATFORM",
+    heading="Target",
     help="A name from `covp platforms`, or the path of a YAML file; once or several times.",
 )
-device = click.option(
-    "--device",
-    default="virtual",
-    show_default=True,
-    metavar="DEVICE",
-    help="What the platform runs on: virtual, rtl, host (no sandbox), gdb:HOST:PORT, gdb:qemu, "
-    "openocd:HOST:PORT.",
+accelerators = option(
+    "-a",
+    "--accel",
+    "accelerators",
+    multiple=True,
+    metavar="ACCEL",
+    heading="Target",
+    help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
+    "NAME=ACCEL names the instance.",
+)
+inputs = option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="FILE.npy",
+    heading="Model and inputs",
+    help="One for each input.",
+)
+as_json = option(
+    "--json", "as_json", is_flag=True, heading="Report", help="One JSON document on stdout."
+)
+jobs = option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Processes; default: one per CPU core."
 )
 
 
@@ -82,16 +97,6 @@ def _shapes_by_name(
     return found
 
 
-shapes = click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    callback=_shapes_by_name,
-    metavar="NAME=N,...",
-    help="The shape of an input that an ONNX file leaves open; once for each.",
-)
-
-
 def _pairs(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str]:
@@ -106,96 +111,6 @@ def _pairs(
             raise click.BadParameter(f"the state {before} is given twice.", context, option)
         found[before] = after
     return found
-
-
-states = click.option(
-    "--state",
-    "states",
-    multiple=True,
-    callback=_pairs,
-    metavar="INPUT=OUTPUT",
-    help="The output is the input of the next inference; the network keeps it. Once for each.",
-)
-streaming = click.option(
-    "--streaming",
-    is_flag=False,
-    flag_value=1,
-    default=None,
-    type=click.IntRange(1),
-    callback=lambda context, parameter, rows: rows or 0,
-    metavar="[N]",
-    help="Take N new rows of a stream (default: 1) instead of a whole window, compute what is new.",
-)
-inputs = click.option(
-    "--input", "inputs", multiple=True, metavar="FILE.npy", help="One for each input."
-)
-accelerators = click.option(
-    "-a",
-    "--accel",
-    "accelerators",
-    multiple=True,
-    metavar="ACCEL",
-    help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
-    "NAME=ACCEL names the instance.",
-)
-allow_slower = click.option(
-    "--allow-slower",
-    is_flag=True,
-    help="Give accelerators also the layers that the core does more than twice as fast.",
-)
-overlap = click.option(
-    "--overlap",
-    is_flag=True,
-    help="Let the core go on with other layers, or other rows of them, while accelerators work.",
-)
-toolchain = click.option(
-    "--toolchain", type=click.Choice(["zig", "gcc"]), default="zig", show_default=True
-)
-seed = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random inputs."
-)
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-optimize = click.option(
-    "--optimize",
-    type=click.Choice(["speed", "balanced", "size"]),
-    default="speed",
-    show_default=True,
-    help="Which of the tuned schedules to take.",
-)
-max_scratch = click.option(
-    "--max-scratch",
-    type=click.IntRange(0),
-    metavar="BYTES",
-    help="Leave out schedules that take more working memory for a layer.",
-)
-check = click.option(
-    "--check",
-    type=click.Choice(["none", "output", "layers", "source"]),
-    help="Compare with the reference: nothing, the outputs of this run, each layer's tensor over "
-    "several inputs, or (source) these, and all beside onnxruntime or LiteRT executing the file. "
-    "Default: output on slow devices; else layers, and the file where that takes a second.",
-)
-sanitize = click.option(
-    "--sanitize",
-    is_flag=True,
-    help="Check every load and store of the layers, as they run one by one: a layer may access its "
-    "own tensors, scratch memory and stack, and use what was written.",
-)
-ubsan = click.option(
-    "--ubsan",
-    is_flag=True,
-    help="Compile the layers that are run one by one with the compiler's checks for undefined "
-    "behaviour of C: overflows, shifts, alignment, bounds.",
-)
-flash_trade = click.option(
-    "--flash-trade",
-    type=click.IntRange(1),
-    default=FLASH_TRADE,
-    show_default=True,
-    metavar="BYTES",
-    help="Flash that --optimize speed pays at most for a thousand instructions (or cycles) saved.",
-)
-tuned = click.option("--tuned/--untuned", default=True, help="Use the tuner's records.")
 
 
 def _load_operators(
@@ -213,8 +128,9 @@ def _load_operators(
         load_operator_file(file, also=registered)
 
 
-operators = click.option(
+operators = option(
     "--operators",
+    heading="Model and inputs",
     multiple=True,
     metavar="FILE.py",
     callback=_load_operators,
@@ -234,51 +150,79 @@ def bundle(
             made = value(**{key: given.pop(key) for key in keys})
             return command(**given, **{name: made})
 
-        for option in reversed(parts):
-            option(call)
+        for part in reversed(parts):
+            part(call)
         return call
 
     return decorate
 
 
-class Interface(TypedDict):
-    """What a model file leaves open, in the words of `covp.evaluation.build`."""
-
-    shapes: dict[str, tuple[int, ...]]
-    states: dict[str, str]
-    streaming: int
-
-
-interface = bundle(
-    "interface", Interface, tuple(Interface.__annotations__), operators, shapes, states, streaming
-)
-
-
-@dataclass(frozen=True)
-class ScheduleChoice:
-    """Which of the tuner's records a command takes, as `covp.evaluation.recorded_schedules`."""
-
-    optimize: Objective
-    max_scratch: int | None
-    flash_trade: int
-    tuned: bool
-
-    def recorded(
-        self, platform: Platform, toolchain: str, device: str = "virtual"
-    ) -> RecordedSchedules | None:
-        """The schedules; None with --untuned."""
-        from covp.evaluation import recorded_schedules
-
-        if not self.tuned:
-            return None
-        return recorded_schedules(
-            platform, toolchain, self.optimize, device, self.max_scratch, self.flash_trade
-        )
+def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
+    """How click reads a value of a field's type."""
+    if hint is bool:
+        return {"is_flag": True, "default": default}
+    if hint == Shapes:
+        return {"multiple": True, "callback": _shapes_by_name}
+    if hint == Mapping[str, str]:
+        return {"multiple": True, "callback": _pairs}
+    if hint == Sequence[str]:
+        return {"multiple": True}
+    if about.bare is not None:
+        return {
+            "type": click.IntRange(about.least),
+            "is_flag": False,
+            "flag_value": about.bare,
+            "callback": lambda context, parameter, number: number or default,
+        }
+    kind = click.Choice(about.choices) if about.choices else str
+    return {
+        "type": kind if about.least is None else click.IntRange(about.least),
+        "default": default,
+        "show_default": default is not None,
+    }
 
 
-schedules = bundle(
-    "schedules",
-    ScheduleChoice,
-    tuple(field.name for field in fields(ScheduleChoice)),
-    *(optimize, max_scratch, flash_trade, tuned),
-)
+def _options_of(kind: type[BuildOptions] | type[RunOptions]) -> Iterator[tuple[str, Decorator]]:
+    """Name and click option of each field that commands have."""
+    defaults = kind()
+    for name, hint, about in described(kind):
+        if about.heading:
+            yield (
+                name,
+                option(
+                    about.names or "--" + name.replace("_", "-"),
+                    name,
+                    metavar=about.metavar,
+                    heading=about.heading,
+                    help=about.text,
+                    **_value_of(hint, about, getattr(defaults, name)),
+                ),
+            )
+
+
+_BUILD = dict(_options_of(BuildOptions))
+_RUN = dict(_options_of(RunOptions))
+MODEL = ("shapes", "states", "streaming")
+"""What a model file leaves open."""
+shapes, streaming, toolchain = _BUILD["shapes"], _BUILD["streaming"], _BUILD["toolchain"]
+seed = _RUN["seed"]
+
+
+def build_options(*names: str, without: tuple[str, ...] = ()) -> Decorator:
+    """The options of a build; the command gets them as ``build_options``.
+
+    Args:
+        names: those that the command has; by default all.
+        without: those that it does not have.
+    """
+    chosen = [name for name in names or _BUILD if name not in without]
+    parts = [_BUILD[name] for name in chosen]
+    if "shapes" in chosen:
+        parts.append(operators)
+    return bundle("build_options", BuildOptions, tuple(chosen), *parts)
+
+
+def run_options(*names: str) -> Decorator:
+    """The options of a run, by default all; the command gets them as ``run_options``."""
+    chosen = tuple(names or _RUN)
+    return bundle("run_options", RunOptions, chosen, *(_RUN[name] for name in chosen))

@@ -7,123 +7,90 @@ from typing import Any
 
 import click
 
+from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli import wave as waveform
 from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
-from covp.cli.groups import GroupedCommand
+from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import print_json, warn
 from covp.cli.overlap_report import print_schedules
 from covp.cli.run_report import print_report
 from covp.cli.traffic_report import print_traffic
 from covp.cli.verdict import reproduction
-from covp.evaluation import (
-    Evaluation,
-    Sample,
-    Wanted,
-    build,
-    rejected_layers,
-)
+from covp.evaluation import Evaluation, Sample, Wanted, build, rejected_layers
 from covp.evaluation import run as evaluate
 from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
+from covp.evaluation.schedules import schedules_of
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("model")
 @options.platform
 @options.accelerators
-@options.allow_slower
-@options.overlap
-@options.device
-@options.toolchain
-@options.interface
+@options.build_options()
+@options.run_options()
 @options.inputs
-@options.seed
 @samples_and_labels.options
-@options.check
-@options.sanitize
-@options.ubsan
-@click.option(
+@option(
     "--profile",
     is_flag=True,
+    heading="Report",
     help="Add each layer's schedule and cost; devices that cannot count by layer run them singly.",
 )
-@click.option(
+@option(
     "--causes",
     is_flag=True,
+    heading="Report",
     help="Add what the cycles of each layer and function passed with: issue, load-use ...",
 )
-@click.option(
+@option(
     "--traffic",
     is_flag=True,
+    heading="Report",
     help="Add the bytes that each layer reads and writes in each memory; simulates more slowly.",
 )
-@click.option(
+@option(
     "--explain",
     is_flag=True,
+    heading="Report",
     help="For each layer where it runs, the alternatives with their cycles, and why not there.",
-)
-@click.option(
-    "--require-offload",
-    multiple=True,
-    metavar="OP",
-    help="Fail when a layer of this kind (such as CONV_2D) runs on the core, or its accelerator "
-    "does not report all of its work.",
 )
 @waveform.file
 @waveform.cycles
 @waveform.layer
 @timeline_files.trace
 @timeline_files.vcd
-@options.schedules
 @options.as_json
 def run(
     model: str,
     platform: str,
     accelerators: tuple[str, ...],
-    allow_slower: bool,
-    overlap: bool,
-    device: str,
-    toolchain: str,
-    interface: options.Interface,
+    build_options: BuildOptions,
+    run_options: RunOptions,
     inputs: tuple[str, ...],
-    seed: int,
     data: samples_and_labels.SampleOptions | None,
-    check: str | None,
-    sanitize: bool,
-    ubsan: bool,
     profile: bool,
     causes: bool,
     traffic: bool,
     explain: bool,
-    require_offload: tuple[str, ...],
     wave: str | None,
     wave_cycles: str | None,
     wave_layer: int | None,
     trace: str | None,
     vcd: str | None,
-    schedules: options.ScheduleChoice,
     as_json: bool,
 ) -> int:
     """Compile MODEL (a path or a zoo name), run it once, check it against the reference."""
     values = [read_array(path) for path in inputs]
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     timeline_files.demand_places(trace, vcd)
-    board = load_platform(platform)
-    made = build(
-        model,
-        board,
-        accelerators,
-        allow_slower=allow_slower,
-        overlap=overlap,
-        toolchain=toolchain,
-        schedules=schedules.recorded(board, toolchain, device),
-        require_offload=require_offload,
-        **interface,
-    )
+    board, device, seed = load_platform(platform), run_options.device, run_options.seed
+    schedules = schedules_of(board, build_options, device)
+    made = build(model, board, accelerators, build_options, schedules=schedules)
     warn(made.program.warnings)
     if data is not None and not values:
         values = first_inputs(data.data, made.graph)
@@ -131,12 +98,9 @@ def run(
     result = evaluate(
         made,
         sample,
-        device=device,
+        run_options,
         by_layer=profile,
         wanted=Wanted(causes, traffic, recorded, wave_layer, trace is not None, vcd is not None),
-        check=check,
-        sanitize=sanitize,
-        ubsan=ubsan,
     )
     (result,) = samples_and_labels.run_data([result], data, model, device)
     warn(line for line in result.warnings if line not in made.program.warnings)

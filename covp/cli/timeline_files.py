@@ -7,16 +7,19 @@ from pathlib import Path
 
 import click
 
+from covp.cli.groups import option
 from covp.evaluation import Evaluation
 from covp.report.timeline import demand_writable, timeline_of, write_trace, write_vcd
 
-trace = click.option(
+trace = option(
     "--trace",
+    heading="Timeline",
     metavar="FILE.json",
     help="Write layers, functions, jobs, accesses and interrupts in time, for ui.perfetto.dev.",
 )
-vcd = click.option(
+vcd = option(
     "--vcd",
+    heading="Timeline",
     metavar="FILE.vcd",
     help="Write the accesses to registers, interrupt lines and busy units as waveforms.",
 )

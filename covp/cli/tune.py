@@ -9,8 +9,10 @@ from typing import get_args
 
 import click
 
+from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
+from covp.cli.groups import GroupedCommand
 from covp.cli.output import print_json, progress
 from covp.cli.provenance import model_note
 from covp.cli.tune_report import (
@@ -21,7 +23,7 @@ from covp.cli.tune_report import (
     spent,
 )
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation.tune.records import Cost, Objective, trial_file
+from covp.evaluation.tune.records import Cost, trial_file
 from covp.evaluation.tune.search import Strategy
 from covp.evaluation.tune.tuner import LayerResult, Options, Progress
 from covp.evaluation.tune.tuner import tune as search
@@ -29,12 +31,11 @@ from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model")
 @options.platform
-@options.device
-@options.toolchain
-@options.interface
+@options.build_options("toolchain", *options.MODEL, "optimize", "max_scratch", "flash_trade")
+@options.run_options("device", "seed")
 @click.option("--trials", type=click.IntRange(1), help="New trials per layer; default: 64.")
 @click.option("--seconds", type=options.Seconds(), help="Time for all layers together.")
 @click.option(
@@ -49,27 +50,18 @@ from covp.graph.models import as_graph
     type=click.Choice(get_args(Cost)),
     help="Default: instructions; cycles or time where the device counts no instructions.",
 )
-@options.optimize
-@options.max_scratch
-@options.flash_trade
-@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
-@options.seed
+@options.jobs
 @options.as_json
 def tune(
     model: str,
     platform: str,
-    device: str,
-    toolchain: str,
-    interface: options.Interface,
+    build_options: BuildOptions,
+    run_options: RunOptions,
     trials: int | None,
     seconds: float | None,
     strategy: Strategy,
     cost: Cost | None,
-    optimize: Objective,
-    max_scratch: int | None,
-    flash_trade: int,
     jobs: int | None,
-    seed: int,
     as_json: bool,
 ) -> int:
     """Search schedules for each layer of MODEL; `covp run` and `compare` use what is found.
@@ -77,19 +69,20 @@ def tune(
     Every candidate must match the reference. Trials are stored as they finish: an interrupted
     search continues where it stopped.
     """
-    graph, board = as_graph(model, **interface), load_platform(platform)
+    graph, board = as_graph(model, build_options), load_platform(platform)
     wanted = Options(
         trials=None if strategy == "exhaustive" and trials is None else trials or 64,
         seconds=seconds,
         strategy=strategy,
-        objective=optimize,
+        objective=build_options.optimize,
         cost=cost or "instructions",
-        max_scratch=max_scratch,
-        flash_trade=flash_trade,
+        max_scratch=build_options.max_scratch,
+        flash_trade=build_options.flash_trade,
         jobs=jobs or os.cpu_count() or 1,
-        seed=seed,
-        device=device,
+        seed=run_options.seed,
+        device=run_options.device,
     )
+    toolchain = build_options.toolchain
     found = _search(graph, board, toolchain, wanted)
     records = trial_file(board.core, get_toolchain(toolchain, board.core).version)
     if as_json:
@@ -100,7 +93,7 @@ def tune(
                 "model_source": graph.source,
                 "platform": board.name,
                 "records": str(records),
-                "flash_trade": flash_trade,
+                "flash_trade": build_options.flash_trade,
                 "layers": [layer_record(result) for result in found.layers],
             }
         )
@@ -109,7 +102,9 @@ def tune(
         click.echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
         print_layers(found.layers)
         print_objectives(found.layers)
-        click.echo(f"speed pays at most {flash_trade:,} B of flash per thousand saved")
+        click.echo(
+            f"speed pays at most {build_options.flash_trade:,} B of flash per thousand saved"
+        )
         print_wrong_outputs(found.layers)
         click.echo(f"{found}; records: {records}")
     return 0

@@ -6,8 +6,9 @@ from typing import Any, get_args
 
 import click
 
+from covp.base.request import Objective
 from covp.cli.tables import operator_cell, print_table
-from covp.evaluation.tune.records import Objective, Trial, pareto_front
+from covp.evaluation.tune.records import Trial, pareto_front
 from covp.evaluation.tune.tuner import LayerResult
 
 

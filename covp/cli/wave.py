@@ -7,22 +7,26 @@ from pathlib import Path
 
 import click
 
+from covp.cli.groups import option
 from covp.device.wave import FIRST_CYCLES, LAYER_CYCLES, Recorded, Wave
 from covp.errors import UsageError
 
-file = click.option(
+file = option(
     "--wave",
+    heading="Waveform",
     metavar="FILE",
     help="Write the signals of the core's RTL to a .fst or .vcd file (device rtl).",
 )
-cycles = click.option(
+cycles = option(
     "--wave-cycles",
+    heading="Waveform",
     metavar="FROM:TO",
     help=f"Of these cycles; TO may be left out. Default: the first {FIRST_CYCLES:,}, "
     f"of a layer {LAYER_CYCLES:,}.",
 )
-layer = click.option(
+layer = option(
     "--wave-layer",
+    heading="Waveform",
     type=click.IntRange(0),
     metavar="N",
     help="Of the cycles of layer N, counted from its start.",

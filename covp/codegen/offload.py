@@ -10,6 +10,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition, partition
 from covp.base.c_names import c_prefix
 from covp.base.plugins import call_hook
+from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.cores import Core
 from covp.chip.platform_file import Platform
 from covp.errors import AcceleratorError, PlatformError, UsageError
@@ -35,25 +36,24 @@ def split_graph(
     graph: Graph,
     backends: Sequence[AcceleratorBackend],
     core: Core | None = None,
-    *,
-    allow_slower: bool = False,
+    options: BuildOptions = DEFAULT_BUILD,
 ) -> tuple[Graph, Partition]:
     """The partition, with the graph passes of the backends before and after it.
 
     Args:
         graph: after covp's own passes.
-        backends, core, allow_slower: as for `covp.accelerator.partition.partition`.
+        backends, core, options: as for `covp.accelerator.partition.partition`.
     """
     for backend in backends:
         graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
-    split = partition(graph, backends, core, allow_slower=allow_slower)
+    split = partition(graph, backends, core, options)
     for backend in backends:
         own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
         after = partial(backend.after_partitioning, own=own)
         changed = _graph_pass(backend, "after_partitioning", after, graph)
         if changed is not graph:
             graph = changed
-            split = partition(graph, backends, core, allow_slower=allow_slower)
+            split = partition(graph, backends, core, options)
     return graph, split
 
 

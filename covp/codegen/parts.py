@@ -9,6 +9,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CCall, Step
 from covp.accelerator.partition import Placement, partition
 from covp.base.plugins import call_hook
+from covp.base.request import EVERY_MATCH
 from covp.chip.cores import Core
 from covp.codegen.bands import Band, can_be_cut, cut
 from covp.codegen.c_text import c_comment
@@ -198,7 +199,7 @@ def placed_band(backend: AcceleratorBackend, form: Op, core: Core) -> Placement:
     """A band on an accelerator. Raises UsageError: the accelerator rejects it."""
     inputs = {id(t): t for t in form.inputs if t is not None and not t.constant}
     graph = Graph(form.name, list(inputs.values()), [form.output], [form])
-    (placed,) = partition(graph, [backend], core, allow_slower=True).placements
+    (placed,) = partition(graph, [backend], core, EVERY_MATCH).placements
     if placed.backend is None:
         raise UsageError(f"{form.name}: {backend.name} rejects a band of it")
     return placed

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, changed
 from covp.chip.platform_file import Platform, load_platform
-from covp.codegen.compile import compile as generate
-from covp.codegen.overlap import OverlapPlan
+from covp.codegen.generate import generate
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
@@ -21,11 +21,10 @@ from covp.evaluation.schedules import (
     RecordedSchedules,
     Schedules,
     ScheduleSource,
-    recorded_schedules,
+    schedules_of,
 )
 from covp.evaluation.tune.records import Trial
 from covp.graph.graph import Graph, Op
-from covp.graph.readers import Shapes
 from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
 
@@ -54,9 +53,8 @@ class Build:
     Attributes:
         program: what was compiled.
         accelerators: as they were requested.
-        toolchain: that compiles its C, "zig" or "gcc".
+        options: how it was compiled.
         schedules: where the layers' schedules come from.
-        require_offload: operator kinds whose layers accelerators have to do wholly.
         notes: what the user should know of the schedules, one line each.
         recorded: None without recorded schedules, and in a copy from a pickle.
         overlap: which schedules of core and units were considered; None where none were.
@@ -64,9 +62,8 @@ class Build:
 
     program: Program
     accelerators: tuple[str, ...]
-    toolchain: str
+    options: BuildOptions = DEFAULT_BUILD
     schedules: ScheduleSource = UNTUNED
-    require_offload: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     recorded: Recorded | None = None
     overlap: Overlap | None = None
@@ -83,6 +80,11 @@ class Build:
     def platform(self) -> Platform:
         """What the program is for."""
         return self.program.platform
+
+    @property
+    def toolchain(self) -> str:
+        """The compiler of its C."""
+        return self.options.toolchain
 
     @property
     def model(self) -> str:
@@ -138,16 +140,11 @@ def compile(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
+    options: BuildOptions = DEFAULT_BUILD,
     *,
-    allow_unused: bool = False,
-    allow_slower: bool = False,
     schedules: Schedules = "recorded",
-    toolchain: str = "zig",
     passes: Sequence[Pass] = (),
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
-    overlap: bool = False,
+    **changes: Unpack[BuildChanges],
 ) -> Program:
     """Compile a model ahead of time for a platform, as the command line does.
 
@@ -158,128 +155,83 @@ def compile(
             "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. Layers go
             where they need the fewest cycles by the estimates, see
             `covp.accelerator.partition.partition`.
-        allow_unused: whether an accelerator may end up without any layer; else that is an error.
-        allow_slower: give accelerators also what the core does more than twice as fast.
-        schedules: of the layers on the core. "recorded": the fastest of the tuner's records, those
-            that come with covp and those of this machine, see
-            `covp.evaluation.recorded_schedules` for other choices. None: the kernels' own choice.
-            A function: gives the schedule of an operator, or None for the kernel's own choice.
-        toolchain: "zig" or "gcc", whose records count first. It compiles nothing here: that is the
-            session's.
+        options: how it is compiled.
+        schedules: of the layers on the core. "recorded": the best of the tuner's records, those
+            that come with covp and those of this machine, by the options; see
+            `covp.evaluation.recorded_schedules`. None: the kernels' own choice. A function: gives
+            the schedule of an operator, or None for the kernel's own choice.
         passes: graph passes of one's own, in their order, after covp's and before accelerators are
             considered. Each takes a graph, which it may change, and returns the graph to go on
             with. The reference stays that of the model as it was read.
-        shapes: of inputs by name, for those that an ONNX file leaves open, e.g.
-            ``{"image": (1, 3, 32, 32)}``.
-        states: inputs with the output that each is in the next inference, by name, such as
-            ``{"h0": "hn"}``; the program keeps them, see `GraphModule.reset`.
-        streaming: for a network that runs on overlapping windows of a stream: new rows of each
-            inference (True: 1). The program takes these alone and computes what is new.
-        overlap: let the core go on with other layers, or other rows of them, while units work, in
-            the order that takes the fewest cycles; programs run on the virtual device to find it.
+        changes: other values of the options, such as ``overlap=True`` or
+            ``shapes={"image": (1, 3, 32, 32)}``.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
-    made = build(
-        model,
-        platform,
-        accelerators,
-        toolchain=toolchain,
-        schedules=schedules,
-        allow_unused=allow_unused,
-        passes=passes,
-        allow_slower=allow_slower,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
-        overlap=overlap,
-    )
-    return made.program
+    options = changed(options, changes)
+    return build(model, platform, accelerators, options, schedules=schedules, passes=passes).program
 
 
 def build(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
+    options: BuildOptions = DEFAULT_BUILD,
     *,
-    toolchain: str = "zig",
     schedules: Schedules = "recorded",
-    allow_unused: bool = False,
-    allow_slower: bool = False,
-    require_offload: Sequence[str] = (),
     passes: Sequence[Pass] = (),
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
     name: str = "",
-    overlap: bool = False,
+    **changes: Unpack[BuildChanges],
 ) -> Build:
     """Compile a model.
 
     Args:
-        model, platform, accelerators, schedules, allow_unused, allow_slower, passes, shapes,
-            states, streaming, overlap: as for `covp.compile`.
+        model, platform, accelerators, options, schedules, passes, changes: as for `covp.compile`.
         name: what names in C begin with; empty: the model's.
-        toolchain: "zig" or "gcc".
-        require_offload: operator kinds, such as "CONV_2D", of which every layer has to be on an
-            accelerator. That the accelerators do all of them is held when the program runs.
 
     Raises:
         AcceleratorError: a layer of ``require_offload`` runs on the core.
         ModelError, PlatformError, UsageError: with one line each.
     """
+    options = changed(options, changes)
     platform = load_platform(platform)
     if schedules == "recorded":
-        schedules = recorded_schedules(platform, toolchain)
+        schedules = schedules_of(platform, options)
     used: list[tuple[Op, Trial]] = []
     choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
     make = partial(
         generate,
         platform=platform,
         accelerators=accelerators,
-        allow_unused=allow_unused,
-        allow_slower=allow_slower,
         schedules=choice,
         passes=passes,
         name=name,
     )
-    program = make(model, shapes=shapes, states=states, streaming=streaming)
-    considered = None
-    if overlap and not accelerators:
+    program = make(model, options=options)
+    read, considered = options.for_graph(), None
+    if options.overlap and not accelerators:
         raise UsageError(
             "overlap is of the core and accelerators: name one with --accel, or leave out --overlap"
         )
-    if overlap and any(layer.target != "cpu" for layer in program.layers):
-        plan, considered = plan_overlap(partial(_planned, make, program.graph), toolchain)
+    if options.overlap and any(layer.target != "cpu" for layer in program.layers):
+        graph = program.graph
+        plan, considered = plan_overlap(
+            lambda plan: make(graph, options=read, plan=plan), options.toolchain
+        )
         if plan is not None:
             used.clear()
-            program = _planned(make, program.graph, plan)
-    for kind in require_offload:
+            program = make(graph, options=read, plan=plan)
+    for kind in options.require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
-    source, kinds = ScheduleSource.of(used), tuple(require_offload)
     recorded = None
     if isinstance(schedules, RecordedSchedules):
         again = partial(
-            build,
-            program.graph,
-            platform,
-            accelerators,
-            toolchain=toolchain,
-            schedules=schedules,
-            allow_unused=allow_unused,
-            allow_slower=allow_slower,
-            require_offload=require_offload,
-            passes=passes,
-            overlap=overlap,
+            build, program.graph, platform, accelerators, read, schedules=schedules, passes=passes
         )
         recorded = Recorded(schedules, tuple(dict.fromkeys(used)), again)
-    return Build(program, names, toolchain, source, kinds, (), recorded, considered)
-
-
-def _planned(make: Callable[..., Program], graph: Graph, plan: OverlapPlan) -> Program:
-    return make(graph, overlap=plan)
+    return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
 
 
 def _demand_offload(program: Program, kind: str) -> None:

@@ -11,11 +11,12 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.request import LEVELS, Level
 from covp.codegen.program import Program, ProgramLayer, ProgramTensor
 from covp.errors import UsageError, near_misses
 from covp.evaluation.builder import Build
@@ -27,8 +28,6 @@ from covp.runtime.devices import is_fast
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
 
-Level = Literal["none", "output", "layers", "source"]
-LEVELS: tuple[Level, ...] = get_args(Level)
 BY_LAYERS: tuple[Level, ...] = ("layers", "source")
 """Those that run the layers one by one."""
 _FILL = bytes(np.random.default_rng(0x5EED).integers(0, 256, 251, np.uint8))

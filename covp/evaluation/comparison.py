@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.html_table import html_table
+from covp.base.request import (
+    DEFAULT_BUILD,
+    DEFAULT_RUN,
+    BuildOptions,
+    Changes,
+    RunOptions,
+    changed,
+    request,
+)
 from covp.chip.platform_file import Platform, load_platform
 from covp.evaluation.builder import build
-from covp.evaluation.check import BY_LAYERS, checked_level
+from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, run
+from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, level_of, run
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import Schedules, recorded_schedules
+from covp.evaluation.schedules import Schedules, schedules_of
 from covp.graph.graph import Graph
-from covp.graph.readers import Shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +98,13 @@ def compare(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend],
+    build_options: BuildOptions = DEFAULT_BUILD,
+    run_options: RunOptions = DEFAULT_RUN,
     *,
-    toolchain: str = "zig",
     schedules: Schedules = "recorded",
-    device: str = "virtual",
-    seed: int = 0,
-    check: str | None = None,
-    allow_slower: bool = False,
     starts: Callable[[str], None] = lambda what: None,
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
-    overlap: bool = False,
     wanted: Wanted = NOTHING_MORE,
+    **changes: Unpack[Changes],
 ) -> Comparison:
     """Run a model on the core alone and with accelerators, on the same random inputs.
 
@@ -110,39 +112,28 @@ def compare(
     error here: nothing is saved then.
 
     Args:
-        model, platform, accelerators, schedules, allow_slower, shapes, states, streaming, overlap:
-            as for `covp.compile`.
-        toolchain, device: as for `Session`.
-        seed: of the inputs.
-        check: as for `run`.
-        wanted: of both runs, as for `run`.
+        model, platform, accelerators, schedules: as for `covp.compile`.
+        build_options, run_options: of both builds and runs.
         starts: called before each of the two runs with "alone" or "with ACCELERATORS".
+        wanted: of both runs, as for `run`.
+        changes: other values of the options.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
+    build_options, run_options = request(build_options, run_options, changes)
+    build_options = changed(build_options, {"allow_unused": True})
     platform = load_platform(platform)
     if schedules == "recorded":
-        schedules = recorded_schedules(platform, toolchain, device=device)
-    offloading = build(
-        model,
-        platform,
-        accelerators,
-        toolchain=toolchain,
-        schedules=schedules,
-        allow_unused=True,
-        allow_slower=allow_slower,
-        shapes=shapes,
-        states=states,
-        streaming=streaming,
-        overlap=overlap,
-    )
-    plain = build(offloading.graph, offloading.platform, toolchain=toolchain, schedules=schedules)
-    sample = Sample.random(plain.graph, seed)
-    level = checked_level(check, device)
+        schedules = schedules_of(platform, build_options, run_options.device)
+    offloading = build(model, platform, accelerators, build_options, schedules=schedules)
+    alone = build_options.for_graph().core_alone()
+    plain = build(offloading.graph, platform, (), alone, schedules=schedules)
+    sample = Sample.random(plain.graph, run_options.seed)
+    level = level_of(run_options)
     probes = checked_inputs(plain.graph, sample, level) if level in BY_LAYERS else None
     starts("alone")
-    alone = run(plain, sample, device=device, check=check, probes=probes, wanted=wanted)
+    before = run(plain, sample, run_options, probes=probes, wanted=wanted)
     starts(f"with {' '.join(offloading.accelerators)}")
-    beside = run(offloading, sample, device=device, check=check, probes=probes, wanted=wanted)
-    return Comparison(alone, beside)
+    after = run(offloading, sample, run_options, probes=probes, wanted=wanted)
+    return Comparison(before, after)

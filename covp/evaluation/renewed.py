@@ -83,9 +83,9 @@ def _measure(ops: list[Op], chosen: RecordedSchedules, toolchain: str) -> None:
                 op,
                 platform.core,
                 chosen.compiler,
-                chosen.optimize,
-                max_scratch=chosen.max_scratch,
-                flash_trade=chosen.flash_trade,
+                chosen.options.optimize,
+                max_scratch=chosen.options.max_scratch,
+                flash_trade=chosen.options.flash_trade,
             )
             wanted = wanted or schedules(KernelRequest(op, platform.core, "layer"))[:1]
             measured: set[Schedule] = set()

@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.closing import Closing
+from covp.base.request import (
+    DEFAULT_BUILD,
+    DEFAULT_RUN,
+    BuildOptions,
+    Changes,
+    Level,
+    RunChanges,
+    RunOptions,
+    changed,
+    request,
+)
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.program import Program
 from covp.device.abilities import Abilities
@@ -20,7 +31,6 @@ from covp.evaluation.builder import Build, build
 from covp.evaluation.check import (
     BY_LAYERS,
     Check,
-    Level,
     check_layers,
     checked_level,
     output_check,
@@ -29,7 +39,7 @@ from covp.evaluation.memory_map import memory_map
 from covp.evaluation.renewed import renewed
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import recorded_schedules
+from covp.evaluation.schedules import schedules_of
 from covp.evaluation.source import check_source, extreme_samples
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
@@ -165,47 +175,54 @@ class Runner(Closing):
 def run(
     build: Build,
     sample: Sample | None = None,
+    options: RunOptions = DEFAULT_RUN,
     *,
-    device: str = "virtual",
     by_layer: bool = False,
     wanted: Wanted = NOTHING_MORE,
-    check: str | None = None,
     probes: Sequence[Sample] | None = None,
-    sanitize: bool = False,
-    ubsan: bool = False,
+    **changes: Unpack[RunChanges],
 ) -> Evaluation:
     """Load a build, run it once, and compare it with the reference.
 
     Args:
-        sample: by default the random inputs of seed 0.
-        device, by_layer, wanted: as for `Runner`.
-        check: "layers" compares each layer's tensor over several inputs, in runs of their own
-            after the one that is measured; "output" the outputs of that one; "none" nothing;
-            "source" is "layers", and what the device computes beside the model's file as it is,
-            see `covp.evaluation.source.check_source`. By default
+        build: what runs.
+        sample: its inputs; by default the random ones of the options' seed.
+        options: how it runs. Of ``check`` "layers" compares each layer's tensor over several
+            inputs, in runs of their own after the one that is measured; "output" the outputs of
+            that one; "none" nothing; "source" is "layers", and what the device computes beside the
+            model's file as it is, see `covp.evaluation.source.check_source`. By default
             `covp.evaluation.check.default_level` of the device; with "layers" the file is judged
             as well where its library is installed and takes less than about a second.
+        by_layer, wanted: as for `Runner`.
         probes: all inputs of the check by layers; `checked_inputs` by default.
-        sanitize: check every load and store of the layers as they run one by one.
-        ubsan: compile the layers that run one by one with the compiler's checks for undefined
-            behaviour; what is measured has none.
+        changes: other values of the options.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    strictly = sanitize or ubsan
-    level = checked_level("layers" if strictly and check is None else check, device)
-    if strictly and level not in BY_LAYERS:
-        what = "memory is" if sanitize else "undefined behaviour is"
-        raise UsageError(f"{what} checked layer by layer: without check={level}, or with layers")
-    sample = sample or Sample.random(build.graph)
+    options = changed(options, changes)
+    level = level_of(options)
+    sample = sample or Sample.random(build.graph, options.seed)
     measured_sample = sample.unchecked() if level == "none" else sample
-    result, _ = measured(build, measured_sample, device, by_layer, wanted)
+    result, _ = measured(build, measured_sample, options.device, by_layer, wanted)
     if level not in BY_LAYERS:
         return result
     samples = probes or checked_inputs(result.build.graph, sample, level)
-    result = by_layers(result, samples, sanitize, ubsan)
-    return beside_source(result, samples, level) if check in (None, "source") else result
+    result = by_layers(result, samples, options.sanitize, options.ubsan)
+    if options.check in (None, "source"):
+        return beside_source(result, samples, level)
+    return result
+
+
+def level_of(options: RunOptions) -> Level:
+    """How much a run checks. Raises UsageError: not by layers, as other options need it."""
+    strictly = options.sanitize or options.ubsan
+    check = "layers" if strictly and options.check is None else options.check
+    level = checked_level(check, options.device)
+    if strictly and level not in BY_LAYERS:
+        what = "memory is" if options.sanitize else "undefined behaviour is"
+        raise UsageError(f"{what} checked layer by layer: without check={level}, or with layers")
+    return level
 
 
 def checked_inputs(graph: Graph, sample: Sample, level: Level) -> list[Sample]:
@@ -288,35 +305,25 @@ def evaluate(
     model: str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
-    *,
-    device: str = "virtual",
-    toolchain: str = "zig",
-    seed: int = 0,
-    allow_unused: bool = False,
-    check: str | None = None,
+    build_options: BuildOptions = DEFAULT_BUILD,
+    run_options: RunOptions = DEFAULT_RUN,
+    **changes: Unpack[Changes],
 ) -> Evaluation:
     """`build` with the recorded schedules, and `run` on random inputs, in one call.
 
     Args:
-        model, platform, accelerators, allow_unused: as for `covp.compile`.
-        device, toolchain: as for `Session`.
-        seed: of the inputs.
-        check: as for `run`.
+        model, platform, accelerators: as for `covp.compile`.
+        build_options, run_options: how it is compiled and run.
+        changes: other values of the options.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
+    build_options, run_options = request(build_options, run_options, changes)
     platform = load_platform(platform)
-    schedules = recorded_schedules(platform, toolchain, device=device)
-    made = build(
-        model,
-        platform,
-        accelerators,
-        toolchain=toolchain,
-        schedules=schedules,
-        allow_unused=allow_unused,
-    )
-    return run(made, Sample.random(made.graph, seed), device=device, check=check)
+    schedules = schedules_of(platform, build_options, run_options.device)
+    made = build(model, platform, accelerators, build_options, schedules=schedules)
+    return run(made, options=run_options)
 
 
 def _count(abilities: Abilities, wanted: Wanted, device: str) -> None:
@@ -388,7 +395,7 @@ def _demand_work(build: Build, profile: Profile) -> None:
     stated = {op.index: op.kind for op in build.graph.ops}
     for entry in profile.layers:
         layer, work = entry.layer, entry.work
-        kinds = {layer.op, stated.get(layer.index)} & {*build.require_offload}
+        kinds = {layer.op, stated.get(layer.index)} & {*build.options.require_offload}
         share = work.share if work else 0.0
         if not kinds or layer.target == "cpu" or share > 1 - 1e-9:
             continue

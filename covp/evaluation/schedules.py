@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
+from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, changed
 from covp.chip.platform_file import Platform
-from covp.codegen.compile import ScheduleChoice
+from covp.codegen.generate import ScheduleChoice
 from covp.codegen.schedule import Schedule
 from covp.compilers.toolchain import get_toolchain
 from covp.errors import ToolchainError
-from covp.evaluation.tune.records import FLASH_TRADE, Objective, Records, Trial, layer_key
+from covp.evaluation.tune.records import Records, Trial, layer_key
 from covp.graph.graph import Op
 
 Schedules = ScheduleChoice | Literal["recorded"] | None
@@ -26,16 +27,14 @@ class RecordedSchedules:
         records: opened once; what is tuned meanwhile in another process changes nothing.
         platform: whose core the schedules are for.
         compiler: name and version; records of others stand in where there are none of it.
-        optimize, device, max_scratch, flash_trade: as for `recorded_schedules`.
+        options, device: as for `recorded_schedules`.
     """
 
     records: Records
     platform: Platform
     compiler: str
-    optimize: Objective = "speed"
+    options: BuildOptions = DEFAULT_BUILD
     device: str = "virtual"
-    max_scratch: int | None = None
-    flash_trade: int | None = FLASH_TRADE
 
     def __call__(self, op: Op) -> Schedule | None:
         """The schedule of `trial`."""
@@ -48,46 +47,49 @@ class RecordedSchedules:
             op,
             self.platform.core,
             self.compiler,
-            self.optimize,
+            self.options.optimize,
             self.device,
-            self.max_scratch,
-            self.flash_trade,
+            self.options.max_scratch,
+            self.options.flash_trade,
         )
 
 
 def recorded_schedules(
     platform: Platform,
-    toolchain: str = "zig",
-    optimize: Objective = "speed",
+    options: BuildOptions = DEFAULT_BUILD,
     device: str = "virtual",
-    max_scratch: int | None = None,
-    flash_trade: int | None = FLASH_TRADE,
+    **changes: Unpack[BuildChanges],
 ) -> RecordedSchedules:
     """The best recorded schedule of each operator. The records are read once per process.
 
     Args:
         platform: whose core the schedules are for.
-        toolchain: "zig" or "gcc"; its records count before those of the other, the nearest version
-            first.
-        optimize: which of the tuned schedules to take.
+        options: which schedules are taken: ``optimize``, ``max_scratch`` (a layer without such a
+            record gets the kernel's own choice), ``flash_trade`` (None: speed at any price). The
+            records of ``toolchain`` count before those of the other, the nearest version first.
         device: as for `Session`; trials on that kind of device count first.
-        max_scratch: bytes of working memory that a layer's schedule may take; None for no limit.
-            A layer without such a record gets the kernel's own choice, whatever that takes.
-        flash_trade: bytes of flash that "speed" pays at most for a thousand instructions or cycles
-            saved; None for speed at any price.
+        changes: other values of the options.
 
     Raises:
         CovpError: a file of records that comes with covp is damaged.
     """
+    options = changed(options, changes)
     try:
-        compiler = get_toolchain(toolchain, platform.core).version
+        compiler = get_toolchain(options.toolchain, platform.core).version
     except ToolchainError:
         # C can be generated where no compiler is installed
-        compiler = toolchain
+        compiler = options.toolchain
     records = Records.available()
     records.open(platform.core.key, *platform.core.like)
     kind = device.partition(":")[0]
-    return RecordedSchedules(records, platform, compiler, optimize, kind, max_scratch, flash_trade)
+    return RecordedSchedules(records, platform, compiler, options, kind)
+
+
+def schedules_of(
+    platform: Platform, options: BuildOptions, device: str = "virtual"
+) -> RecordedSchedules | None:
+    """The `recorded_schedules` of a platform, options and device; None without tuned ones."""
+    return recorded_schedules(platform, options, device) if options.tuned else None
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.request import (
+    DEFAULT_BUILD,
+    DEFAULT_RUN,
+    BuildOptions,
+    Changes,
+    Level,
+    RunOptions,
+    changed,
+    request,
+)
 from covp.chip.platform_file import Platform, load_platform
-from covp.codegen.compile import ScheduleChoice
 from covp.errors import AcceleratorError, CapacityError, PlatformError
 from covp.evaluation.builder import Build, build
-from covp.evaluation.check import BY_LAYERS, Level, checked_level
+from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import beside_source, by_layers, checked_inputs, measured
+from covp.evaluation.runner import beside_source, by_layers, checked_inputs, level_of, measured
 from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import schedules_of
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
-from covp.graph.readers import Shapes
 from covp.runtime.allocator import RegionUse
 
 
@@ -62,17 +71,9 @@ def survey(
     model: Graph | str | Path,
     platforms: Sequence[Platform | str | Path],
     accelerators: Sequence[str | AcceleratorBackend] = (),
-    *,
-    toolchain: str = "zig",
-    schedules: Callable[[Platform], ScheduleChoice | None] = lambda platform: None,
-    device: str = "virtual",
-    seed: int = 0,
-    check: str | None = None,
-    allow_slower: bool = False,
-    overlap: bool = False,
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
+    build_options: BuildOptions = DEFAULT_BUILD,
+    run_options: RunOptions = DEFAULT_RUN,
+    **changes: Unpack[Changes],
 ) -> Iterator[Trial]:
     """Run a model on each of several platforms, on the same random inputs.
 
@@ -80,13 +81,10 @@ def survey(
     error here.
 
     Args:
-        model, accelerators, allow_slower, overlap, shapes, states, streaming: as for
-            `covp.compile`.
+        model, accelerators: as for `covp.compile`.
         platforms: platforms, names or the paths of YAML files.
-        toolchain, device: as for `Session`.
-        schedules: gives each platform's schedules, as for `covp.compile`.
-        seed: of the inputs.
-        check: as for `covp.evaluation.run`.
+        build_options, run_options: of each build and run.
+        changes: other values of the options.
 
     Yields:
         A trial per platform, in their order, as soon as it is done.
@@ -94,35 +92,29 @@ def survey(
     Raises:
         CovpError: what no other platform would change, such as a model that cannot be read.
     """
+    build_options, run_options = request(build_options, run_options, changes)
     boards = [load_platform(platform) for platform in platforms]
-    graph = as_graph(model, shapes, states, streaming)
-    level = checked_level(check, device)
-    sample = Sample.random(graph, seed)
+    graph = as_graph(model, build_options)
+    read = changed(build_options.for_graph(), {"allow_unused": True})
+    level = level_of(run_options)
+    sample = Sample.random(graph, run_options.seed)
     samples = checked_inputs(graph, sample, level) if level in BY_LAYERS else [sample]
     if level == "none":
         samples = [sample.unchecked()]
     for board in boards:
         try:
-            made = build(
-                graph,
-                board,
-                accelerators,
-                toolchain=toolchain,
-                schedules=schedules(board),
-                allow_unused=True,
-                allow_slower=allow_slower,
-                overlap=overlap,
-            )
-            trial = _run(made, samples, device, level if check in (None, "source") else None)
+            schedules = schedules_of(board, read, run_options.device)
+            made = build(graph, board, accelerators, read, schedules=schedules)
+            trial = _run(made, samples, run_options, level)
         except (CapacityError, PlatformError, AcceleratorError) as error:
             trial = Trial(graph.name, board, None, str(error), ())
         yield trial
 
 
-def _run(made: Build, samples: Sequence[Sample], device: str, level: Level | None) -> Trial:
-    """``level``: of a check whose source is judged; else None."""
-    result, regions = measured(made, samples[0], device)
+def _run(made: Build, samples: Sequence[Sample], options: RunOptions, level: Level) -> Trial:
+    result, regions = measured(made, samples[0], options.device)
     if len(samples) > 1:
-        result = by_layers(result, samples)
-        result = result if level is None else beside_source(result, samples, level)
+        result = by_layers(result, samples, options.sanitize, options.ubsan)
+        if options.check in (None, "source"):
+            result = beside_source(result, samples, level)
     return Trial(made.model, made.platform, result, None, regions)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Shapes
 from covp.errors import UsageError
 from covp.graph import zoo
 from covp.graph.graph import Graph, Origin
 from covp.graph.passes.bind_states import bind_states
-from covp.graph.readers import Shapes, read_model
+from covp.graph.readers import read_model
 from covp.graph.zoo.catalog import CATALOG
 
 
@@ -90,30 +90,27 @@ def load_model(spec: str | Path, shapes: Shapes | None = None) -> Graph:
 
 def as_graph(
     model: Graph | str | Path,
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
+    options: BuildOptions = DEFAULT_BUILD,
 ) -> Graph:
     """A graph as it is; else `load_model`; then as one with states where that is wanted.
 
     Args:
         model: a graph, a zoo name or the path of a model file.
-        shapes: as for `load_model`.
-        states: as for `covp.graph.passes.bind_states.bind_states`.
-        streaming: new rows of each inference, as for `covp.graph.passes.streaming.as_streaming`;
-            True is one row, False leaves the network on whole windows.
+        options: ``shapes`` as for `load_model`, ``states`` as for
+            `covp.graph.passes.bind_states.bind_states`, ``streaming`` as for
+            `covp.graph.passes.streaming.as_streaming`; 0 leaves the network on whole windows.
 
     Raises:
         UsageError: shapes are given for a graph, whose shapes are known; states do not fit.
         ModelError: the network cannot run on a stream.
     """
-    if shapes and isinstance(model, Graph):
+    if options.shapes and isinstance(model, Graph):
         raise UsageError(f"shapes: those of the graph {model.name} are known; leave them out")
-    graph = model if isinstance(model, Graph) else load_model(model, shapes)
-    if states:
-        graph = bind_states(graph, states)
-    if not streaming:
+    graph = model if isinstance(model, Graph) else load_model(model, options.shapes)
+    if options.states:
+        graph = bind_states(graph, options.states)
+    if not options.streaming:
         return graph
     from covp.graph.passes.streaming import as_streaming  # its rules know many operators
 
-    return as_streaming(graph, int(streaming))
+    return as_streaming(graph, int(options.streaming))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
+from covp.base.request import Shapes
 from covp.errors import UsageError
 from covp.graph.graph import Graph
-
-Shapes = Mapping[str, Sequence[int]]
-"""Of inputs by name, for those that a file leaves open."""
 
 
 def _tflite(path: Path, shapes: Shapes | None) -> Graph:

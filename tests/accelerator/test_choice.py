@@ -15,6 +15,7 @@ from covp.accelerator.backend import DRIVER_CYCLES, AcceleratorBackend
 from covp.accelerator.core_cycles import core_cycles
 from covp.accelerator.partition import Partition, partition
 from covp.accelerator.registry import find_backend
+from covp.base.request import EVERY_MATCH
 from covp.chip.cores import find_core
 from covp.codegen.offload import demand_use, split_graph
 from covp.errors import AcceleratorError, UsageError
@@ -165,7 +166,7 @@ def test_no_cover_of_a_random_graph_is_cheaper(data: st.DataObject, graph: Graph
     for name in ("a", "b"):
         own = data.draw(st.lists(st.sampled_from(PATTERNS), min_size=1, unique=True))
         backends.append(unit(name, cost(name), *own))
-    split = partition(graph, backends, RV32, allow_slower=True)
+    split = partition(graph, backends, RV32, EVERY_MATCH)
     assert [op for op in graph.ops if not any(op in p.ops for p in split.placements)] == []
     assert sum(p.cycles or 0 for p in split.placements) == min(all_costs(graph, prices))
 
@@ -204,7 +205,7 @@ def test_a_layer_that_the_core_does_more_than_twice_as_fast_is_left_to_it_with_a
     assert "slow: 1 layer, slower" in used and "relu_1" in used
     assert "slow: 1 layer left to the core" in left and "--allow-slower" in left
     assert "the core needs fewer cycles" in split.reasons("slow")[0].reason
-    everything = partition(graph, [slow], RV32, allow_slower=True)
+    everything = partition(graph, [slow], RV32, EVERY_MATCH)
     assert [p.target for p in everything.placements] == ["slow"] * 3
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.codegen.program import Program
 from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.errors import CovpError
@@ -71,7 +71,7 @@ def used(graph: Graph, seed: int) -> Program:
     graph.name = f"g{seed}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the command line would print them
-        program = compile_model(graph, PLATFORMS[seed // 2 % len(PLATFORMS)])
+        program = generate(graph, PLATFORMS[seed // 2 % len(PLATFORMS)])
         program.reference(random_inputs(graph.inputs, seed))
     return program
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.errors import CovpError
 from covp.graph.onnx import load_onnx
 from covp.graph.random_inputs import random_inputs
@@ -38,7 +38,7 @@ def _attack(seeds: range, folder: Path) -> tuple[int, int]:
         with no_hang(seed), warnings.catch_warnings():
             warnings.simplefilter("error")  # the command line would print them
             try:
-                program = compile_model(load_onnx(path), "riscv32")
+                program = generate(load_onnx(path), "riscv32")
                 if sum(t.nbytes for t in program.graph.tensors()) < 1 << 20:
                     program.reference(random_inputs(program.graph.inputs, seed))
                 compiled += 1

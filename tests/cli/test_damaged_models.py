@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.compile import compile
+from covp.codegen.generate import generate
 from covp.errors import CovpError, ModelError
 from covp.graph.attributes import (
     Concatenation,
@@ -111,7 +111,7 @@ def flipped(model: bytes, changes: list[tuple[float, int]]) -> bytes:
 def test_undamaged_ones_are_read(model: bytes) -> None:
     graph = read(model)
     assert graph is not None
-    assert compile(graph, "riscv32").layers
+    assert generate(graph, "riscv32").layers
 
 
 @settings(max_examples=400, deadline=None)
@@ -150,7 +150,7 @@ def test_what_is_read_compiles_or_is_refused(
         return
     with no_hang():
         try:
-            program = compile(graph, "riscv32")
+            program = generate(graph, "riscv32")
         except CovpError as error:
             assert "\n" not in str(error)
         else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import covp
+from covp.base.request import BuildOptions
 from covp.codegen.program import Program
 from covp.evaluation import build, run
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
@@ -28,7 +29,7 @@ def between(program: Program, position: int) -> list[tuple[int, int]]:
 def test_bytes_that_nothing_holds_may_be_lost(
     model: str, accelerators: list[str], streaming: bool
 ) -> None:
-    graph = as_graph(model, streaming=streaming)
+    graph = as_graph(model, BuildOptions(streaming=int(streaming)))
     program = covp.compile(graph, "cortex-m4", accelerators=accelerators)
     rng = np.random.default_rng(3)
     inputs = [rng.integers(-128, 128, t.shape).astype(t.dtype) for t in program.inputs]

@@ -11,7 +11,7 @@ import pytest
 import covp
 from covp.codegen.layer import KernelRequest, schedules
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation import Evaluation, build, compare, recorded_schedules, run, survey
+from covp.evaluation import Evaluation, build, compare, run, survey
 from covp.evaluation.tune.measure import ScheduleBench
 from covp.evaluation.tune.records import Records, Trial, read_trials
 from covp.graph.graph import Graph, Op
@@ -54,7 +54,7 @@ def alone(how: str, graph: Graph) -> Evaluation:
         return run(build(graph, PLATFORM))
     if how == "compare":
         return compare(graph, PLATFORM, ["gemm"]).alone
-    (found,) = survey(graph, [PLATFORM], schedules=recorded_schedules)
+    (found,) = survey(graph, [PLATFORM])
     assert found.result is not None
     return found.result
 

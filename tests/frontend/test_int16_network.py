@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.graph.attributes import (
     Conv2D,
     DepthwiseConv2D,
@@ -63,7 +63,7 @@ def test_litert_and_cores_agree(litert: Any, platform: str) -> None:
     inputs = random_inputs(graph.inputs, 3)
     wanted = litert(data, inputs)
     with Session(platform) as session:
-        found = session.load(compile_model(graph, platform)).run(*inputs)
+        found = session.load(generate(graph, platform)).run(*inputs)
     assert len(np.unique(wanted[0])) > 5
     for ours, cores, theirs in zip(run_reference(graph, inputs), found, wanted, strict=True):
         assert np.array_equal(ours, theirs)

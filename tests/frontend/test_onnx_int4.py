@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.graph.onnx import read_onnx
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
@@ -73,4 +73,4 @@ def test_layers_are_onnxruntimes(layer: str, dtype: str, zero_point: int) -> Non
     assert np.array_equal(run_reference(graph, [x])[0], wanted)
     for platform in ("cortex-m4", "riscv32"):
         with Session(platform) as device:
-            assert np.array_equal(device.load(compile_model(graph, platform)).run(x), wanted)
+            assert np.array_equal(device.load(generate(graph, platform)).run(x), wanted)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.reference import run_reference
@@ -109,7 +109,7 @@ def test_a_network_on_cores(platform: str, zero_point: int) -> None:
     graph = unsigned(_network(), zero_point)
     read = read_tflite(write_tflite(graph))
     x = np.random.default_rng(3).integers(0, 256, graph.inputs[0].shape).astype(np.uint8)
-    program = compile_model(read, platform)
+    program = generate(read, platform)
     with Session(platform) as session:
         found = session.load(program).run(x)
     wanted = run_reference(read, [x])[0]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import covp
 from covp.chip.cores import Core
 from covp.chip.platform_file import load_platform
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
@@ -103,7 +103,7 @@ def fuzzed(
             try:
                 graph = through_a_file(seed)
                 chosen = AnySchedule(platform.core, seed)
-                programs.append((seed, compile_model(graph, platform, schedules=chosen)))
+                programs.append((seed, generate(graph, platform, schedules=chosen)))
             except ModelError as error:
                 report.rejected.append(f"{seed}: {error}")
         run_together(session, programs, flags, report)

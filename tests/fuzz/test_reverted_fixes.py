@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedGemm
 from covp.codegen.kernels.requantize import requantize_proof
@@ -35,7 +35,7 @@ def run(name: str, platform: str, toolchain: str) -> tuple[list[int] | DeviceFau
     graph = load_tflite(path)
     beside = CASES / f"{name}.npy"
     inputs = [np.load(beside)] if beside.is_file() else random_inputs(graph.inputs, 1)
-    program = compile_model(graph, platform)
+    program = generate(graph, platform)
     with Session(platform, toolchain=toolchain, ubsan=True) as session:
         module = session.load(program)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from covp.chip.platform_file import platforms_dir
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
 from covp.graph.tflite import load_tflite
@@ -49,7 +49,7 @@ def test_numbers_at_their_limits(platform: str, toolchain: str) -> None:
         beside = CASES / f"{name}.npy"
         inputs = [np.load(beside)] if beside.is_file() else random_inputs(graph.inputs, 1)
         assert run_reference(graph, inputs)[0].ravel().tolist() == wanted
-        program = compile_model(graph, platform)
+        program = generate(graph, platform)
         device = "host" if platform == "host" else "virtual"
         with Session(platform, toolchain=toolchain, device=device) as session:
             assert session.load(program).run(*inputs).ravel().tolist() == wanted, name
@@ -63,7 +63,7 @@ def test_tflms_person_detection() -> None:
     graph = load_tflite(path)
     inputs = random_inputs(graph.inputs, 1)
     with Session("cortex-m4") as session:
-        got = session.load(compile_model(graph, "cortex-m4")).run(*inputs)
+        got = session.load(generate(graph, "cortex-m4")).run(*inputs)
     assert np.array_equal(got, run_reference(graph, inputs)[0])
 
 
@@ -81,7 +81,7 @@ def test_networks_of_others(name: str, platform: str, litert: Any) -> None:
     graph = load_tflite(path)
     inputs = random_inputs(graph.inputs, 3)
     with Session(platform) as session:
-        found = session.load(compile_model(graph, platform)).run(*inputs)
+        found = session.load(generate(graph, platform)).run(*inputs)
     several = found if isinstance(found, list) else [found]
     is_float = graph.outputs[0].dtype == np.float32
     wanted = litert(path.read_bytes(), inputs) if is_float else run_reference(graph, inputs)

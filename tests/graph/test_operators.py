@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.graph.attributes import (
     Conv2D,
     DepthwiseConv2D,
@@ -228,7 +228,7 @@ def test_uint8_at_the_ends_of_a_model(litert: Any) -> None:
     assert wanted.dtype == np.uint8
     assert np.array_equal(run_reference(graph, [value])[0], wanted)
     with Session("riscv32") as session:
-        assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)
+        assert np.array_equal(session.load(generate(graph, "riscv32")).run(value), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
@@ -249,7 +249,7 @@ def test_squeezing_and_expanding_are_reshapes(litert: Any, dtype: str) -> None:
     assert wanted.shape == (3, 1, 4)
     assert np.array_equal(run_reference(graph, [value])[0], wanted)
     with Session("riscv32") as session:
-        assert np.array_equal(session.load(compile_model(graph, "riscv32")).run(value), wanted)
+        assert np.array_equal(session.load(generate(graph, "riscv32")).run(value), wanted)
 
 
 @pytest.mark.parametrize("kind", ["MAX_POOL_2D", "REDUCE_MAX"])
@@ -293,7 +293,7 @@ def test_several_rows_of_a_constant(kind: str) -> None:
     values = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
     attributes = Softmax() if kind == "SOFTMAX" else ResizeNearest((4, 4))
     out = builder.add(kind, builder.constant(values), attributes=attributes)
-    program = compile_model(builder.graph(builder.add("RELU", x), out), "riscv32")
+    program = generate(builder.graph(builder.add("RELU", x), out), "riscv32")
     with Session("riscv32") as session:
         got = session.load(program).run(np.zeros(4, np.float32))[1]
     powers = np.exp(values) / np.exp(values).sum(3, keepdims=True)

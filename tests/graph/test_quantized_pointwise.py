@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.codegen.compile import compile as compile_model
+from covp.codegen.generate import generate
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise
 from covp.graph.graph import Graph, Op, Tensor
@@ -76,7 +76,7 @@ def test_cores_compute_the_same(kind: str) -> None:
     wanted = run_reference(graph, inputs)[0]
     for platform in PLATFORMS:
         with Session(platform) as session:
-            found = session.load(compile_model(graph, platform)).run(*inputs)
+            found = session.load(generate(graph, platform)).run(*inputs)
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -97,7 +97,7 @@ def test_a_division_by_zero_is_an_end_of_the_range() -> None:
     wanted = run_reference(graph, inputs)[0]
     assert wanted.tolist() == [-128, 127, 127]
     with Session("riscv32") as session:
-        found = session.load(compile_model(graph, "riscv32")).run(*inputs)
+        found = session.load(generate(graph, "riscv32")).run(*inputs)
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -138,7 +138,7 @@ def test_rows_on_cores(kind: str, platform: str) -> None:
     with Session(platform) as session:
         for _ in range(3):
             graph, inputs = rows(kind, rng)
-            found = session.load(compile_model(graph, platform)).run(*inputs)
+            found = session.load(generate(graph, platform)).run(*inputs)
             np.testing.assert_array_equal(found, run_reference(graph, inputs)[0])
 
 
@@ -159,5 +159,5 @@ def test_int16_is_litert_s_and_the_cores_compute_it(litert: Any, kind: str) -> N
         if number < 2:
             platform = PLATFORMS[number]
             with Session(platform) as session:
-                found = session.load(compile_model(graph, platform)).run(x)
+                found = session.load(generate(graph, platform)).run(x)
             np.testing.assert_array_equal(found, wanted)

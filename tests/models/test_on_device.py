@@ -33,7 +33,7 @@ def wrong_outputs(
         platform,
         accelerators,
         allow_unused=True,
-        schedules=recorded_schedules(platform, toolchain),
+        schedules=recorded_schedules(platform, toolchain=toolchain),
     )
     wrong = 0
     with covp.Session(platform, toolchain=toolchain) as session:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import covp
 from covp.accelerator.registry import find_backend
 from covp.chip.platform_file import load_platform
-from covp.codegen.compile import compile as generate
+from covp.codegen.generate import generate
 from covp.codegen.overlap import Action, OverlapPlan
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
@@ -79,7 +79,7 @@ def test_a_program_that_does_not_wait_gives_wrong_bytes() -> None:
         ((begun, core, ended, last), True),
         ((begun, core, last, ended), False),
     ):
-        program = generate(two_branches(), platform, [unit], overlap=OverlapPlan({}, actions))
+        program = generate(two_branches(), platform, [unit], plan=OverlapPlan({}, actions))
         with Session(platform) as session:
             got = session.load(program).run(*inputs)
         assert np.array_equal(got, expected) == is_right

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from covp.base.request import BuildOptions
 from covp.chip.platform_file import load_platform
 from covp.codegen.bands import can_be_cut
-from covp.codegen.compile import compile as generate
+from covp.codegen.generate import generate
 from covp.codegen.overlap import Action, OverlapPlan
 from covp.codegen.program import LayerPart, Piece, Program
 from covp.errors import CovpError
@@ -25,6 +26,7 @@ from tests.fuzz.graphs import random_graph
 
 from .graphs import Network, chain
 
+UNUSED = BuildOptions(allow_unused=True)
 SLOW = ["gemm:startup_cycles=20000", "vector:startup_cycles=3000"]
 FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,startup_cycles=7"]
 PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
@@ -49,7 +51,7 @@ def holds(seed: int) -> None:
 
     def made(actions: tuple[Action, ...]) -> Program:
         plan = OverlapPlan(rows, actions)
-        return generate(graph, platform, units, allow_unused=True, overlap=plan)
+        return generate(graph, platform, units, UNUSED, plan=plan)
 
     actions = _random_order(made(()), random)
     program = made(actions)
@@ -70,14 +72,14 @@ def _random_rows(
     graph: Graph, units: Sequence[str], platform: str, random: np.random.Generator
 ) -> Mapping[str, int]:
     """Of each layer that can be cut, and that its unit accepts in bands."""
-    lowered = generate(graph, platform, units, allow_unused=True).lowered
+    lowered = generate(graph, platform, units, UNUSED).lowered
     assert lowered is not None
     rows: dict[str, int] = {}
     for op in lowered.ops:
         if can_be_cut(op):
             more = {**rows, op.name: int(random.integers(1, op.output.shape[1] + 1))}
             try:
-                generate(graph, platform, units, allow_unused=True, overlap=OverlapPlan(more))
+                generate(graph, platform, units, UNUSED, plan=OverlapPlan(more))
             except CovpError:
                 continue
             rows = more
@@ -107,7 +109,7 @@ def test_states_are_kept(seed: int) -> None:
     rows = {"depthwise_conv_2d_1": 3, "conv_2d_0": 4} if seed > 1 else {}
 
     def made(actions: tuple[Action, ...]) -> Program:
-        return generate(graph, platform, SLOW[:1], overlap=OverlapPlan(rows, actions))
+        return generate(graph, platform, SLOW[:1], plan=OverlapPlan(rows, actions))
 
     actions = _random_order(made(()), random)
     program, reference = made(actions), ReferenceExecutor(graph)
@@ -125,7 +127,7 @@ def test_a_plan_for_another_order_is_found() -> None:
     rows = {op.name: 3 for op in graph.ops}
 
     def made(actions: tuple[Action, ...]) -> Program:
-        return generate(graph, "riscv32", unit, overlap=OverlapPlan(rows, actions))
+        return generate(graph, "riscv32", unit, plan=OverlapPlan(rows, actions))
 
     waits_at_once = made(())
     order = _random_order(waits_at_once, np.random.default_rng(1))

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         ("errors.py", "import covp.graph.graph"),
         ("graph/graph.py", "import covp.chip.platform_file"),
         ("codegen/planner.py", "import covp.runtime.session"),
-        ("runtime/session.py", "import covp.codegen.compile"),
+        ("runtime/session.py", "import covp.codegen.generate"),
         ("hardware/clock.py", "import covp.peripherals.uart"),
         ("hardware/job.py", "import unicorn"),
         ("accelerator/limits.py", "import covp.device.machine.engine"),

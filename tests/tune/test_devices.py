@@ -31,7 +31,7 @@ def test_host_by_its_run_time() -> None:
     assert {(t.device, t.instructions, t.cycles) for t in result.trials} == {("host", None, None)}
     assert result.best is not None
     assert result.best.nanoseconds == min(t.nanoseconds or 0 for t in result.trials) > 0
-    choose = recorded_schedules(platform, "zig", device="host")
+    choose = recorded_schedules(platform, device="host")
     assert str(choose(graph.ops[0])) == result.best.schedule
 
 
@@ -51,7 +51,7 @@ def test_openocd_by_the_cores_cycle_counter() -> None:
         expected = estimated[trial.schedule]
         assert expected is not None and trial.cycles is not None
         assert expected <= trial.cycles < expected + 2000
-    choose = recorded_schedules(board.core.platform, "zig", device=board.name)
+    choose = recorded_schedules(board.core.platform, device=board.name)
     assert str(choose(graph.ops[0])) == result.best.schedule
 
 

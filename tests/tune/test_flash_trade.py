@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from covp.evaluation.tune.records import FLASH_TRADE, VERSION, Records, Trial, best_of
+from covp.base.request import FLASH_TRADE
+from covp.evaluation.tune.records import VERSION, Records, Trial, best_of
 
 
 def trial(name: str, instructions: int | None, flash: int, nanoseconds: int | None = None) -> Trial:

@@ -124,7 +124,7 @@ def test_a_search_with_a_limit_of_scratch_memory_finds_what_is_within(own_cache:
     (limited,) = tune(graph, platform, options=Options(max_scratch=0))
     assert limited.tried == free.tried and limited.best == limited.best_for("speed")
     assert limited.best is not None and limited.best.scratch_bytes == 0
-    choose = recorded_schedules(platform, "zig", max_scratch=0)
+    choose = recorded_schedules(platform, max_scratch=0)
     assert str(choose(op)) == limited.best.schedule
 
 
@@ -215,7 +215,7 @@ def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     again = tune(graph, platform, options=Options(trials=1))
     assert all(result.tried == 2 for result in again)
 
-    choose = recorded_schedules(platform, "zig")
+    choose = recorded_schedules(platform)
     program = covp.compile(graph, platform, schedules=choose)
     by_index = {result.op.index: result.best for result in again}
     assert {layer.index: layer.schedule for layer in program.layers} == {

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from covp.base.request import Shapes
 from covp.evaluation.sample import Sample
 from covp.evaluation.source.oracle import Library, NoAnswer
 from covp.graph.deviations import Deviation, deviations, expected_values
@@ -18,7 +19,6 @@ from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.graph.models import load_model
 from covp.graph.ops import macs
-from covp.graph.readers import Shapes
 from covp.graph.reference import run_all
 from covp.graph.rounding_rules import Oracle
 

@@ -25,7 +25,7 @@ _LOSSES = 5
 
 def binary(point: Point) -> Hashable:
     """What points of one program have in common: it is built, and run, once for them."""
-    return point.model, point.platform, point.accelerators, point.toolchain, point.optimize
+    return point.model, point.platform, point.accelerators, point.options
 
 
 @dataclass

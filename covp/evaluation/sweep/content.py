@@ -19,6 +19,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
+from covp.base.request import BuildOptions, keyed
 from covp.chip.cores import find_core, timing_file
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import get_toolchain
@@ -46,7 +47,7 @@ def design_content(
     model: str,
     platform: Platform,
     units: Sequence[AcceleratorBackend],
-    toolchain: str,
+    options: BuildOptions,
     data: Data | None = None,
     **settings: Any,
 ) -> str:
@@ -55,7 +56,7 @@ def design_content(
     Args:
         model: a name of the zoo or a path.
         platform, units: that run it.
-        toolchain: "zig" or "gcc".
+        options: how it is compiled.
         data: that its accuracy is found on.
         settings: all else that its figures depend on; JSON.
 
@@ -67,9 +68,9 @@ def design_content(
         model_content(model),
         platform_content(platform),
         *(unit_content(unit) for unit in units),
-        get_toolchain(toolchain, platform.core).version,
+        get_toolchain(options.toolchain, platform.core).version,
         data_content(data),
-        json.dumps(settings, sort_keys=True),
+        json.dumps(settings | keyed(options), sort_keys=True),
     )
 
 

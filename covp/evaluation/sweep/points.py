@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from covp.accelerator.parameters import Value
+from covp.base.request import EVERY_MATCH, BuildOptions
 from covp.evaluation.data import Data
-from covp.evaluation.tune.records import Objective
 
 _VERSION = version("covp")
 
@@ -24,8 +24,7 @@ class Point:
         model: a name of the zoo, or the absolute path of a model file.
         platform: a name of `covp platforms`, or the absolute path of its file.
         accelerators: as `covp run -a` takes them, with absolute paths.
-        toolchain: "zig" or "gcc".
-        optimize: which of the tuned schedules are taken.
+        options: how it is compiled.
         vary: name and value of each parameter that differs from what the files say, by name; for
             the names see `covp.evaluation.varied`.
         seed: of the random inputs.
@@ -37,8 +36,7 @@ class Point:
     model: str
     platform: str
     accelerators: tuple[str, ...] = ()
-    toolchain: str = "zig"
-    optimize: Objective = "speed"
+    options: BuildOptions = EVERY_MATCH
     vary: tuple[tuple[str, Value], ...] = ()
     seed: int = 0
     data: Data | None = None
@@ -65,8 +63,8 @@ class Point:
             model=self.model,
             platform=self.platform,
             accelerators=self.accelerators,
-            toolchain=self.toolchain,
-            optimize=self.optimize,
+            toolchain=self.options.toolchain,
+            optimize=self.options.optimize,
             vary=self.values,
             seed=self.seed,
             covp_version=_VERSION,

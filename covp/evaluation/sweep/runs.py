@@ -8,7 +8,7 @@ from typing import Any
 
 from covp.base.cache import content_key
 from covp.errors import CovpError
-from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
+from covp.evaluation import Build, Evaluation, Sample, build
 from covp.evaluation.data import Data, Scores, accuracy_of
 from covp.evaluation.energy import Energy
 from covp.evaluation.renewed import renewed
@@ -95,15 +95,8 @@ def _kept(point: Point, with_trace: bool, files: str) -> Recorded:
 
 def _build(point: Point) -> Build:
     platform, units = varied(point.platform, point.accelerators, point.values)
-    return build(
-        _model(point.model, point.seed, _files(point))[0],
-        platform,
-        units,
-        toolchain=point.toolchain,
-        schedules=recorded_schedules(platform, point.toolchain, point.optimize),
-        allow_unused=True,
-        allow_slower=True,
-    )
+    graph = _model(point.model, point.seed, _files(point))[0]
+    return build(graph, platform, units, point.options)
 
 
 def _files(point: Point) -> str:

@@ -9,20 +9,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, product
-from typing import Any, cast
+from typing import Any
 
 from covp.accelerator.parameters import Value
+from covp.base.request import EVERY_MATCH, BuildOptions, changed
 from covp.evaluation.data import Data
 from covp.evaluation.data.accuracy import demand_labels
 from covp.evaluation.sweep.content import design_content, point_key
 from covp.evaluation.sweep.owners import Owners, Setup, located
 from covp.evaluation.sweep.points import Point
 from covp.evaluation.sweep.spec import Spec
-from covp.evaluation.tune.records import Objective
 from covp.graph.models import find_model
 
 Values = tuple[tuple[str, Value], ...]
-FIRST_DIMENSIONS = ("model", "platform", "toolchain", "optimize", "accelerators")
+_OPTIONS = ("toolchain", "optimize")
+"""Of a build, that a sweep varies."""
+FIRST_DIMENSIONS = ("model", "platform", *_OPTIONS, "accelerators")
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Combination:
     """The designs that differ in their parameters alone.
 
     Attributes:
-        model, platform, accelerators, toolchain, optimize, seed, data: as of `Point`.
+        model, platform, accelerators, options, seed, data: as of `Point`.
         axes: the parameters that it has, by name, with their values.
         listed: its designs where they are listed; None: the product of the axes.
         content: of all but the parameters, see `covp.evaluation.sweep.content`.
@@ -39,13 +41,18 @@ class Combination:
     model: str
     platform: str
     accelerators: tuple[str, ...]
-    toolchain: str
-    optimize: Objective
+    options: BuildOptions
     seed: int
     data: Data | None
     axes: tuple[tuple[str, tuple[Value, ...]], ...]
     listed: tuple[Values, ...] | None
     content: str
+
+    @property
+    def choice(self) -> tuple[Any, ...]:
+        """What is chosen in each of `FIRST_DIMENSIONS`."""
+        options = (getattr(self.options, name) for name in _OPTIONS)
+        return self.model, self.platform, *options, self.accelerators
 
     @cached_property
     def size(self) -> int:
@@ -70,8 +77,7 @@ class Combination:
             self.model,
             self.platform,
             self.accelerators,
-            self.toolchain,
-            self.optimize,
+            self.options,
             values,
             self.seed,
             self.data,
@@ -95,10 +101,7 @@ class Space:
         self.spec = spec
         self.combinations = _combinations(spec, where)
         self._ends = list(accumulate(each.size for each in self.combinations))
-        self._by_choice = {
-            (each.model, each.platform, each.toolchain, each.optimize, each.accelerators): each
-            for each in self.combinations
-        }
+        self._by_choice = {each.choice: each for each in self.combinations}
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -126,7 +129,7 @@ class Space:
         Parameters that the set-up or the platform does not have are left out, so that several
         choices may be one design.
         """
-        each = self._by_choice[cast(Any, tuple(choices[name] for name in FIRST_DIMENSIONS))]
+        each = self._by_choice[tuple(choices[name] for name in FIRST_DIMENSIONS)]
         return each.at(tuple((name, choices[name]) for name, _ in each.axes))
 
 
@@ -165,14 +168,10 @@ def _combinations(spec: Spec, where: str) -> list[Combination]:
             with located(f"{where}data: {model}: "):
                 demand_labels(data, graph)
     owners = Owners.of(spec, where)
-    settings = product(
-        *(dict.fromkeys(spec.models), owners.boards, owners.setups),
-        *(dict.fromkeys(spec.toolchains), dict.fromkeys(spec.optimize)),
-    )
-    return [
-        _combination(spec, owners, where, *(model, platform, setup, toolchain, optimize))
-        for model, platform, setup, toolchain, optimize in settings
-    ]
+    chosen = product(dict.fromkeys(spec.toolchains), dict.fromkeys(spec.optimize))
+    options = [changed(EVERY_MATCH, dict(zip(_OPTIONS, each, strict=True))) for each in chosen]
+    settings = product(dict.fromkeys(spec.models), owners.boards, owners.setups, options)
+    return [_combination(spec, owners, where, *each) for each in settings]
 
 
 def _combination(
@@ -182,8 +181,7 @@ def _combination(
     model: str,
     platform: str,
     setup: Setup,
-    toolchain: str,
-    optimize: Objective,
+    options: BuildOptions,
 ) -> Combination:
     mine = owners.names[platform, setup]
     data = spec.data.of(model) if spec.data else None
@@ -192,9 +190,8 @@ def _combination(
             model,
             owners.boards[platform],
             owners.setups[setup],
-            toolchain,
+            options,
             data,
-            optimize=optimize,
             seed=spec.seed,
         )
     axes = tuple((name, values) for name, values in spec.axes().items() if name in mine)
@@ -203,8 +200,7 @@ def _combination(
         model=model,
         platform=platform,
         accelerators=setup,
-        toolchain=toolchain,
-        optimize=optimize,
+        options=options,
         seed=spec.seed,
         data=data,
         axes=axes,

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from covp.accelerator.parameters import Value
+from covp.base.request import Objective, Toolchain
 from covp.evaluation.data import Data
 from covp.evaluation.data.quality import Place
 from covp.evaluation.sweep.constraints import Constraint
 from covp.evaluation.sweep.ranges import Range, values_of
-from covp.evaluation.tune.records import Objective
 
 Kind = Literal["grid", "list", "random", "optuna"]
 Sampler = Literal["nsga2", "nsga3", "tpe", "gp", "random"]
@@ -97,7 +97,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     platforms: Annotated[
         _Names, Meta(description="Names of `covp platforms`, or paths from this file's folder.")
     ]
-    toolchains: Annotated[tuple[Literal["zig", "gcc"], ...], Meta(min_length=1)] = ("zig",)
+    toolchains: Annotated[tuple[Toolchain, ...], Meta(min_length=1)] = ("zig",)
     accelerators: Annotated[
         tuple[tuple[str, ...], ...],
         Meta(

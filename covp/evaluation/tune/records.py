@@ -20,27 +20,18 @@ import msgspec
 
 import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.base.cache import cache_dir
+from covp.base.request import FLASH_TRADE, Objective
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.evaluation.tune.compilers import by_distance
 from covp.evaluation.tune.keys import layer_key, structure_key
 from covp.evaluation.tune.shipped import FOLDER, file_name, read_shipped
-from covp.evaluation.tune.trial import (
-    FLASH_TRADE,
-    VERSION,
-    Cost,
-    Objective,
-    Trial,
-    best_of,
-    pareto_front,
-)
+from covp.evaluation.tune.trial import VERSION, Cost, Trial, best_of, pareto_front
 from covp.graph.graph import Op
 
 __all__ = [
-    "FLASH_TRADE",
     "VERSION",
     "Cost",
-    "Objective",
     "Records",
     "Trial",
     "append_trials",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
+from covp.base.request import FLASH_TRADE, Objective
 from covp.chip.cores import Core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.evaluation.tune.keys import layer_key
 from covp.evaluation.tune.records import Records
-from covp.evaluation.tune.trial import FLASH_TRADE, Cost, Objective, Trial, best_of
+from covp.evaluation.tune.trial import Cost, Trial, best_of
 from covp.graph.graph import Op
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Objective = Literal["speed", "balanced", "size"]
+from covp.base.request import FLASH_TRADE, Objective
+
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
 """Of the kernels: a change of what a schedule means makes old trials invalid."""
-FLASH_TRADE = 5000
-"""Bytes of flash that "speed" pays at most for a thousand instructions (or cycles) saved."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 

@@ -10,6 +10,7 @@ from typing import get_args
 from covp.base import cache
 from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.base.closing import Closing
+from covp.base.request import FLASH_TRADE, Objective
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -17,10 +18,8 @@ from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.jobs import open_jobs
 from covp.evaluation.tune.measure import ScheduleBench
 from covp.evaluation.tune.records import (
-    FLASH_TRADE,
     VERSION,
     Cost,
-    Objective,
     Records,
     Trial,
     append_trials,

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from covp.base.request import BuildOptions
 from covp.errors import CovpError, ModelError, UsageError
 from covp.evaluation.data.runner_dataset import Dataset, find_folder, read_dataset
 from covp.evaluation.data.tasks import Task, find_task
@@ -66,7 +67,7 @@ class Entrant:
 def _streaming(graph: Graph) -> Graph:
     """The network on a stream; as it is where it cannot run on one."""
     try:
-        return as_graph(graph, streaming=True)
+        return as_graph(graph, BuildOptions(streaming=1))
     except ModelError:
         return graph
 

@@ -7,39 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.request import BuildOptions, changed
 from covp.chip.platform_file import Platform
 from covp.device.stop import Source
-from covp.evaluation import Build, Evaluation, Sample, build, recorded_schedules
+from covp.evaluation import Build, Evaluation, Sample, build
 from covp.evaluation.data.tasks import Task
 from covp.evaluation.energy import Energy
 from covp.evaluation.runner import measured
-from covp.evaluation.tune.records import Objective
-from covp.evaluation.tune.trial import FLASH_TRADE
 from covp.graph.graph import Graph
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How models are compiled, and the inputs where there are no samples.
-
-    Attributes:
-        toolchain: "zig" or "gcc".
-        optimize, max_scratch, flash_trade: as for `covp.evaluation.recorded_schedules`.
-        tuned: use recorded schedules.
-        allow_slower: as for `covp.compile`.
-        seed: of random inputs.
-    """
-
-    toolchain: str = "zig"
-    optimize: Objective = "speed"
-    max_scratch: int | None = None
-    flash_trade: int = FLASH_TRADE
-    tuned: bool = True
-    allow_slower: bool = False
-    seed: int = 0
-
-
-DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +97,15 @@ class Job:
 
     Attributes:
         point: that is measured.
-        settings: of the compilation.
+        options: of the compilation.
         sample: the input; None: random.
+        seed: of random inputs.
     """
 
     point: Point
-    settings: Settings
+    options: BuildOptions
     sample: NDArray[np.int8] | None
+    seed: int = 0
 
 
 def measure(job: Job) -> tuple[Performance, Build]:
@@ -140,27 +117,11 @@ def measure(job: Job) -> tuple[Performance, Build]:
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    point, settings = job.point, job.settings
-    schedules = None
-    if settings.tuned:
-        schedules = recorded_schedules(
-            point.platform,
-            settings.toolchain,
-            settings.optimize,
-            max_scratch=settings.max_scratch,
-            flash_trade=settings.flash_trade,
-        )
-    made = build(
-        point.graph,
-        point.platform,
-        point.accelerators,
-        toolchain=settings.toolchain,
-        schedules=schedules,
-        allow_unused=True,
-        allow_slower=settings.allow_slower,
-    )
+    point = job.point
+    options = changed(job.options, {"allow_unused": True})
+    made = build(point.graph, point.platform, point.accelerators, options)
     if job.sample is None:
-        sample = Sample.random(point.graph, settings.seed)
+        sample = Sample.random(point.graph, job.seed)
     else:
         sample = Sample.of(point.graph, [job.sample], "dataset")
     result, _ = measured(made, sample)

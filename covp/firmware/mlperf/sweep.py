@@ -8,12 +8,13 @@ from itertools import chain, product
 from pathlib import Path
 
 from covp.accelerator.registry import find_backends
+from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import CovpError
 from covp.evaluation import Build
 from covp.evaluation.jobs import open_jobs
 from covp.firmware.mlperf.entrants import Entrant, demand_samples
-from covp.firmware.mlperf.points import DEFAULTS, Job, Performance, Point, Settings, measure
+from covp.firmware.mlperf.points import Job, Performance, Point, measure
 from covp.firmware.mlperf.quality import Quality, score
 from covp.firmware.mlperf.rows import Row
 from covp.firmware.mlperf.scoring import Answers, Chunk, Subject, answers, chunks
@@ -34,7 +35,8 @@ def sweep(
     data: Path | None = None,
     reference: bool = False,
     jobs: int = 1,
-    settings: Settings = DEFAULTS,
+    options: BuildOptions = DEFAULT_BUILD,
+    seed: int = 0,
     advance: Advance = lambda text, steps: None,
 ) -> list[Row]:
     """Measure each model on each platform with each set of accelerators.
@@ -50,7 +52,8 @@ def sweep(
         reference: compute the accuracy with the reference instead of the emulated core; both have
             the same bits.
         jobs: processes.
-        settings: of the compilation.
+        options: of the compilation.
+        seed: of the inputs where there are no samples.
         advance: called after each step with a text and the number of steps that are known so far.
 
     Returns:
@@ -72,7 +75,8 @@ def sweep(
         for (number, entrant), board, setup in product(enumerate(entrants), boards, setups)
     ]
     steps = _Steps(advance, len(entries))
-    costs = _measure(entries, settings, jobs, steps)
+    asked = [Job(each.point, options, each.entrant.first_input(), seed) for each in entries]
+    costs = _measure(asked, jobs, steps)
     subjects = _subjects(entries, costs, reference)
     found = _score(subjects, jobs, steps)
     rows = enumerate(zip(entries, costs, strict=True))
@@ -102,17 +106,14 @@ class _Steps:
         self.advance(text, self.total)
 
 
-def _measure(
-    entries: Sequence[_Entry], settings: Settings, jobs: int, steps: _Steps
-) -> list[_Measured | CovpError]:
+def _measure(asked: Sequence[Job], jobs: int, steps: _Steps) -> list[_Measured | CovpError]:
     """Of each point."""
-    given = [Job(entry.point, settings, entry.entrant.first_input()) for entry in entries]
     found: dict[int, _Measured | CovpError] = {}
     with open_jobs(measure, jobs) as workers:
-        for done in workers.call(given):
+        for done in workers.call(asked):
             found[done.number] = done.error or done.result
-            steps.done(str(entries[done.number].point))
-    return [found[index] for index in range(len(entries))]
+            steps.done(str(asked[done.number].point))
+    return [found[index] for index in range(len(asked))]
 
 
 def _subjects(

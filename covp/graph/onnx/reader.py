@@ -15,6 +15,7 @@ from typing import Any
 
 import onnx
 
+from covp.base.request import Shapes
 from covp.errors import ModelError, near_misses, printable
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.model_file import identifier
@@ -43,7 +44,6 @@ _LONGEST = 500  # characters of an error
 _OWN = ("", "ai.onnx")
 # what wrong numbers in a model make of converters and shape rules
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
-Shapes = Mapping[str, Sequence[int]]
 
 
 def load_onnx(path: str | Path, shapes: Shapes | None = None, fused: bool = True) -> Graph:

@@ -7,17 +7,27 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.request import (
+    DEFAULT_BUILD,
+    DEFAULT_RUN,
+    BuildOptions,
+    Changes,
+    RunOptions,
+    changed,
+    request,
+)
 from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
 from covp.errors import UsageError
 from covp.evaluation.builder import build
 from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import Schedules
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.testing.bisect.against import Against, built_by_file
@@ -35,17 +45,17 @@ def bisect(
     model: Graph | str | Path | Program,
     platform: Platform | str | Path | None = None,
     accelerators: Sequence[str | AcceleratorBackend] = (),
+    build_options: BuildOptions = DEFAULT_BUILD,
+    run_options: RunOptions = DEFAULT_RUN,
     *,
     against: str | Against | Program = "reference",
-    device: str = "virtual",
-    toolchain: str = "zig",
+    schedules: Schedules = "recorded",
     inputs: Sequence[NDArray[Any]] = (),
-    seed: int = 0,
     ulps: int = 0,
     folder: str | Path | None = None,
     seconds: float = SECONDS,
     report: Report = lambda what: None,
-    **how: Any,
+    **changes: Unpack[Changes],
 ) -> Verdict:
     """Run each layer alone, from the reference's tensors, until one is not what it has to be.
 
@@ -55,14 +65,14 @@ def bisect(
         against: with what layers are compared: "reference" (numpy); "toolchain gcc", "device rtl",
             "platform NAME": another build of the model; "build FILE.py": the program that its
             function ``build(program)`` returns; or a program.
-        device, toolchain: as for `covp.Session`.
-        inputs: one array for each input; by default random ones of ``seed`` and `probing_inputs`.
-        seed: of random inputs.
+        build_options, schedules: as for `covp.evaluation.build`; of a program its compiler alone.
+        run_options: the device, and the seed of random inputs.
+        inputs: one array for each input; by default random ones and `probing_inputs`.
         ulps: floats of two builds may be so many representable numbers apart; 0: no bit differs.
         folder: where the test is written; None: in ``bisect_MODEL``; empty: nowhere.
         seconds: of host time at most for making the test's inputs small.
         report: called with what is under way.
-        how: as for `covp.evaluation.build`: schedules, shapes, states, streaming ...
+        changes: other values of the options.
 
     Returns:
         the verdict; its `Finding` is None where nothing differs.
@@ -71,16 +81,20 @@ def bisect(
         CovpError: with one line: the call is wrong, a compiler or device is missing.
     """
     start = time.perf_counter()
-    program = _program(model, platform, accelerators, toolchain, how)
+    build_options, run_options = request(build_options, run_options, changes)
+    device, toolchain = run_options.device, build_options.toolchain
+    how: dict[str, Any] = {"accelerators": accelerators, "schedules": schedules}
+    program = _program(model, platform, build_options, how)
     with ExitStack() as stack:
         bench = stack.enter_context(Bench(program, device, toolchain))
         if isinstance(against, str):
             against = Against.parse(against)
-        other = _other(bench, against, (model, accelerators, how))
+        other = _other(bench, against, (model, build_options, how))
         if other is not None:
             stack.enter_context(other)
         walk = Walk(bench, Comparison(other, ulps))
-        sample = Sample.of(program.graph, inputs) if inputs else Sample.random(program.graph, seed)
+        graph, seed = program.graph, run_options.seed
+        sample = Sample.of(graph, inputs) if inputs else Sample.random(graph, seed)
         samples = [sample] if inputs else sample.and_probes(program.graph)
         finding, tried = None, 0
         for number, each in enumerate(samples, 1):
@@ -119,23 +133,23 @@ def bisect(
 def _program(
     model: Graph | str | Path | Program,
     platform: Platform | str | Path | None,
-    accelerators: Sequence[str | AcceleratorBackend],
-    toolchain: str,
+    options: BuildOptions,
     how: dict[str, Any],
 ) -> Program:
     if isinstance(model, Program):
-        if platform is not None or accelerators or how:
+        own = changed(options, {"toolchain": DEFAULT_BUILD.toolchain}) != DEFAULT_BUILD
+        if platform is not None or own or [*how.values()] != [(), "recorded"]:
             raise UsageError("a program is built already: give no platform, accelerators, options")
         return model
     if platform is None:
         raise UsageError("bisect needs a platform beside a model")
-    return build(model, platform, accelerators, toolchain=toolchain, **how).program
+    return build(model, platform, options=options, **how).program
 
 
 def _other(
     bench: Bench,
     against: Against | Program,
-    built: tuple[Any, Sequence[str | AcceleratorBackend], dict[str, Any]],
+    built: tuple[Any, BuildOptions, dict[str, Any]],
 ) -> Bench | None:
     """The other side; None: the reference."""
     if isinstance(against, Program):
@@ -150,12 +164,12 @@ def _other(
     if against.kind == "build":
         made = Bench(built_by_file(value, program), bench.device, bench.toolchain)
         return _named(made, str(against))
-    model, accelerators, how = built
+    model, options, how = built
     if isinstance(model, Program):
-        model, accelerators = program.graph, [a.backend for a in program.accelerators]
-    schedules = None if how.get("schedules", "") is None else "recorded"
-    how = {**how, "schedules": schedules, "toolchain": bench.toolchain}
-    elsewhere = build(model, value, accelerators, **how).program
+        how = {"accelerators": [a.backend for a in program.accelerators]}
+        model = program.graph
+    how["schedules"] = None if how.get("schedules", "") is None else "recorded"
+    elsewhere = build(model, value, options=options, **how).program
     return Bench(elsewhere, bench.device, bench.toolchain)
 
 

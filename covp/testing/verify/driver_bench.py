@@ -14,6 +14,7 @@ from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import Step
 from covp.accelerator.placement import Partition
 from covp.base.plugins import describe
+from covp.base.request import EVERY_MATCH
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.offload import accelerator_places, checked_driver, split_graph
@@ -228,7 +229,7 @@ class DriverBench:
         """What the accelerator makes of a graph."""
         known = self._prepared.get(id(graph))
         if known is None:
-            lowered, split = split_graph(run_passes(graph), [self.backend], allow_slower=True)
+            lowered, split = split_graph(run_passes(graph), [self.backend], options=EVERY_MATCH)
             steps = {
                 number: lower_placement(placement)
                 for number, placement in enumerate(split.placements)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.request import EVERY_MATCH, Shapes
 from covp.codegen.offload import split_graph
 from covp.errors import UsageError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.models import load_model
 from covp.graph.passes import run_passes
-from covp.graph.readers import Shapes
 from covp.testing.tensors import filled
 
 _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -91,7 +91,7 @@ def model_layers(
     fixed = tuple((key, tuple(shape)) for key, shape in (shapes or {}).items())
     graph = _model(name, fixed)
     known = {op.name for op in graph.ops}
-    _, split = split_graph(graph, [backend], allow_slower=True)
+    _, split = split_graph(graph, [backend], options=EVERY_MATCH)
     seen = set()
     for position, placement in enumerate(split.placements):
         names = tuple(op.name for op in placement.ops if op.name in known)

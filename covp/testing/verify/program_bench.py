@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CoreKernel
+from covp.base.request import EVERY_MATCH
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.calls import lower_placement
-from covp.codegen.compile import compile as compile_program
+from covp.codegen.generate import generate
 from covp.codegen.offload import split_graph
 from covp.graph.graph import Graph
 from covp.graph.passes import run_passes
@@ -70,7 +71,7 @@ class ProgramBench:
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
         """One pass over a graph."""
-        _, split = split_graph(run_passes(graph), [self.backend], allow_slower=True)
+        _, split = split_graph(run_passes(graph), [self.backend], options=EVERY_MATCH)
         own = [placement for placement in split.placements if placement.match is not None]
         if not any(isinstance(lower_placement(each)[0], CoreKernel) for each in own):
             # as the memory planner aligns them
@@ -85,9 +86,7 @@ class ProgramBench:
 
     def _program(self, graph: Graph, inputs: Sequence[NDArray[Any]]) -> Outcome:
         """Two inferences of a program between guards; the second one's result counts."""
-        program = compile_program(
-            graph, self.platform, [self.backend], allow_unused=True, allow_slower=True
-        )
+        program = generate(graph, self.platform, [self.backend], EVERY_MATCH)
         program = replace(program, flags=(*program.flags, *FLAGS))
         guard = bytes([_GUARD]) * _GUARDS
         below = self.session.place(guard, what="guards")

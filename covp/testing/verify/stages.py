@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.plugins import call_hook
+from covp.base.request import Shapes
 from covp.errors import AcceleratorError, UsageError
-from covp.graph.readers import Shapes
 from covp.testing import Case, Layer
 from covp.testing.verify.borders import borders
 from covp.testing.verify.chain import ChainCase, fitted

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.registry import find_backend
 from covp.base.arguments import demand, demand_count, demand_seconds
+from covp.base.request import Shapes
 from covp.chip.platform_file import Platform
 from covp.errors import AcceleratorError
 from covp.graph import zoo
-from covp.graph.readers import Shapes
 from covp.hardware.job_unit import JobUnit
 from covp.testing import Case
 from covp.testing.verify.abuse import abuse

@@ -1,4 +1,4 @@
-"""`compile`: a model and a platform to a `Program`, by passes, partition, C and a memory plan."""
+"""`generate`: a model and a platform to a `Program`, by passes, partition, C and a memory plan."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from covp.accelerator.partition import Partition, Placement
 from covp.accelerator.registry import find_backends
 from covp.base.arguments import shown
 from covp.base.c_names import c_name
+from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.aliases import aliases, first_names
 from covp.codegen.arena import ArenaPlan
@@ -45,42 +46,35 @@ from covp.graph.models import as_graph
 from covp.graph.ops import OPS, definition
 from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.passes import run_passes
-from covp.graph.readers import Shapes
 from covp.graph.user_operators import UserOperator, find_user_operator
 
 _MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
 
 
-def compile(
+def generate(
     model: Graph | str | Path,
     platform: Platform | str | Path,
     accelerators: Sequence[str | AcceleratorBackend] = (),
+    options: BuildOptions = DEFAULT_BUILD,
     *,
-    allow_unused: bool = False,
-    allow_slower: bool = False,
     schedules: ScheduleChoice | None = None,
     passes: Sequence[Callable[[Graph], Graph]] = (),
-    shapes: Shapes | None = None,
-    states: Mapping[str, str] | None = None,
-    streaming: bool | int = False,
     name: str = "",
-    overlap: OverlapPlan | None = None,
+    plan: OverlapPlan | None = None,
 ) -> Program:
-    """`covp.compile` without the tuner's records.
+    """Generate the C of a model, as `covp.compile` does with the schedules and plan it finds.
 
     Args:
         model: a graph, a zoo name or the path of a model file.
         platform: a platform, its name or the path of its YAML file.
         accelerators: as of `covp.accelerator.registry.find_backends`.
-        allow_unused: whether an accelerator may end up without any layer; else that is an error.
-        allow_slower: give accelerators also what the core does more than twice as fast.
+        options: those of them that change the graph and the placement of its layers.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
             choice; `covp.evaluation.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
-        shapes, states, streaming: as for `covp.graph.models.as_graph`.
         name: what names in C begin with; empty: the model's.
-        overlap: cuts layers into bands, and says when each is begun and waited for.
+        plan: cuts layers into bands, and says when each is begun and waited for.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -92,24 +86,22 @@ def compile(
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
     # before the model: their files may register its operators
     backends = find_backends(accelerators)
-    graph = as_graph(model, shapes, states, streaming)
+    graph = as_graph(model, options)
     if name:
         graph = replace(graph, name=name)
     for backend in backends:
         demand_architecture(backend, platform)
-    lowered, split = split_graph(
-        run_passes(graph, passes), backends, platform.core, allow_slower=allow_slower
-    )
+    lowered, split = split_graph(run_passes(graph, passes), backends, platform.core, options)
     _demand_flash(lowered, platform)
-    if not allow_unused:
+    if not options.allow_unused:
         demand_use(split, backends)
     renamed = aliases(lowered)
     layers = [
-        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules, overlap)
+        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules, plan)
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
-    return _assemble(graph, lowered, platform, backends, split, layers, overlap)
+    return _assemble(graph, lowered, platform, backends, split, layers, plan)
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:
@@ -133,14 +125,14 @@ def _emit(
     platform: Platform,
     prefix: str,
     schedules: ScheduleChoice | None,
-    overlap: OverlapPlan | None,
+    plan: OverlapPlan | None,
 ) -> LayerCode:
     op = placement.ops[-1]
     function = f"{prefix}_{c_name(op.kind)}"
     on_core = placement.backend is None
     chosen = schedules(op) if schedules is not None and on_core else None
-    if overlap is not None:
-        rows = overlap.rows.get(op.name)
+    if plan is not None:
+        rows = plan.rows.get(op.name)
         return emit_in_parts(placement, platform.core, function, chosen, rows)
     if not on_core:
         return emit_calls(placement, platform.core, function)
@@ -154,10 +146,10 @@ def _assemble(
     backends: Sequence[AcceleratorBackend],
     split: Partition,
     layers: Sequence[LayerCode],
-    overlap: OverlapPlan | None,
+    plan: OverlapPlan | None,
 ) -> Program:
     name = c_name(graph.name)
-    actions = overlap.actions if overlap is not None else ()
+    actions = plan.actions if plan is not None else ()
     around = spans(actions, len(layers)) if actions else ()
     memory = ArenaPlan(lowered, layers, around, cache_line(platform, backends))
     states = StateCode.of(name, lowered.states, memory)
