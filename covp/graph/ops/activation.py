@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.fixed_point import input_radius, logistic, tanh
 from covp.graph.graph import Op
+from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.ops.int16 import check_int16, sigmoid_factor
 from covp.graph.ops.int16 import logistic as logistic16
@@ -131,4 +132,6 @@ def _shape(op: Op) -> list[Shape]:
 
 
 for _kind in ("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6"):
-    OPS[_kind] = OpDefinition(_shape, _reference, types=of_one_type("int8", "int16", "float32"))
+    OPS[_kind] = OpDefinition(
+        _shape, _reference, types=of_one_type("int8", "int16", "float32"), reads=elementwise
+    )

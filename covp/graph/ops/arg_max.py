@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.graph.graph import Op
+from covp.graph.index_map import reduced
 from covp.graph.ops.definition import (
     OPS,
     PLAIN_INTEGERS,
@@ -53,4 +54,9 @@ def _types(op: Op) -> None:
 
 
 for _kind in ("ARG_MAX", "ARG_MIN"):
-    OPS[_kind] = OpDefinition(_shape, _reference, types=_types)
+    OPS[_kind] = OpDefinition(
+        _shape,
+        _reference,
+        types=_types,
+        reads=lambda op: reduced(op, (op.attributes.axis,), op.attributes.keep_dims, "any order"),
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import Index, IndexMap, Reads, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 
 MASK, LENGTHS = 3, 4
@@ -184,6 +185,61 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return outputs
 
 
+def headed(tensor: Tensor, heads: int, *place: Index) -> Reads:
+    """A place (batch, head, sequence, element) in a tensor that may have its heads packed."""
+    batch, head, at, element = place
+    if len(tensor.shape) == 4:
+        return (batch, head, at, element)
+    return (batch, at, head * (tensor.shape[2] // heads) + element)
+
+
+def _seen(op: Op, space: Space, query: Index) -> Index:
+    """The keys that a query sees."""
+    a: Attention = op.attributes
+    n = Extents.of(op)
+    right = 0 if a.causal else a.right
+    if optional(op, LENGTHS) is not None or max(a.left, right) < 0:
+        return space.loop(n.keys)
+    before = a.left if a.left >= 0 else n.queries + a.offset
+    after = right if right >= 0 else n.keys
+    return query + space.loop(max(before + after + 1, 0)) + (a.offset - before)
+
+
+def _reads(op: Op) -> list[IndexMap]:
+    a: Attention = op.attributes
+    n = Extents.of(op)
+    share = a.heads // a.kv_heads
+    maps = []
+    for number in range(len(op.outputs)):
+        space = Space(op, number)
+        if len(space.axes) == 4:
+            batch, head, query, last = space.axes
+        else:
+            batch, query, packed = space.axes
+            head, last = packed // n.value_size, packed % n.value_size
+        own_key = number == 1 and a.scores != 3
+        key = last if own_key else _seen(op, space, query)
+        element = space.loop(n.size)
+        shared = head // share
+        reads: list[Reads | None] = [
+            headed(op.input(0), a.heads, batch, head, query, element),
+            headed(op.input(1), a.kv_heads, batch, shared, key, element),
+            headed(op.input(2), a.kv_heads, batch, shared, key, last) if number == 0 else None,
+        ]
+        if number == 0 or a.scores in (2, 3):
+            reads += [
+                space.stretched(MASK, (batch, head, query, key)),
+                space.stretched(LENGTHS, (batch,)),
+            ]
+        maps.append(space.reading(*reads))
+    return maps
+
+
+def _positional(op: Op) -> tuple[int, ...]:
+    """Scores are hidden by their position."""
+    return (2, 3) if op.attributes.scores in (2, 3) else ()
+
+
 def _macs(op: Op) -> int:
     n = Extents.of(op)
     heads: int = op.attributes.heads
@@ -196,5 +252,11 @@ def default_scale(size: int) -> float:
 
 
 OPS["ATTENTION"] = OpDefinition(
-    _shapes, _reference, _macs, _types, lambda op: {LENGTHS: (1, Extents.of(op).keys)}
+    _shapes,
+    _reference,
+    _macs,
+    _types,
+    lambda op: {LENGTHS: (1, Extents.of(op).keys)},
+    _reads,
+    _positional,
 )

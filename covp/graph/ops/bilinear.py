@@ -13,6 +13,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Listed, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 
 BITS = 10
@@ -98,6 +99,19 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [(np.sign(total) * magnitude).astype(x.dtype)]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    space, (rows, columns) = Space(op), (neighbours(op, 0), neighbours(op, 1))
+    read = [
+        Listed(1 + axis, tuple(map(int, at.lower)), tuple(map(int, at.upper)))
+        for axis, at in enumerate((rows, columns))
+    ]
+    return [space.reading((space.axes[0], *read, space.axes[3]))]
+
+
 OPS["RESIZE_BILINEAR"] = OpDefinition(
-    _shape, _reference, types=of_one_type("int8", "uint8", "int16", "float32")
+    _shape,
+    _reference,
+    types=of_one_type("int8", "uint8", "int16", "float32"),
+    reads=_reads,
+    positional=lambda op: (1, 2),  # weights depend on the phase
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 
@@ -43,8 +44,19 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.concatenate([kept, new], axis)]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    axis, new = op.attributes.axis, op.input(1).shape[op.attributes.axis]
+    space = Space(op)
+    before, now = list(space.axes), list(space.axes)
+    before[axis] += new
+    now[axis] -= op.output.shape[axis] - new
+    return [space.reading(tuple(before), tuple(now))]
+
+
 OPS["CIRCULAR_BUFFER"] = OpDefinition(
     _shape,
     _reference,
     types=of_one_type("int8", "uint8", "int16", "int32", "float32", data=(0, 1)),
+    reads=_reads,
+    carries={0: 0},
 )

@@ -13,6 +13,7 @@ from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
+from covp.graph.index_map import Index, IndexMap, Reads, Space, regrouped, slid
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import (
     float_activation_range,
@@ -246,6 +247,37 @@ def _fully_connected_shape(op: Op) -> list[Shape]:
     return [(source.size // weights[1], weights[0])]
 
 
+def bias_reads(op: Op, channel: Index) -> Reads | None:
+    """The bias of a channel; None where it is left out."""
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    return None if bias is None else regrouped((bias.size,), (channel,), bias.shape)
+
+
+def _image_reads(op: Op) -> list[IndexMap]:
+    a: Any = op.attributes
+    space, source, weights = Space(op), op.input(0).shape, op.input(1).shape
+    batch, *places, channel = space.axes
+    taps = space.loops(weights[1:3])
+    before = (a.padding.top, a.padding.left)
+    image = slid(places, taps, a.stride, before, a.dilation)
+    if op.kind == "DEPTHWISE_CONV_2D":
+        depth = channel // (weights[3] // source[3])
+        filters: Reads = (Index(), *taps, channel)
+    else:
+        depth = space.loop(weights[3])
+        filters = (channel, *taps, depth)
+    return [space.reading((batch, *image, depth), filters, bias_reads(op, channel))]
+
+
+def _fully_connected_reads(op: Op) -> list[IndexMap]:
+    space, source, depth = Space(op), op.input(0).shape, op.input(1).shape[1]
+    *places, channel = space.axes
+    element = space.loop(depth)
+    extents = (*op.output.shape[:-1], depth)
+    x = regrouped(extents, (*places, element), source)
+    return [space.reading(x, (channel, element), bias_reads(op, channel))]
+
+
 def _macs(op: Op) -> int:
     weights = op.input(1)
     if op.kind == "DEPTHWISE_CONV_2D":
@@ -254,6 +286,10 @@ def _macs(op: Op) -> int:
 
 
 _TYPES = of_one_type("int8", "int16", "float32")
-OPS["CONV_2D"] = OpDefinition(_conv2d_shape, _reference, _macs, _TYPES)
-OPS["DEPTHWISE_CONV_2D"] = OpDefinition(_depthwise_shape, _reference, _macs, _TYPES)
-OPS["FULLY_CONNECTED"] = OpDefinition(_fully_connected_shape, _reference, _macs, _TYPES)
+OPS["CONV_2D"] = OpDefinition(_conv2d_shape, _reference, _macs, _TYPES, reads=_image_reads)
+OPS["DEPTHWISE_CONV_2D"] = OpDefinition(
+    _depthwise_shape, _reference, _macs, _TYPES, reads=_image_reads
+)
+OPS["FULLY_CONNECTED"] = OpDefinition(
+    _fully_connected_shape, _reference, _macs, _TYPES, reads=_fully_connected_reads
+)

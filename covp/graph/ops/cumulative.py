@@ -9,6 +9,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Space, everything
 from covp.graph.ops.definition import (
     OPS,
     PLAIN_INTEGERS,
@@ -60,10 +61,22 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(np.flip(result, axis) if a.reverse else result)]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    a = op.attributes
+    if a.axis is None:
+        return everything(op)
+    space = Space(op)
+    back = space.loop(op.input(0).shape[a.axis], "scan") + a.exclusive
+    read = list(space.axes)
+    read[a.axis] = read[a.axis] + back if a.reverse else read[a.axis] - back
+    return [space.reading(tuple(read))]
+
+
 for _kind in ("CUMSUM", "CUMPROD"):
     OPS[_kind] = OpDefinition(
         _shape,
         _reference,
         types=of_one_type("float32", *PLAIN_INTEGERS),
         domains=lambda op: {1: (0, len(op.input(0).shape) - 1)},
+        reads=_reads,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from covp.base.registry import Registry
 from covp.errors import ModelError, near_misses
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.index_map import IndexMap, everything
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -74,7 +75,7 @@ Domains = Mapping[int, Domain]
 
 @dataclass(frozen=True)
 class OpDefinition:
-    """Shape rule, reference implementation and cost of one operator kind.
+    """Shape rule, reference implementation, dependences and cost of one operator kind.
 
     Attributes:
         infer_shapes: the outputs' shapes from the inputs' and the attributes; raises ModelError
@@ -85,6 +86,11 @@ class OpDefinition:
         types: the rule of its tensors' types, which readers apply.
         domains: the integers that have a meaning for its inputs, such as indices and lengths;
             inputs that take any value are left out.
+        reads: for each output, which elements of the inputs its elements are computed from.
+        positional: the axes of the first output along which a result depends on its position, too:
+            it is a coordinate, or compared with one.
+        carries: position of an input to the output that holds what it is for the steps that follow,
+            of operators that go step by step.
     """
 
     infer_shapes: Callable[[Op], list[Shape]]
@@ -92,6 +98,9 @@ class OpDefinition:
     macs: Callable[[Op], int] = no_macs
     types: TypeRule = ACTIVATIONS
     domains: Callable[[Op], Domains] = lambda op: {}
+    reads: Callable[[Op], Sequence[IndexMap]] = everything
+    positional: Callable[[Op], Collection[int]] = lambda op: ()
+    carries: Mapping[int, int] = field(default_factory=dict)
 
 
 OPS: Registry[str, OpDefinition] = Registry("covp.graph.ops")

@@ -8,6 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import elementwise
 from covp.graph.ops import half_even
 from covp.graph.ops.definition import (
     OPS,
@@ -118,4 +119,4 @@ def _types(op: Op) -> None:
 
 
 for _kind in _FLOAT:
-    OPS[_kind] = OpDefinition(_shape, _reference, types=_types)
+    OPS[_kind] = OpDefinition(_shape, _reference, types=_types, reads=elementwise)

@@ -16,6 +16,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import Chosen, IndexMap, Listed, Read, Space
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -276,6 +277,70 @@ def _one_hot(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.where(at == np.arange(a.depth).reshape(shape), on, off)]
 
 
+def _gather_reads(op: Op) -> list[IndexMap]:
+    a, indices, space = op.attributes, op.input(1), Space(op)
+    own = len(indices.shape) - a.batches
+    outside, found, rest = (
+        space.axes[: a.axis],
+        space.axes[a.axis :][:own],
+        space.axes[a.axis + own :],
+    )
+    place: Read = Chosen()
+    if indices.data is not None and len(indices.shape) == 1 and not a.batches:
+        constant = tuple(wrapped(indices.data, op.input(0).shape[a.axis]).tolist())
+        place = Listed(a.axis, constant, constant)
+    return [space.reading((*outside, place, *rest), (*space.axes[: a.batches], *found))]
+
+
+def _gather_nd_reads(op: Op) -> list[IndexMap]:
+    shared, (*_, depth), space = op.attributes.batches, op.input(1).shape, Space(op)
+    found = space.axes[: len(op.input(1).shape) - 1]
+    rest = space.axes[len(found) :]
+    return [
+        space.reading(
+            (*found[:shared], *[Chosen()] * depth, *rest), (*found, space.loop(depth, "any order"))
+        )
+    ]
+
+
+def _elements_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    data: list[Read] = list(space.axes)
+    data[op.attributes.axis] = Chosen()
+    return [space.reading(tuple(data), space.axes)]
+
+
+def _scatter_elements_reads(op: Op) -> list[IndexMap]:
+    space, axis = Space(op), op.attributes.axis
+    updates = list(space.axes)
+    updates[axis] = space.loop(op.input(1).shape[axis])
+    return [space.reading(space.axes, tuple(updates), tuple(updates))]
+
+
+def _scatter_nd_reads(op: Op) -> list[IndexMap]:
+    space, (*numbers, depth) = Space(op), op.input(1).shape
+    places = space.loops(numbers)
+    return [
+        space.reading(
+            space.axes,
+            (*places, space.loop(depth, "any order")),
+            (*places, *space.axes[depth:]),
+        )
+    ]
+
+
+def _sequence_reads(op: Op) -> list[IndexMap]:
+    space, a = Space(op), op.attributes
+    data: list[Read] = list(space.axes)
+    data[a.time_axis] = Chosen()
+    return [space.reading(tuple(data), (space.axes[a.batch_axis],))]
+
+
+def _one_hot_reads(op: Op) -> list[IndexMap]:
+    space, axis = Space(op), op.attributes.axis
+    return [space.reading((*space.axes[:axis], *space.axes[axis + 1 :]), *space.whole(1))]
+
+
 def _of_axis(op: Op) -> Domains:
     return {1: (0, op.input(0).shape[op.attributes.axis] - 1)}
 
@@ -290,21 +355,44 @@ def _of_lengths(op: Op) -> Domains:
     return {1: (1, op.input(0).shape[op.attributes.time_axis])}
 
 
-OPS["GATHER"] = OpDefinition(_gather_shape, _gather, types=_types, domains=_of_axis)
-OPS["GATHER_ND"] = OpDefinition(_gather_nd_shape, _gather_nd, types=_types, domains=_of_coordinates)
-OPS["GATHER_ELEMENTS"] = OpDefinition(_elements_shape, _elements, types=_types, domains=_of_axis)
+OPS["GATHER"] = OpDefinition(
+    _gather_shape, _gather, types=_types, domains=_of_axis, reads=_gather_reads
+)
+OPS["GATHER_ND"] = OpDefinition(
+    _gather_nd_shape, _gather_nd, types=_types, domains=_of_coordinates, reads=_gather_nd_reads
+)
+OPS["GATHER_ELEMENTS"] = OpDefinition(
+    _elements_shape, _elements, types=_types, domains=_of_axis, reads=_elements_reads
+)
 OPS["SCATTER_ELEMENTS"] = OpDefinition(
-    _scatter_elements_shape, _scatter_elements, types=_scatter_types, domains=_of_axis
+    _scatter_elements_shape,
+    _scatter_elements,
+    types=_scatter_types,
+    domains=_of_axis,
+    reads=_scatter_elements_reads,
+    positional=lambda op: (op.attributes.axis,),
 )
 OPS["SCATTER_ND"] = OpDefinition(
-    _scatter_nd_shape, _scatter_nd, types=_scatter_types, domains=_of_coordinates
+    _scatter_nd_shape,
+    _scatter_nd,
+    types=_scatter_types,
+    domains=_of_coordinates,
+    reads=_scatter_nd_reads,
+    positional=lambda op: range(op.input(1).shape[-1]),
 )
 OPS["REVERSE_SEQUENCE"] = OpDefinition(
-    _sequence_shape, _sequence, types=_types, domains=_of_lengths
+    _sequence_shape,
+    _sequence,
+    types=_types,
+    domains=_of_lengths,
+    reads=_sequence_reads,
+    positional=lambda op: (op.attributes.time_axis,),
 )
 OPS["ONE_HOT"] = OpDefinition(
     _one_hot_shape,
     _one_hot,
     types=_one_hot_types,
     domains=lambda op: {0: (0, op.attributes.depth - 1)},
+    reads=_one_hot_reads,
+    positional=lambda op: (op.attributes.axis,),
 )

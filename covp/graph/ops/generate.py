@@ -9,6 +9,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import Chosen, IndexMap, Read, Space
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -91,8 +92,27 @@ def _compress_types(op: Op) -> None:
     check_type(op.input(1), "bool")
 
 
+def _compress_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    data: list[Read] = list(space.axes)
+    data[op.attributes.axis] = Chosen()
+    return [space.reading(tuple(data), *space.whole(1))]
+
+
 _NUMBERS = of_one_type("float32", "int16", "int32", "int64", data=None)
-OPS["RANGE"] = OpDefinition(_shape, _range, types=_NUMBERS)
+OPS["RANGE"] = OpDefinition(_shape, _range, types=_NUMBERS, positional=lambda op: (0,))
 OPS["FILL"] = OpDefinition(_shape, _fill, types=of_one_type(*ELEMENT_TYPES))
-OPS["SHAPE"] = OpDefinition(lambda op: [(len(op.input(0).shape),)], _shape_of, types=_shape_types)
-OPS["COMPRESS"] = OpDefinition(_compress_shape, _compress, types=_compress_types)
+OPS["SHAPE"] = OpDefinition(
+    lambda op: [(len(op.input(0).shape),)],
+    _shape_of,
+    types=_shape_types,
+    reads=lambda op: [Space(op).reading()],
+    positional=lambda op: (0,),
+)
+OPS["COMPRESS"] = OpDefinition(
+    _compress_shape,
+    _compress,
+    types=_compress_types,
+    reads=_compress_reads,
+    positional=lambda op: (op.attributes.axis,),
+)

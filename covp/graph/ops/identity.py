@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from covp.graph.graph import Op
+from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
 
 
@@ -20,4 +21,4 @@ def _any_type(op: Op) -> None:
     """Bytes are copied, whatever they mean."""
 
 
-OPS["IDENTITY"] = OpDefinition(_shape, _reference, types=_any_type)
+OPS["IDENTITY"] = OpDefinition(_shape, _reference, types=_any_type, reads=elementwise)

@@ -22,6 +22,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import Chosen, IndexMap, Listed, Read, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given
 
 Coordinates = Literal[
@@ -109,6 +110,16 @@ def _interpolate(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(np.moveaxis(result, 0, a.axis))]
 
 
+def _interpolate_reads(op: Op) -> list[IndexMap]:
+    space, axis, table = Space(op), op.attributes.axis, op.input(1)
+    at: Read = Chosen()
+    if table.data is not None and table.size and table.data.min() >= 0:
+        first, last = table.data.min(axis=1), table.data.max(axis=1)
+        at = Listed(axis, tuple(first.tolist()), tuple(last.tolist()))
+    entry = space.axes[axis], space.loop(table.shape[1])
+    return [space.reading((*space.axes[:axis], at, *space.axes[axis + 1 :]), entry, entry)]
+
+
 def _taps_types(op: Op) -> None:
     check_type(op.input(0), "float32", "int64")
     if op.inputs[1] is not None:
@@ -189,5 +200,11 @@ def _taps(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [indices.astype(np.int32), weights.astype(np.float32)]
 
 
-OPS["INTERPOLATE"] = OpDefinition(_interpolate_shape, _interpolate, types=_interpolate_types)
+OPS["INTERPOLATE"] = OpDefinition(
+    _interpolate_shape,
+    _interpolate,
+    types=_interpolate_types,
+    domains=lambda op: {1: (0, op.input(0).shape[op.attributes.axis] - 1)},
+    reads=_interpolate_reads,
+)
 OPS["RESIZE_TAPS"] = OpDefinition(_taps_shape, _taps, types=_taps_types)

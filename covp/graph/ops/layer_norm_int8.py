@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import rows_of
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 MOST = 4096
@@ -120,4 +121,6 @@ def _shape(op: Op) -> list[Shape]:
     return [source]
 
 
-OPS["LAYER_NORMALIZATION_INT8"] = OpDefinition(_shape, _reference, types=of_one_type("int8"))
+OPS["LAYER_NORMALIZATION_INT8"] = OpDefinition(
+    _shape, _reference, types=of_one_type("int8"), reads=rows_of
+)

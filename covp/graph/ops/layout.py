@@ -8,6 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import Index, IndexMap, Listed, Space, regrouped
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 ELEMENT_TYPES = (
@@ -142,12 +143,83 @@ def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(x[:, rows][:, :, columns])]
 
 
-OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape, types=MOVABLE)
-OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad, types=MOVABLE)
+def _reshape_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    return [space.reading(regrouped(op.output.shape, space.axes, op.input(0).shape))]
+
+
+def _pad_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    pairs = zip(space.axes, op.attributes.paddings, strict=True)
+    return [space.reading(tuple(axis - before for axis, (before, _) in pairs))]
+
+
+def placed_along(space: Space, axis: int, start: int) -> tuple[Index, ...]:
+    """The axes of the output, one of them less where something begins there."""
+    return (*space.axes[:axis], space.axes[axis] - start, *space.axes[axis + 1 :])
+
+
+def _concatenation_reads(op: Op) -> list[IndexMap]:
+    space, axis, start = Space(op), op.attributes.axis, 0
+    found = []
+    for position in range(len(op.inputs)):
+        found.append(placed_along(space, axis, start))
+        start += op.input(position).shape[axis]
+    return [space.reading(*found)]
+
+
+def _transpose_reads(op: Op) -> list[IndexMap]:
+    space, order = Space(op), op.attributes.permutation
+    return [space.reading(tuple(space.axes[order.index(axis)] for axis in range(len(order))))]
+
+
+def _slice_reads(op: Op) -> list[IndexMap]:
+    space, a = Space(op), op.attributes
+    axes = iter([axis for number, axis in enumerate(space.axes) if number not in a.new_axes])
+    found = []
+    for axis, (bounds, extent) in enumerate(zip(a.slices, op.input(0).shape, strict=True)):
+        taken = range(*slice(*bounds).indices(extent))
+        found.append((Index() if axis in a.shrink else next(axes)) * taken.step + taken.start)
+    return [space.reading(tuple(found))]
+
+
+def split_reads(op: Op, data: int, axis: int) -> list[IndexMap]:
+    """The map of operators whose outputs lie one after the other along an axis of an input."""
+    maps, start = [], 0
+    for number, output in enumerate(op.outputs):
+        space = Space(op, number)
+        maps.append(space.reading(*[None] * data, placed_along(space, axis, -start)))
+        start += output.shape[axis]
+    return maps
+
+
+def _resize_reads(op: Op) -> list[IndexMap]:
+    a, space, read = op.attributes, Space(op), []
+    for i in (0, 1):
+        extents = op.input(0).shape[i + 1], a.size[i]
+        at = tuple(nearest_indices(*extents, a.align_corners, a.half_pixel_centers))
+        read.append(Listed(i + 1, at, at))
+    return [space.reading((space.axes[0], *read, space.axes[3]))]
+
+
+OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape, types=MOVABLE, reads=_reshape_reads)
+OPS["PAD"] = OPS["PADV2"] = OpDefinition(_pad_shape, _pad, types=MOVABLE, reads=_pad_reads)
 OPS["CONCATENATION"] = OpDefinition(
-    _concatenation_shape, _concatenation, types=of_one_type(*ELEMENT_TYPES, data=None)
+    _concatenation_shape,
+    _concatenation,
+    types=of_one_type(*ELEMENT_TYPES, data=None),
+    reads=_concatenation_reads,
 )
-OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose, types=MOVABLE)
-OPS["STRIDED_SLICE"] = OPS["SLICE"] = OpDefinition(_slice_shape, _slice, types=MOVABLE)
-OPS["SPLIT"] = OpDefinition(_split_shape, _split, types=of_one_type(*ELEMENT_TYPES, data=(1,)))
-OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(_resize_shape, _resize, types=MOVABLE)
+OPS["TRANSPOSE"] = OpDefinition(_transpose_shape, _transpose, types=MOVABLE, reads=_transpose_reads)
+OPS["STRIDED_SLICE"] = OPS["SLICE"] = OpDefinition(
+    _slice_shape, _slice, types=MOVABLE, reads=_slice_reads
+)
+OPS["SPLIT"] = OpDefinition(
+    _split_shape,
+    _split,
+    types=of_one_type(*ELEMENT_TYPES, data=(1,)),
+    reads=lambda op: split_reads(op, 1, op.attributes.axis),
+)
+OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(
+    _resize_shape, _resize, types=MOVABLE, reads=_resize_reads
+)

@@ -9,6 +9,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 
@@ -36,4 +37,4 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [table[given(values, 0).astype(np.int64) + 128]]
 
 
-OPS["LOOKUP_TABLE"] = OpDefinition(_shape, _reference, types=of_one_type("int8"))
+OPS["LOOKUP_TABLE"] = OpDefinition(_shape, _reference, types=of_one_type("int8"), reads=elementwise)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.float_scaling import requantization_factor, rescaled
 from covp.graph.graph import Op
+from covp.graph.index_map import Index, IndexMap, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.ops.int16 import check_int16
 from covp.graph.quantization import (
@@ -108,10 +109,28 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.clip(scaled, -128, 127).astype(np.int8)]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    a: BatchMatMul = op.attributes
+    space = Space(op)
+    *batch, row, column = space.axes
+    element = space.loop(_matrix(op.input(0).shape, a.adj_x)[1])
+    found = []
+    for position, pair, swapped in ((0, (row, element), a.adj_x), (1, (element, column), a.adj_y)):
+        *own, _, _ = op.input(position).shape
+        outside = batch[len(batch) - len(own) :]
+        place = [Index() if n == 1 else axis for n, axis in zip(own, outside, strict=True)]
+        found.append((*place, *(pair[::-1] if swapped else pair)))
+    return [space.reading(*found)]
+
+
 def _macs(op: Op) -> int:
     return op.output.size * _matrix(op.input(0).shape, op.attributes.adj_x)[1]
 
 
 OPS["BATCH_MATMUL"] = OpDefinition(
-    _shape, _reference, _macs, of_one_type("int8", "int16", "float32", "int32", data=None)
+    _shape,
+    _reference,
+    _macs,
+    of_one_type("int8", "int16", "float32", "int32", data=None),
+    reads=_reads,
 )

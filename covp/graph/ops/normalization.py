@@ -14,6 +14,7 @@ import numpy as np
 from covp.base.registry import Registry
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Space, rows_of
 from covp.graph.ops.definition import (
     LIMITS,
     OPS,
@@ -165,15 +166,25 @@ def _row_types(op: Op) -> None:
         LIMITS[op.kind](op)
 
 
-for _kind, _compute, _infer in (
-    ("HARDMAX", _hardmax, _shape),
-    ("L2_NORMALIZATION", _l2, _shape),
-    ("LAYER_NORMALIZATION", _layer, _layer_shape),
-    ("LOCAL_RESPONSE_NORMALIZATION", _local_response, _shape),
-    ("LOG_SOFTMAX", _log_softmax, _shape),
-    ("LP_NORMALIZATION", _lp, _shape),
-    ("RMS_NORMALIZATION", _rms, _layer_shape),
+def _from_axis(op: Op) -> list[IndexMap]:
+    return rows_of(op, op.attributes.axis)
+
+
+def _neighbours(op: Op) -> list[IndexMap]:
+    space, a = Space(op), op.attributes
+    near = space.axes[-1] + space.loop(a.before + a.after + 1) - a.before
+    return [space.reading((*space.axes[:-1], near))]
+
+
+for _kind, _compute, _infer, _reads in (
+    ("HARDMAX", _hardmax, _shape, lambda op: rows_of(op, -1, "any order")),
+    ("L2_NORMALIZATION", _l2, _shape, rows_of),
+    ("LAYER_NORMALIZATION", _layer, _layer_shape, _from_axis),
+    ("LOCAL_RESPONSE_NORMALIZATION", _local_response, _shape, _neighbours),
+    ("LOG_SOFTMAX", _log_softmax, _shape, rows_of),
+    ("LP_NORMALIZATION", _lp, _shape, rows_of),
+    ("RMS_NORMALIZATION", _rms, _layer_shape, _from_axis),
 ):
-    OPS[_kind] = OpDefinition(_infer, _in_single(_compute), types=_FLOAT)
+    OPS[_kind] = OpDefinition(_infer, _in_single(_compute), types=_FLOAT, reads=_reads)
 for _kind in ("L2_NORMALIZATION", "LOG_SOFTMAX"):
     OPS[_kind] = replace(OPS[_kind], types=_row_types)

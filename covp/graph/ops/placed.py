@@ -11,6 +11,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Pair
 from covp.graph.graph import Op
+from covp.graph.index_map import Chosen, IndexMap, Listed, Space
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -162,6 +163,28 @@ def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [x[np.ix_(*shown)]]
 
 
-OPS["MIRROR_PAD"] = OpDefinition(_mirror_shape, _mirror, types=MOVABLE)
-OPS["DYNAMIC_PAD"] = OpDefinition(_stated_shape, _pad, types=_pad_types)
-OPS["DYNAMIC_SLICE"] = OpDefinition(_stated_shape, _slice, types=_slice_types)
+def _mirror_reads(op: Op) -> list[IndexMap]:
+    space, a, found = Space(op), op.attributes, []
+    extents = zip(op.input(0).shape, op.output.shape, a.paddings, strict=True)
+    for axis, (extent, wide, (before, after)) in enumerate(extents):
+        at = tuple(places(a.mode, -before, wide, extent).tolist())
+        found.append(Listed(axis, at, at) if before or after else space.axes[axis])
+    return [space.reading(tuple(found))]
+
+
+def _dynamic_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    return [space.reading((Chosen(),) * len(space.axes), *space.whole(*range(1, len(op.inputs))))]
+
+
+def _all_axes(op: Op) -> range:
+    return range(len(op.output.shape))
+
+
+OPS["MIRROR_PAD"] = OpDefinition(_mirror_shape, _mirror, types=MOVABLE, reads=_mirror_reads)
+OPS["DYNAMIC_PAD"] = OpDefinition(
+    _stated_shape, _pad, types=_pad_types, reads=_dynamic_reads, positional=_all_axes
+)
+OPS["DYNAMIC_SLICE"] = OpDefinition(
+    _stated_shape, _slice, types=_slice_types, reads=_dynamic_reads, positional=_all_axes
+)

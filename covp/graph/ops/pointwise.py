@@ -15,6 +15,7 @@ import numpy as np
 from covp.base.registry import Registry
 from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import LIMITS, OPS, Array, OpDefinition, Shape, ieee
 from covp.graph.ops.int16 import check_int16
 
@@ -71,7 +72,7 @@ def pointwise(
 ) -> None:
     """Register an operator kind; the arguments are those of `Pointwise`."""
     POINTWISE[kind] = Pointwise(compute, takes, gives, data)
-    OPS[kind] = OpDefinition(broadcast, reference, types=check_types)
+    OPS[kind] = OpDefinition(broadcast, reference, types=check_types, reads=elementwise)
 
 
 def is_quantized(op: Op) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Order, window
 from covp.graph.ops import half_even
 from covp.graph.ops.convolution import _patches
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
@@ -68,6 +69,15 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return _clamp(op, _windows(op, image, lowest).max(axis=(3, 4)))
 
 
+def _reads(op: Op, order: Order) -> list[IndexMap]:
+    a = op.attributes
+    return window(op, a.filter, a.stride, (a.padding.top, a.padding.left), order=order)
+
+
 _TYPES = of_one_type("int8", "int16", "float32")
-OPS["AVERAGE_POOL_2D"] = OpDefinition(_shape, _average, types=_TYPES)
-OPS["MAX_POOL_2D"] = OpDefinition(_shape, _max, types=_TYPES)
+OPS["AVERAGE_POOL_2D"] = OpDefinition(
+    _shape, _average, types=_TYPES, reads=lambda op: _reads(op, "sum")
+)
+OPS["MAX_POOL_2D"] = OpDefinition(
+    _shape, _max, types=_TYPES, reads=lambda op: _reads(op, "any order")
+)

@@ -16,6 +16,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Activation, Pair
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Order, window
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -182,10 +183,24 @@ def _unpool(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [result]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    a = op.attributes
+    before = [pads[0] for pads in a.padding]
+    order: Order = "any order" if op.kind == "MAX_POOL" else "sum"
+    return window(op, a.filter, a.stride, before, a.dilation, order)
+
+
+def _positional(op: Op) -> range:
+    """The second output says where the largest are."""
+    return range(len(op.output.shape) if len(op.outputs) > 1 else 0)
+
+
 _FLOAT = of_one_type("float32")
-OPS["MAX_POOL"] = OpDefinition(_shapes, _max, types=_max_types)
-OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT)
-OPS["LP_POOL"] = OpDefinition(_shapes, _norm, types=_FLOAT)
+OPS["MAX_POOL"] = OpDefinition(
+    _shapes, _max, types=_max_types, reads=_reads, positional=_positional
+)
+OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT, reads=_reads)
+OPS["LP_POOL"] = OpDefinition(_shapes, _norm, types=_FLOAT, reads=_reads)
 OPS["MAX_UNPOOL"] = OpDefinition(
     _unpool_shape,
     _unpool,

@@ -9,6 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized, quantized
 from covp.graph.graph import Op
+from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
@@ -70,5 +71,5 @@ def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
         return [(centred * float(source.scale)).astype(np.float32)]
 
 
-OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize, types=_converted)
-OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize, types=_converted)
+OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize, types=_converted, reads=elementwise)
+OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize, types=_converted, reads=elementwise)

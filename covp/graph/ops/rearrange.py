@@ -12,8 +12,9 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Pair
 from covp.graph.graph import Op
+from covp.graph.index_map import Index, IndexMap, Space, elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
-from covp.graph.ops.layout import MOVABLE
+from covp.graph.ops.layout import MOVABLE, split_reads
 
 
 @dataclass(frozen=True)
@@ -272,14 +273,103 @@ def _triangle(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.where(kept, x, x.dtype.type(0))]
 
 
-OPS["SPLIT_V"] = OpDefinition(_split_shape, _split, types=MOVABLE)
-OPS["PACK"] = OpDefinition(_pack_shape, _pack, types=MOVABLE)
-OPS["UNPACK"] = OpDefinition(_unpack_shape, _unpack, types=MOVABLE)
-OPS["TILE"] = OpDefinition(_tile_shape, _tile, types=MOVABLE)
-OPS["BROADCAST_TO"] = OpDefinition(_broadcast_shape, _broadcast, types=MOVABLE)
-OPS["REVERSE_V2"] = OpDefinition(_same_shape, _reverse, types=MOVABLE)
-OPS["DEPTH_TO_SPACE"] = OpDefinition(_depth_to_space_shape, _depth_to_space, types=MOVABLE)
-OPS["SPACE_TO_DEPTH"] = OpDefinition(_space_to_depth_shape, _space_to_depth, types=MOVABLE)
-OPS["SPACE_TO_BATCH_ND"] = OpDefinition(_space_to_batch_shape, _space_to_batch, types=MOVABLE)
-OPS["BATCH_TO_SPACE_ND"] = OpDefinition(_batch_to_space_shape, _batch_to_space, types=MOVABLE)
-OPS["TRILU"] = OpDefinition(_triangle_shape, _triangle, types=MOVABLE)
+def _pack_reads(op: Op) -> list[IndexMap]:
+    space, axis = Space(op), op.attributes.axis
+    rest = (*space.axes[:axis], *space.axes[axis + 1 :])
+    return [space.reading(*((*rest, space.axes[axis] - n) for n in range(len(op.inputs))))]
+
+
+def _unpack_reads(op: Op) -> list[IndexMap]:
+    axis, maps = op.attributes.axis, []
+    for number in range(len(op.outputs)):
+        space = Space(op, number)
+        maps.append(space.reading((*space.axes[:axis], Index() + number, *space.axes[axis:])))
+    return maps
+
+
+def _tile_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    extents = zip(space.axes, op.input(0).shape, op.attributes.multiples, strict=True)
+    return [space.reading(tuple(axis % n if m > 1 and n else axis for axis, n, m in extents))]
+
+
+def _reverse_reads(op: Op) -> list[IndexMap]:
+    space, found = Space(op), []
+    for number, (axis, extent) in enumerate(zip(space.axes, op.output.shape, strict=True)):
+        found.append(axis * -1 + (extent - 1) if number in op.attributes.axes else axis)
+    return [space.reading(tuple(found))]
+
+
+def _depth_to_space_reads(op: Op) -> list[IndexMap]:
+    space, n, depth = Space(op), op.attributes.size, op.output.shape[3]
+    batch, row, column, channel = space.axes
+    block = row % n * n + column % n
+    dcr = op.attributes.order == "dcr"
+    source = block * depth + channel if dcr else channel * (n * n) + block
+    return [space.reading((batch, row // n, column // n, source))]
+
+
+def _space_to_depth_reads(op: Op) -> list[IndexMap]:
+    space, n, depth = Space(op), op.attributes.size, op.input(0).shape[3]
+    batch, row, column, channel = space.axes
+    if op.attributes.order == "dcr":
+        block, source = channel // depth, channel % depth
+        down, right = channel // (depth * n), block % n
+    else:
+        down, right, source = channel // n % n, channel % n, channel // (n * n)
+    return [space.reading((batch, row * n + down, column * n + right, source))]
+
+
+def _space_to_batch_reads(op: Op) -> list[IndexMap]:
+    space, a, batch = Space(op), op.attributes, op.input(0).shape[0]
+    outside, count = space.axes[0], len(a.sizes)
+    found = [outside % batch]
+    for i, (size, (before, _)) in enumerate(zip(a.sizes, a.margins, strict=True)):
+        block = outside // (batch * math.prod(a.sizes[i + 1 :])) % size
+        found.append(space.axes[1 + i] * size + block - before)
+    return [space.reading((*found, *space.axes[1 + count :]))]
+
+
+def _batch_to_space_reads(op: Op) -> list[IndexMap]:
+    space, a, batch = Space(op), op.attributes, op.output.shape[0]
+    count, outside, found = len(a.sizes), space.axes[0], []
+    for i, (size, (before, _)) in enumerate(zip(a.sizes, a.margins, strict=True)):
+        wide = space.axes[1 + i] + before
+        outside += wide % size * (batch * math.prod(a.sizes[i + 1 :]))
+        found.append(wide // size)
+    return [space.reading((outside, *found, *space.axes[1 + count :]))]
+
+
+def _triangle_reads(op: Op) -> list[IndexMap]:
+    space = Space(op)
+    return [space.reading(space.axes, *space.whole(1))]
+
+
+def _last_two(op: Op) -> tuple[int, int]:
+    rank = len(op.output.shape)
+    return rank - 2, rank - 1
+
+
+OPS["SPLIT_V"] = OpDefinition(
+    _split_shape, _split, types=MOVABLE, reads=lambda op: split_reads(op, 0, op.attributes.axis)
+)
+OPS["PACK"] = OpDefinition(_pack_shape, _pack, types=MOVABLE, reads=_pack_reads)
+OPS["UNPACK"] = OpDefinition(_unpack_shape, _unpack, types=MOVABLE, reads=_unpack_reads)
+OPS["TILE"] = OpDefinition(_tile_shape, _tile, types=MOVABLE, reads=_tile_reads)
+OPS["BROADCAST_TO"] = OpDefinition(_broadcast_shape, _broadcast, types=MOVABLE, reads=elementwise)
+OPS["REVERSE_V2"] = OpDefinition(_same_shape, _reverse, types=MOVABLE, reads=_reverse_reads)
+OPS["DEPTH_TO_SPACE"] = OpDefinition(
+    _depth_to_space_shape, _depth_to_space, types=MOVABLE, reads=_depth_to_space_reads
+)
+OPS["SPACE_TO_DEPTH"] = OpDefinition(
+    _space_to_depth_shape, _space_to_depth, types=MOVABLE, reads=_space_to_depth_reads
+)
+OPS["SPACE_TO_BATCH_ND"] = OpDefinition(
+    _space_to_batch_shape, _space_to_batch, types=MOVABLE, reads=_space_to_batch_reads
+)
+OPS["BATCH_TO_SPACE_ND"] = OpDefinition(
+    _batch_to_space_shape, _batch_to_space, types=MOVABLE, reads=_batch_to_space_reads
+)
+OPS["TRILU"] = OpDefinition(
+    _triangle_shape, _triangle, types=MOVABLE, reads=_triangle_reads, positional=_last_two
+)

@@ -15,6 +15,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Reads, Space
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -234,7 +235,37 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         return [results[name].astype(np.float32) for name in a.outputs]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    a: Recurrent = op.attributes
+    maps = []
+    for number in range(len(a.outputs)):
+        space = Space(op, number)
+        *places, _ = space.axes
+        if a.layout:
+            batch, *when, direction = places
+        else:
+            *when, direction, batch = places
+        step = space.loop(extents(op)[0], "scan")
+        if when and a.direction != "bidirectional":
+            step = when[0] + step if a.direction == "reverse" else when[0] - step
+        rows, size, hidden = space.loops((GATES[op.kind] * a.hidden, extents(op)[2], a.hidden))
+        double, triple = space.loops((2 * GATES[op.kind] * a.hidden, 3 * a.hidden))
+        state: Reads = (batch, direction, hidden) if a.layout else (direction, batch, hidden)
+        x: Reads = (batch, step, size) if a.layout else (step, batch, size)
+        reads = [
+            x,
+            (direction, rows, size),
+            (direction, rows, hidden),
+            (direction, double),
+            (batch,),
+        ]
+        given_reads: list[Reads | None] = [*reads, state, state, (direction, triple)]
+        there = zip(op.inputs, given_reads, strict=False)
+        maps.append(space.reading(*(None if tensor is None else read for tensor, read in there)))
+    return maps
+
+
 for _kind in GATES:
     OPS[_kind] = OpDefinition(
-        _shapes, _reference, _macs, _types(), lambda op: {LENGTHS: (1, extents(op)[0])}
+        _shapes, _reference, _macs, _types(), lambda op: {LENGTHS: (1, extents(op)[0])}, _reads
     )

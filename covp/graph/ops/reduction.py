@@ -15,6 +15,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, everything, reduced
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -184,6 +185,16 @@ def _types(op: Op) -> None:
     check_type(source, *(rule.quantized if quantized else rule.types))
 
 
+_IN_ANY_ORDER = frozenset({"REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN"})
+
+
+def _reads(op: Op) -> list[IndexMap]:
+    a = op.attributes
+    if a.axes is None:
+        return everything(op)
+    return reduced(op, a.axes, a.keep_dims, "any order" if op.kind in _IN_ANY_ORDER else "sum")
+
+
 def _axes_that_fit(op: Op) -> Domains:
     """Of axes that come at run time: the first ones that give the output's shape."""
     if op.attributes.axes is None:
@@ -197,4 +208,6 @@ def _axes_that_fit(op: Op) -> Domains:
 
 
 for _kind in REDUCTIONS:
-    OPS[_kind] = OpDefinition(_shape, _reference, types=_types, domains=_axes_that_fit)
+    OPS[_kind] = OpDefinition(
+        _shape, _reference, types=_types, domains=_axes_that_fit, reads=_reads
+    )

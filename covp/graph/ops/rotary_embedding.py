@@ -9,6 +9,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import Chosen, IndexMap, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 
 POSITIONS = 3
@@ -97,6 +98,24 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return [np.ascontiguousarray(result).reshape(op.output.shape)]
 
 
+def _reads(op: Op) -> list[IndexMap]:
+    a: RotaryEmbedding = op.attributes
+    space, size, half = Space(op), split(op)[3], a.turned // 2
+    *outside, last = space.axes
+    batch, at = outside[0], outside[-1]
+    head = last // size * size  # where it begins, if heads are packed
+    if a.turned < size:  # the first are paired, the others copied
+        pair, angle = head + space.loop(size), space.loop(half)
+    elif a.interleaved:
+        pair, angle = last // 2 * 2 + space.loop(2), last // 2 % half
+    else:
+        pair, angle = head + last % half + space.loop(2) * half, last % half
+    has_positions = len(op.inputs) > POSITIONS and op.inputs[POSITIONS] is not None
+    table = (Chosen(), angle) if has_positions else (batch, at, angle)
+    positions = (batch, at) if has_positions else None
+    return [space.reading((*outside, pair), table, table, positions)]
+
+
 def _macs(op: Op) -> int:
     batch, heads, sequence, _ = split(op)
     turned: int = op.attributes.turned
@@ -104,5 +123,5 @@ def _macs(op: Op) -> int:
 
 
 OPS["ROTARY_EMBEDDING"] = OpDefinition(
-    _shape, _reference, _macs, _types, lambda op: {POSITIONS: (0, op.input(1).shape[0] - 1)}
+    _shape, _reference, _macs, _types, lambda op: {POSITIONS: (0, op.input(1).shape[0] - 1)}, _reads
 )

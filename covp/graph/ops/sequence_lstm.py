@@ -13,6 +13,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Reads, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.ops.quantized_lstm import QuantizedLstm, run_quantized
 
@@ -134,4 +135,26 @@ def _macs(op: Op) -> int:
     return batch * steps * 4 * cells * (depth + cells)
 
 
-OPS["UNIDIRECTIONAL_SEQUENCE_LSTM"] = OpDefinition(_shapes, _reference, _macs, _types)
+def _reads(op: Op) -> list[IndexMap]:
+    a, maps = op.attributes, []
+    time, batch = (0, 1) if a.time_major else (1, 0)
+    for number, output in enumerate(op.outputs):
+        space = Space(op, number)
+        place = list(space.loops(op.input(0).shape, "scan"))
+        states: list[Reads | None] = list(space.whole(HIDDEN, CELL))
+        of_sequences = len(output.shape) == (2 if number else 3)
+        if of_sequences:
+            place[batch] = space.axes[0 if number else batch]
+            for i, position in enumerate((HIDDEN, CELL)):
+                if len(op.input(position).shape) == 2:
+                    states[i] = place[batch], space.loop(op.input(position).shape[1])
+        if not number:
+            place[time] = space.axes[time] - place[time]
+        middle = space.whole(*range(1, HIDDEN))
+        maps.append(space.reading(tuple(place), *middle, *states))
+    return maps
+
+
+OPS["UNIDIRECTIONAL_SEQUENCE_LSTM"] = OpDefinition(
+    _shapes, _reference, _macs, _types, reads=_reads, carries={HIDDEN: 1, CELL: 2}
+)

@@ -9,6 +9,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
+from covp.graph.index_map import rows_of
 from covp.graph.ops import half_even, int16
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import (
@@ -95,4 +96,4 @@ def _types(op: Op) -> None:
 
 
 _OF_ONE_TYPE = of_one_type("int8", "int16", "float32")
-OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=_types)
+OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=_types, reads=rows_of)

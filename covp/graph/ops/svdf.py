@@ -14,6 +14,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Activation
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import (
     float_activation_range,
@@ -124,4 +125,22 @@ def _macs(op: Op) -> int:
     return op.input(0).shape[0] * (op.input(FEATURE).size + op.input(TIME).size)
 
 
-OPS["SVDF"] = OpDefinition(_shapes, _reference, _macs, _types)
+def _reads(op: Op) -> list[IndexMap]:
+    features, steps = op.input(FEATURE).shape[1], op.input(TIME).shape[1]
+    space = Space(op)
+    batch, unit = space.axes
+    filters = unit * op.attributes.rank + space.loop(op.attributes.rank)
+    feature, step = space.loop(features), space.loop(steps)
+    bias = None if op.inputs[BIAS] is None else (unit,)
+    kept = batch, filters * steps + step
+    result = space.reading((batch, feature), (filters, feature), (filters, step), bias, kept)
+    space = Space(op, 1)
+    batch, place = space.axes
+    feature = space.loop(features)
+    after = space.reading(
+        (batch, feature), (place // steps, feature), None, None, (batch, place + 1)
+    )
+    return [result, after][: len(op.outputs)]
+
+
+OPS["SVDF"] = OpDefinition(_shapes, _reference, _macs, _types, reads=_reads, carries={STATE: 1})

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import Index, IndexMap, Reads, Space
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -165,4 +166,22 @@ def _macs(op: Op) -> int:
     return sum(definition(p.kind).macs(p) for p in (attributes.scores, attributes.mix))
 
 
-OPS["ATTENTION_TILED"] = OpDefinition(_shape, _reference, _macs, of_one_type("int8", data=None))
+def _reads(op: Op) -> list[IndexMap]:
+    """The axes of a tensor are found by their strides: it is read where it lies."""
+    n, space = op.attributes.shape, Space(op)
+    axes = dict(zip(_dense(op.output.shape), space.axes, strict=True))
+    *batches, query, column = (axes.get(stride, Index()) for stride in n.output)
+    key, element = space.loops((n.keys, n.depth))
+    operands = (query, element), (key, element), (key, column)
+    found: list[Reads] = []
+    for tensor, pair, strides in zip(op.inputs, operands, (n.q, n.k, n.v), strict=False):
+        assert tensor is not None
+        there = dict(zip(strides, (*batches, *pair), strict=True))
+        own = zip(tensor.shape, _dense(tensor.shape), strict=True)
+        found.append(tuple(Index() if extent == 1 else there[stride] for extent, stride in own))
+    return [space.reading(*found)]
+
+
+OPS["ATTENTION_TILED"] = OpDefinition(
+    _shape, _reference, _macs, of_one_type("int8", data=None), reads=_reads
+)

@@ -9,6 +9,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
+from covp.graph.index_map import rows_of
 from covp.graph.ops.definition import (
     OPS,
     PLAIN_INTEGERS,
@@ -58,4 +59,6 @@ def _types(op: Op) -> None:
     check_type(op.outputs[1], "int64", "int32")
 
 
-OPS["TOPK_V2"] = OpDefinition(_shapes, _reference, types=_types)
+OPS["TOPK_V2"] = OpDefinition(
+    _shapes, _reference, types=_types, reads=lambda op: rows_of(op, -1, "any order")
+)

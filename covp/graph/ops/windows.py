@@ -16,7 +16,8 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Activation, Pair
 from covp.graph.graph import Op
-from covp.graph.ops.convolution import requantize
+from covp.graph.index_map import Index, IndexMap, Space, slid
+from covp.graph.ops.convolution import bias_reads, requantize
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -177,5 +178,21 @@ def _macs(op: Op) -> int:
     return images.size * filters
 
 
-OPS["CONV_ND"] = OpDefinition(_shapes, _reference, _macs, types=_types)
-OPS["TRANSPOSE_CONV"] = OpDefinition(_shapes, _reference, _macs, types=_types)
+def _reads(op: Op) -> list[IndexMap]:
+    a, space, weights = op.attributes, Space(op), op.input(1).shape
+    batch, *places, channel = space.axes
+    taps, depth = space.loops(weights[1:-1]), space.loop(weights[-1])
+    inside: list[Index] = []  # conditions
+    if op.kind == "TRANSPOSE_CONV":
+        steps = slid(places, taps, None, tuple(-n for n in a.before), tuple(-d for d in a.dilation))
+        image = [at // stride for at, stride in zip(steps, a.stride, strict=True)]
+        inside = [at % stride for at, stride in zip(steps, a.stride, strict=True)]
+    else:
+        image = slid(places, taps, a.stride, [pads[0] for pads in a.padding], a.dilation)
+    group = channel // (weights[0] // a.groups) * weights[-1] if a.groups > 1 else Index()
+    x = batch, *image, group + depth, *inside
+    return [space.reading(x, (channel, *taps, depth), bias_reads(op, channel))]
+
+
+OPS["CONV_ND"] = OpDefinition(_shapes, _reference, _macs, types=_types, reads=_reads)
+OPS["TRANSPOSE_CONV"] = OpDefinition(_shapes, _reference, _macs, types=_types, reads=_reads)
