@@ -32,7 +32,7 @@ from quantized_networks import NETWORKS, inputs, quantized
 import covp
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.graph.graph import Graph
+from covp.graph.graph import TFLM, Graph
 from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.passes.copy import copy_graph
 from covp.graph.reference import run_all
@@ -112,7 +112,7 @@ def compare_bytes(
 def as_tflite(graph: Graph) -> Graph:
     """The same network in TFLite Micro's arithmetic."""
     changed = copy_graph(graph)
-    changed.ops = [replace(op, arithmetic="tflm") for op in changed.ops]
+    changed.ops = [replace(op, rounding=TFLM) for op in changed.ops]
     return changed
 
 

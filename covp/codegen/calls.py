@@ -21,7 +21,7 @@ from covp.base.plugins import call_hook
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_comment
 from covp.codegen.call_expressions import CallExpressions, FileConstants
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize import TflmRequantizer
 from covp.codegen.layer import (
     Argument,
     KernelRequest,
@@ -30,6 +30,7 @@ from covp.codegen.layer import (
     prototype,
 )
 from covp.errors import AcceleratorError
+from covp.graph.arithmetic import Scaling
 from covp.graph.graph import Op
 from covp.graph.pattern import Match
 
@@ -187,14 +188,8 @@ class CallFile:
     def _requantize(self, step: Requantize, expressions: CallExpressions) -> list[str]:
         """A loop over the channels with their constants in registers, over the pixels inside."""
         channels = step.multiplier.size
-        requantizer = Requantizer(
-            self.core,
-            step.multiplier,
-            step.shift,
-            step.zero_point,
-            *step.clamp,
-            step.bound,
-        )
+        scaling = Scaling(step.multiplier, step.shift, step.zero_point, step.clamp)
+        requantizer = TflmRequantizer(self.core, scaling, step.bound)
         value = expressions.value
         columns = requantizer.columns()
         table = Constant("channel_table", np.stack(columns, axis=1).astype(np.int32))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 from covp.base.registry import Registry
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.schedule import Schedule
 from covp.errors import ModelError, UsageError
+from covp.graph.arithmetic import Arithmetic, Pattern, Rule
 from covp.graph.graph import Op, Tensor
 from covp.graph.user_operators import find_user_operator
 
@@ -149,6 +150,11 @@ class KernelRequest:
     function: str
     schedule: Schedule | None = None
 
+    @cached_property
+    def arithmetic(self) -> Arithmetic:
+        """The operator's."""
+        return Arithmetic.of(self.op)
+
     @property
     def headline(self) -> str:
         """The comment that opens the generated file."""
@@ -175,10 +181,11 @@ class KernelRequest:
 
 Emitter = Callable[[KernelRequest], LayerCode]
 Schedules = Callable[[KernelRequest], list[Schedule]]
-_PLAIN = "plain "
+_KERNELS: Registry[tuple[str, Pattern], tuple[Emitter, Schedules]] = Registry(
+    "covp.codegen.kernels"
+)
 USER = "user's"
 """The kind under which the emitter of users' operators is registered."""
-_KERNELS: Registry[tuple[str, str], tuple[Emitter, Schedules]] = Registry("covp.codegen.kernels")
 
 
 def no_schedules(request: KernelRequest) -> list[Schedule]:
@@ -187,22 +194,24 @@ def no_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def kernel(
-    kind: str, *dtypes: str, schedules: Schedules = no_schedules, plain: bool = False
+    kind: str,
+    *stored: str,
+    schedules: Schedules = no_schedules,
+    weights: str | None = None,
+    rule: Rule | None = None,
 ) -> Callable[[Emitter], Emitter]:
-    """Register the emitter of an operator kind for the dtypes of its first input.
+    """Register the emitter of an operator kind for some arithmetics; the narrowest that fits wins.
 
     Args:
         kind: of operator.
-        dtypes: of its first input.
+        stored: dtypes of its first input.
         schedules: gives the valid schedules of a request, the kernel's own choice first.
-        plain: it is for integers without a scale alone; without such an emitter the general one
-            gets them.
+        weights, rule: as of `Pattern`.
     """
 
     def register(emitter: Emitter) -> Emitter:
-        for dtype in dtypes:
-            key = kind, f"{_PLAIN}{dtype}" if plain else dtype
-            _KERNELS[key] = emitter, schedules
+        for dtype in stored:
+            _KERNELS[kind, Pattern(dtype, weights, rule)] = emitter, schedules
         return emitter
 
     return register
@@ -210,24 +219,13 @@ def kernel(
 
 def schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a request, the default first; empty without a choice."""
-    found = _KERNELS.get(_key(request.op))
+    found = _find(request.op.kind, request.arithmetic)
     return found[1](request) if found is not None else []
 
 
-PACKED_WEIGHTS = "int8 by int4"
-"""The dtype under which emitters of int8 layers with packed int4 weights are registered."""
-
-
-def _key(op: Op) -> tuple[str, str]:
-    """The kind and the dtype of the first input, plain or not, as emitters are registered."""
-    name = op.input(0).dtype.name
-    weights = op.inputs[1] if len(op.inputs) > 1 else None
-    if name == "int8" and weights is not None and weights.bits == 4:
-        packed = op.kind, PACKED_WEIGHTS
-        return packed if packed in _KERNELS else (op.kind, name)
-    scaled = any(t.quantization is not None for t in (op.input(0), op.output))
-    plain = op.kind, f"{_PLAIN}{name}"
-    return plain if not scaled and plain in _KERNELS else (op.kind, name)
+def _find(kind: str, arithmetic: Arithmetic) -> tuple[Emitter, Schedules] | None:
+    found = (_KERNELS.get((kind, pattern)) for pattern in arithmetic.patterns())
+    return next((known for known in found if known is not None), None)
 
 
 def emit_layer(request: KernelRequest) -> LayerCode:
@@ -236,14 +234,13 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     Raises:
         ModelError: no kernel exists for the operator with that type.
     """
-    op = request.op
-    dtype: Any = op.input(0).dtype
-    found = _KERNELS.get(_key(op))
+    op, arithmetic = request.op, request.arithmetic
+    found = _find(op.kind, arithmetic)
     if found is None and find_user_operator(op.kind) is not None:
-        found = _KERNELS[USER, dtype.name]
+        found = _KERNELS[USER, Pattern(arithmetic.stored)]
     if found is None:
-        known = sorted({d.removeprefix(_PLAIN) for k, d in _KERNELS if k == op.kind})
+        known = sorted({pattern.stored for kind, pattern in _KERNELS if kind == op.kind})
         hint = f"it exists for {', '.join(known)}" if known else "the operator has none"
-        raise ModelError(f"{op.name}: no kernel for {op.kind} on {dtype.name}; {hint}")
+        raise ModelError(f"{op.name}: no kernel for {op.kind} on {arithmetic.stored}; {hint}")
     emit, _ = found
     return emit(request)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.html_table import html_table
@@ -26,20 +25,12 @@ from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap
 from covp.evaluation.roofs import core_record, unit_records
 from covp.evaluation.sample import Sample
+from covp.graph.arithmetic import whose
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.graph.float_scaling import dequantized
-from covp.graph.graph import Graph, Op
+from covp.graph.graph import Graph
 from covp.graph.ops import macs
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
-
-_ROUNDING = frozenset(
-    {
-        *("ADD", "SUB", "MUL", "MEAN", "SUM", "AVERAGE_POOL_2D", "SOFTMAX", "BATCH_MATMUL"),
-        *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "LOGISTIC", "TANH", "TRANSPOSE_CONV"),
-        *("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
-    }
-)
-"""Quantized operators whose results depend on whose arithmetic they follow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +97,8 @@ class Evaluation:
 
     @property
     def oracle(self) -> str:
-        """Whose arithmetic the reference follows: "TFLite Micro's", "onnxruntime's" or both.
-
-        And "LiteRT's", of an int8 LSTM. Empty where nothing is quantized.
-        """
-        owners = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxruntime's"}
-        ops = self.program.graph.ops
-        found = {_arithmetic(op) for op in ops if op.kind in _ROUNDING and op.output.quantization}
-        return " and ".join(name for key, name in owners.items() if key in found)
+        """Whose arithmetic the reference follows, as `covp.graph.arithmetic.whose` says."""
+        return whose(self.program.graph)
 
     @property
     def mac_coverage(self) -> float | None:
@@ -258,12 +243,6 @@ class Evaluation:
             ("RAM, bytes", f"{memory.ram_bytes:,}"),
         ]
         return html_table((self.model, self.source), rows) + profile._repr_html_()
-
-
-def _arithmetic(op: Op) -> str:
-    """Whose arithmetic an operator follows; docs/accuracy.md says why an LSTM's differs."""
-    is_lstm = op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM"
-    return "litert" if is_lstm and op.output.dtype == np.int8 else op.arithmetic
 
 
 def _layer(entry: LayerProfile) -> dict[str, Any]:

@@ -10,7 +10,29 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Arithmetic = Literal["tflm", "onnxruntime"]
+
+@dataclass(frozen=True)
+class Rounding:
+    """Whose results a quantized operator reproduces; `covp.graph.arithmetic` has the rules.
+
+    Attributes:
+        library: "tflm": TFLite Micro's fixed point. "onnxruntime": float32 factors, ties to even,
+            as QLinearConv has it.
+        offset: by how much the zero points are larger that are added before a level is rounded:
+            128 where the file's tensors are uint8.
+        unfused: float32 of what DequantizeLinear gives: a clamp stands before QuantizeLinear that
+            its range does not imply. Nothing is added before a level is rounded.
+        by_columns: an unfused average sums up each column of a window first, as MlasPool does;
+            else row by row.
+    """
+
+    library: Literal["tflm", "onnxruntime"] = "tflm"
+    offset: int = 0
+    unfused: bool = False
+    by_columns: bool = False
+
+
+TFLM = Rounding()
 
 
 @dataclass(frozen=True)
@@ -96,8 +118,7 @@ class Op:
         outputs: mostly one.
         attributes: the operator's own attribute object from ``covp/graph/ops/``, or None.
         index: position in the model file, kept through the passes; what reports show.
-        arithmetic: how sums of quantized operators become outputs. "tflm": TFLite Micro's fixed
-            point. "onnxruntime": float32 scale, rounded half to even, as QLinearConv has it.
+        rounding: of quantized operators.
     """
 
     kind: str
@@ -106,7 +127,7 @@ class Op:
     outputs: list[Tensor]
     attributes: Any = None
     index: int = 0
-    arithmetic: Arithmetic = "tflm"
+    rounding: Rounding = TFLM
 
     @property
     def output(self) -> Tensor:

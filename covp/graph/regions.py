@@ -167,7 +167,7 @@ def same_work(one: Region, other: Region) -> bool:
         for region in (one, other)
     ]
     return all(
-        (a.kind, a.arithmetic, len(a.inputs)) == (b.kind, b.arithmetic, len(b.inputs))
+        (a.kind, a.rounding, len(a.inputs)) == (b.kind, b.rounding, len(b.inputs))
         and _equal(a.attributes, b.attributes)
         and [_form(t, places[0]) for t in (*a.inputs, *a.outputs)]
         == [_form(t, places[1]) for t in (*b.inputs, *b.outputs)]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import Arithmetic, is_tflm
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
 from covp.graph.ops.elementwise import Factor, product_factor, sum_factors
@@ -107,10 +108,9 @@ def typed(op: Op) -> TypedLayer:
     Raises:
         ModelError: no class here describes its kind or type; the text says which.
     """
-    if op.arithmetic != "tflm" and op.output.quantization is not None:
-        raise ModelError(
-            f"{op.kind} with {op.arithmetic}'s arithmetic; accelerators follow TFLite Micro's"
-        )
+    if not is_tflm(op) and op.output.quantization is not None:
+        owner = Arithmetic.of(op).text
+        raise ModelError(f"{op.kind} with {owner} arithmetic; accelerators follow TFLite Micro's")
     data = [t for t in op.inputs if t is not None and t.dtype != np.int32]
     types = {tensor.dtype.name for tensor in (*data, op.output)}
     kind = "float32" if types == {"float32"} else "int8" if types == {"int8"} else ""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import INT8, Arithmetic, Scaling
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
 from covp.graph.float_scaling import requantization_factor
 from covp.graph.graph import Op, Tensor
@@ -61,13 +62,12 @@ class QuantizedConv2D(Convolution):
         weights: int8, OHWI; depthwise (kernel height, kernel width, out_channels). int16 where
             they have a zero point, which is subtracted, and do not fit int8.
         bias: int32, one per output channel, zeros where the model has none; int64 with
-            ``wide_sums``.
+            sums of 64 bits.
         multiplier, shift: int32, one per output channel; shift is positive to the left.
         clamp: lowest and highest output, in stored units.
+        arithmetic: how sums become outputs.
         factors: float32, one per output channel, where the layer follows onnxruntime's arithmetic
             (`covp.graph.float_scaling`); multiplier and shift are then the nearest numbers only.
-        wide_sums: sums have 64 bits and are scaled by `multiply_by_reduced_multiplier`: layers of
-            int16 whose bias is int64, or which have none.
     """
 
     depth_multiplier: int
@@ -78,8 +78,15 @@ class QuantizedConv2D(Convolution):
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]
     clamp: tuple[int, int]
+    arithmetic: Arithmetic = INT8
     factors: NDArray[np.float32] | None = None
-    wide_sums: bool = False
+
+    @property
+    def scaling(self) -> Scaling:
+        """What turns sums into outputs."""
+        return Scaling(
+            self.multiplier, self.shift, self.output_zero_point, self.clamp, self.factors
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +238,14 @@ def _problem(
     depth_multiplier: int = 0,
 ) -> QuantizedConv2D:
     out = op.output
-    multiplier, shift, factors = _multipliers(op, result[3])
-    wide = _wide_sums(op)
-    if wide and int(shift.max(initial=0)) > MOST_REDUCED_SHIFT:
+    clamp = activation_range(activation, out.scale, out.zero_point, out.dtype)
+    arithmetic = Arithmetic.of(op)
+    scaling = arithmetic.scaling(*_factors(op, result[3]), out.zero_point, clamp)
+    _check_int16(op)
+    largest = int(scaling.shift.max(initial=0))
+    if arithmetic.wide and largest > MOST_REDUCED_SHIFT:
         raise ModelError(
-            f"{op.name}: its scales ask for a factor of 2**{int(shift.max()) - 1} and more, which "
+            f"{op.name}: its scales ask for a factor of 2**{largest - 1} and more, which "
             "TFLM's arithmetic of int16 does not have; calibrate the model again"
         )
     return QuantizedConv2D(
@@ -255,31 +265,23 @@ def _problem(
         input_zero_point=op.input(0).zero_point,
         output_zero_point=out.zero_point,
         weights=weights,
-        bias=_bias(op, result[3], wide),
-        multiplier=multiplier,
-        shift=shift,
-        clamp=activation_range(activation, out.scale, out.zero_point, out.dtype),
-        factors=factors,
-        wide_sums=wide,
+        bias=_bias(op, result[3], arithmetic.wide),
+        multiplier=scaling.multiplier,
+        shift=scaling.shift,
+        clamp=clamp,
+        arithmetic=arithmetic,
+        factors=scaling.factors,
     )
 
 
-def _wide_sums(op: Op) -> bool:
-    """Whether TFLM sums in 64 bits: micro/kernels/conv.cc, depthwise_conv.cc, fully_connected.cc.
-
-    Raises:
-        ModelError: an activation of int16 has a zero point; TFLM ignores it, LiteRT rejects it.
-    """
-    if op.input(0).dtype != np.int16:
-        return False
+def _check_int16(op: Op) -> None:
+    """Raises ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
     for tensor in (op.input(0), op.output):
-        if tensor.zero_point != 0:
+        if op.input(0).dtype == np.int16 and tensor.zero_point != 0:
             raise ModelError(
                 f"{op.name}: tensor {tensor.name} is int16 with zero point {tensor.zero_point}, "
                 "which must be 0; convert the model again"
             )
-    bias = op.inputs[2] if len(op.inputs) > 2 else None
-    return bias is None or bias.dtype == np.int64
 
 
 def _bias(op: Op, channels: int, wide: bool) -> NDArray[Any]:
@@ -292,10 +294,8 @@ def _bias(op: Op, channels: int, wide: bool) -> NDArray[Any]:
     return np.asarray(tensor.data, dtype).reshape(channels)
 
 
-def _multipliers(
-    op: Op, channels: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32] | None]:
-    """Per channel: input scale * weight scale / output scale, and in float32 for onnxruntime.
+def _factors(op: Op, channels: int) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
+    """Per channel: input scale * weight scale / output scale, of TFLM and of onnxruntime.
 
     TFLM: in double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
     multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler), and so
@@ -305,19 +305,14 @@ def _multipliers(
     if weights is None:
         raise ModelError(f"{op.name}: weights {op.input(1).name} have no scale")
     scales = np.broadcast_to(weights.scale, (channels,))
-    single: NDArray[np.float32] | None = None
-    if op.arithmetic == "onnxruntime":
-        single = requantization_factor(op.input(0).scale, scales, op.output.scale)
-        factors = single.astype(np.float64)
-    else:
-        # weights of uint8 have a zero point
-        old = op.kind == "FULLY_CONNECTED" or bool(weights.zero_point.any())
-        short = old and not weights.per_channel
-        exact = np.dtype(np.float32 if short else np.float64)
-        products = np.asarray(op.input(0).scale, exact) * scales.astype(exact)
-        factors = products.astype(np.float64) / op.output.scale
-    pairs = np.array([quantize_multiplier(float(factor)) for factor in factors], np.int64)
-    return pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32), single
+    # weights of uint8 have a zero point
+    old = op.kind == "FULLY_CONNECTED" or bool(weights.zero_point.any())
+    short = old and not weights.per_channel
+    exact = np.dtype(np.float32 if short else np.float64)
+    products = np.asarray(op.input(0).scale, exact) * scales.astype(exact)
+    factors = products.astype(np.float64) / op.output.scale
+    single = requantization_factor(op.input(0).scale, scales, op.output.scale)
+    return [quantize_multiplier(float(factor)) for factor in factors], single
 
 
 def resolve_float(op: Op) -> FloatConv2D:

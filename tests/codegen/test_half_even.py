@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize_half_even import HalfEvenRequantizer
+from covp.graph.arithmetic import Scaling
+from covp.graph.graph import Rounding
 from covp.graph.quantization import quantize_multiplier
 from covp.runtime.session import Session
 from covp.testing.convolution_case import ConvCase
@@ -17,16 +19,9 @@ FLAGS = ("-Wall", "-Wextra", "-Werror")
 
 def requantizer(core, factors, zero_point, low, high, bound):
     pairs = np.array([quantize_multiplier(float(f)) for f in factors], np.int64).astype(np.int32)
-    return Requantizer(
-        core,
-        pairs[:, 0],
-        pairs[:, 1],
-        zero_point,
-        low,
-        high,
-        bound,
-        np.asarray(factors, np.float32),
-    )
+    single = np.asarray(factors, np.float32)
+    scaling = Scaling(pairs[:, 0], pairs[:, 1], zero_point, (low, high), single)
+    return HalfEvenRequantizer(core, scaling, bound)
 
 
 def sums_near_steps(factor, bound, rng):
@@ -158,7 +153,7 @@ def onnxruntime_result(op, x):
 @pytest.mark.parametrize("case", LAYERS)
 def test_layers_are_onnxruntime_to_the_byte(run_layer, platform, case):
     op = case.op()
-    op.arithmetic = "onnxruntime"
+    op.rounding = Rounding("onnxruntime")
     (x,) = case.inputs()
     result = run_layer(platform, op, x)[0]
     wanted = onnxruntime_result(op, x)

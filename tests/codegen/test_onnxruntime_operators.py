@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.graph.attributes import Elementwise, Mean, Padding, Pool2D, Softmax
-from covp.graph.graph import Op
+from covp.graph.graph import Op, Rounding
 from covp.graph.ops import definition
-from covp.graph.ops.half_even import UnfusedElementwise, UnsignedElementwise, UnsignedPool2D
 from covp.testing.tensors import int8, plain
 
 runtime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
 PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
+ROUNDINGS = (Rounding("onnxruntime"), Rounding("onnxruntime", offset=128))
 EVERY = np.arange(-128, 128).astype(np.int8)
 # what scales of a model may be: any, powers of two (exact ties), equal, in simple ratios
 SCALES = [
@@ -71,8 +72,7 @@ def test_every_pair_of_bytes(run_layer, kind, scales, unsigned):
     y = np.ascontiguousarray(x.T)
     for number, zeros in enumerate(((0, 0, 0), (-128, -128, -128), (17, -45, 3))):
         a, b, out = (tensor(n, x.shape, s, z) for n, s, z in zip("aby", scales, zeros, strict=True))
-        attributes = (UnsignedElementwise if unsigned else Elementwise)()
-        op = Op(kind, "layer", [a, b], [out], attributes, 0, "onnxruntime")
+        op = Op(kind, "layer", [a, b], [out], Elementwise(), 0, ROUNDINGS[unsigned])
         operands = [(x, scales[0], zeros[0]), (y, scales[1], zeros[1]), (None, scales[2], zeros[2])]
         wanted = run("QLinearAdd" if kind == "ADD" else "QLinearMul", operands, unsigned)
         assert np.array_equal(definition(kind).reference(op, [x, y])[0], wanted)
@@ -95,7 +95,8 @@ def test_every_pair_of_an_unfused_operator(run_layer, kind, scales, platform):
         steps[2] = np.float32(steps[0] * steps[1] * np.float32(2))
     zeros = (3, -7, 5)
     tensors = [tensor(n, x.shape, s, z) for n, s, z in zip("xyo", steps, zeros, strict=True)]
-    op = Op(kind, "layer", tensors[:2], tensors[2:], UnfusedElementwise("relu"), 0, "onnxruntime")
+    rounding = replace(ROUNDINGS[False], unfused=True)
+    op = Op(kind, "layer", tensors[:2], tensors[2:], Elementwise("relu"), 0, rounding)
     a, b = (
         (stored.astype(np.int32) - zero).astype(np.float32) * step
         for stored, zero, step in zip((x, y), zeros, steps, strict=False)
@@ -109,7 +110,6 @@ def test_every_pair_of_an_unfused_operator(run_layer, kind, scales, platform):
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_average_pools(run_layer, platform, scales, unsigned):
     rng = np.random.default_rng(3)
-    kind = UnsignedPool2D if unsigned else Pool2D
     for (kernel, stride, pads), zeros in zip(
         (
             ((2, 2), (2, 2), (0, 0, 0, 0)),
@@ -138,9 +138,9 @@ def test_average_pools(run_layer, platform, scales, unsigned):
             "layer",
             [source],
             [out],
-            kind(kernel, stride, padding),
+            Pool2D(kernel, stride, padding),
             0,
-            "onnxruntime",
+            ROUNDINGS[unsigned],
         )
         assert np.array_equal(definition(op.kind).reference(op, [x])[0], wanted)
         assert np.array_equal(run_layer(platform, op, x)[0], wanted)
@@ -159,10 +159,10 @@ def test_ties_of_averages(run_layer, scale):
         windows = {"kernel_shape": kernel, "strides": (1, 1), "pads": [pad] * 4}
         wanted = run("QLinearAveragePool", operands, number % 2 == 1, **windows)
         wanted = np.ascontiguousarray(wanted.transpose(0, 2, 3, 1))
-        kind = UnsignedPool2D if number % 2 else Pool2D
-        attributes = kind(kernel, (1, 1), Padding(pad, pad, pad, pad))
+        attributes = Pool2D(kernel, (1, 1), Padding(pad, pad, pad, pad))
         source, out = tensor("x", x.shape, scale, zero), tensor("y", wanted.shape, scale, zero)
-        op = Op("AVERAGE_POOL_2D", "layer", [source], [out], attributes, 0, "onnxruntime")
+        rounding = ROUNDINGS[number % 2]
+        op = Op("AVERAGE_POOL_2D", "layer", [source], [out], attributes, 0, rounding)
         for platform in ("riscv32", "cortex-m4"):
             assert np.array_equal(run_layer(platform, op, x)[0], wanted), (kernel, platform)
 
@@ -177,7 +177,7 @@ def test_global_average_pool(run_layer, platform, scales):
         wanted = run("QLinearGlobalAveragePool", operands, False).reshape(2, 12)
         source = tensor("x", x.shape, scales[0], zeros[0])
         out = tensor("y", wanted.shape, scales[2], zeros[1])
-        op = Op("MEAN", "layer", [source], [out], Mean((1, 2), False), 0, "onnxruntime")
+        op = Op("MEAN", "layer", [source], [out], Mean((1, 2), False), 0, ROUNDINGS[False])
         assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
@@ -201,7 +201,7 @@ def test_softmax_of_any_depth(depth, scale, out_scale, zero_point, near):
     rng = np.random.default_rng(depth)
     x = rng.integers(-near, near, (20_000 // depth, depth)).astype(np.int8)
     source, out = tensor("x", x.shape, scale, 4), tensor("y", x.shape, out_scale, zero_point)
-    op = Op("SOFTMAX", "layer", [source], [out], Softmax(), 0, "onnxruntime")
+    op = Op("SOFTMAX", "layer", [source], [out], Softmax(), 0, ROUNDINGS[False])
     operands = [(x, scale, 4), (None, out_scale, zero_point)]
     wanted = run("QLinearSoftmax", operands, False, opset=13)
     assert np.array_equal(definition("SOFTMAX").reference(op, [x])[0], wanted)
@@ -221,7 +221,7 @@ def test_softmax(run_layer, platform, scale, out_scale, depth):
         operands = [(x, scale, 4), (None, out_scale, zero_point)]
         wanted = run("QLinearSoftmax", operands, False, opset=13)
         source, out = tensor("x", x.shape, scale, 4), tensor("y", x.shape, out_scale, zero_point)
-        op = Op("SOFTMAX", "layer", [source], [out], Softmax(), 0, "onnxruntime")
+        op = Op("SOFTMAX", "layer", [source], [out], Softmax(), 0, ROUNDINGS[False])
         assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
@@ -254,6 +254,6 @@ def test_quantize_and_back(run_layer, platform, dtype):
     wanted = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
     out = plain("y", x.shape, dtype)
     out.quantization = int8("q", (1,), scale, zero).quantization
-    op = Op("QUANTIZE", "layer", [plain("x", x.shape)], [out], None, 0, "onnxruntime")
+    op = Op("QUANTIZE", "layer", [plain("x", x.shape)], [out], None, 0, ROUNDINGS[False])
     assert np.array_equal(run_layer(platform, op, x)[0], wanted)
     assert info.min in wanted and info.max in wanted

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.evaluation.data.inference import OnReference
 from covp.evaluation.data.layout import Inputs
-from covp.evaluation.data.stored import quantized, real, rounds_half_to_even
+from covp.evaluation.data.stored import quantized, real
+from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -31,7 +32,7 @@ class OtherModel:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, self._half = graph, rounds_half_to_even(graph)
+        self._graph, self._half = graph, is_half_even(graph)
         self._inference = OnReference(graph)
 
     def outputs(self, inputs: Sequence[Inputs]) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.evaluation.data.stored import quantized, real, rounds_half_to_even
+from covp.evaluation.data.stored import quantized, real
+from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ class Layout:
     def of(graph: Graph) -> list[Layout]:
         """Of each input."""
         axis = graph.streaming.axis if graph.streaming else None
-        half = rounds_half_to_even(graph)
+        half = is_half_even(graph)
         return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
 
     def count(self, shape: Shape, where: str) -> tuple[int, int]:

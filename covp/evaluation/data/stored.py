@@ -8,14 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph import float_scaling
-from covp.graph.graph import Graph, Tensor
+from covp.graph.graph import Tensor
 
 Array = NDArray[Any]
-
-
-def rounds_half_to_even(graph: Graph) -> bool:
-    """Whether a model's values are quantized as onnxruntime does it, and not as TFLite does."""
-    return any(op.arithmetic == "onnxruntime" for op in graph.ops)
 
 
 def quantized(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from covp.evaluation.sample import Array, Sample
+from covp.graph.arithmetic import is_tflm
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.passes.axis_orders import is_elementwise
 from covp.graph.random_inputs import random_inputs
@@ -56,7 +57,7 @@ def _drawn(graph: Graph, tensor: Tensor, value: Array, rng: np.random.Generator)
     read = [op for op in graph.consumers(tensor) if op.kind == "QUANTIZE"]
     step = np.float32(read[0].output.scale if read else 1)
     values = np.resize(rng.permutation(_VALUES), tensor.size)
-    if any(op.arithmetic == "tflm" for op in read):
+    if any(is_tflm(op) for op in read):
         # levels beyond int32 are undefined in LiteRT's C
         values = np.where(np.abs(values) < _MOST_LEVELS, values, np.float32(_MOST_LEVELS))
     with np.errstate(all="ignore"):

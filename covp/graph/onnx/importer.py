@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Transpose
-from covp.graph.graph import Arithmetic, Graph, Op, Quantization, Tensor
+from covp.graph.graph import TFLM, Graph, Op, Quantization, Rounding, Tensor
 from covp.graph.onnx.values import check_size
 from covp.graph.ops import definition
 
@@ -59,7 +59,7 @@ class Importer:
         dtype: DTypeLike | None = None,
         shape: Sequence[int] | None = None,
         quantization: Quantization | None = None,
-        arithmetic: Arithmetic = "tflm",
+        rounding: Rounding = TFLM,
     ) -> Tensor:
         """An operator with one output, or the result where all inputs are constant.
 
@@ -70,7 +70,7 @@ class Importer:
             dtype: of the output; None: the first input's.
             shape: of the output, for kinds whose inputs and attributes do not give it (RESHAPE).
             quantization: of the output.
-            arithmetic: of quantized operators.
+            rounding: of quantized operators.
 
         Raises:
             ModelError: shapes or types do not fit.
@@ -82,7 +82,7 @@ class Importer:
             dtypes=[dtype],
             shape=shape,
             quantization=quantization,
-            arithmetic=arithmetic,
+            rounding=rounding,
         )
         return outputs[0]
 
@@ -94,7 +94,7 @@ class Importer:
         dtypes: Sequence[DTypeLike | None],
         shape: Sequence[int] | None = None,
         quantization: Quantization | None = None,
-        arithmetic: Arithmetic = "tflm",
+        rounding: Rounding = TFLM,
     ) -> list[Tensor]:
         """As `add` for several outputs, one for each of ``dtypes``."""
         first = next((t.dtype for t in inputs if t is not None), np.dtype(np.float32))
@@ -112,7 +112,7 @@ class Importer:
         name = _unused(
             f"{self.label}_{kind.lower()}" if kind in _HELPERS else self.label, self._op_names
         )
-        op = Op(kind, name, list(inputs), outputs, attributes, self.index, arithmetic)
+        op = Op(kind, name, list(inputs), outputs, attributes, self.index, rounding)
         known = definition(kind)
         known.types(op)
         for tensor, found in zip(outputs, known.infer_shapes(op), strict=True):

@@ -138,7 +138,7 @@ def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tens
                 source,
                 dtype=np.int8,
                 quantization=moved(scaled, -UNSIGNED),
-                arithmetic=producer.arithmetic,
+                rounding=producer.rounding,
             )
     if tensor.quantization is None:
         tensor.quantization = moved(wanted, UNSIGNED)

@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
-from covp.graph.float_scaling import rescaled
 from covp.graph.graph import Op
 from covp.graph.index_map import Index, IndexMap, Reads, Space, regrouped, slid
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
-from covp.graph.quantization import (
-    float_activation_range,
-    multiply_by_quantized_multiplier,
-    multiply_by_reduced_multiplier,
-)
-from covp.graph.typed_convolution import QuantizedConv2D, resolve
+from covp.graph.quantization import float_activation_range
+from covp.graph.typed_convolution import resolve
 
 
 def conv2d_accumulate(
@@ -120,21 +115,6 @@ def _patches(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
     )
 
 
-def requantize(sums: Array, problem: QuantizedConv2D) -> Array:
-    """Sums with bias to stored units, per channel, not yet narrowed.
-
-    TFLM's roundings, or onnxruntime's one.
-    """
-    if problem.factors is not None:
-        # sums wrap, as int32 does
-        scaled = rescaled(sums.astype(np.int64).astype(np.int32), problem.factors)
-    elif problem.wide_sums:
-        scaled = multiply_by_reduced_multiplier(sums, problem.multiplier, problem.shift)
-    else:
-        scaled = multiply_by_quantized_multiplier(sums, problem.multiplier, problem.shift)
-    return np.clip(scaled + problem.output_zero_point, *problem.clamp)
-
-
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if op.input(0).dtype == np.float32:
         with ieee():
@@ -149,9 +129,9 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         problem.dilation,
         problem.padding,
         problem.input_zero_point,
-        problem.wide_sums,
+        problem.arithmetic.wide,
     )
-    result = requantize(sums + problem.bias, problem)
+    result = problem.arithmetic.finish(sums + problem.bias, problem.scaling)
     return [result.astype(op.output.dtype).reshape(op.output.shape)]
 
 

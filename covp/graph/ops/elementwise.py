@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import by_rule
 from covp.graph.graph import Op
 from covp.graph.index_map import elementwise
 from covp.graph.ops import half_even
@@ -55,8 +56,6 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [np.clip(_FLOAT[op.kind](a, b), low, high).astype(np.float32)]
     if op.output.quantization is None or op.output.dtype.name not in _LEFT_SHIFTS:
         return [_FLOAT[op.kind](a, b).astype(op.output.dtype)]
-    if op.arithmetic == "onnxruntime":
-        return [half_even.elementwise(op, a, b)]
     out = op.output
     x = a.astype(np.int64) - op.input(0).zero_point
     y = b.astype(np.int64) - op.input(1).zero_point
@@ -119,4 +118,6 @@ def _types(op: Op) -> None:
 
 
 for _kind in _FLOAT:
-    OPS[_kind] = OpDefinition(_shape, _reference, types=_types, reads=elementwise)
+    OPS[_kind] = OpDefinition(
+        _shape, by_rule(_reference, half_even.elementwise), types=_types, reads=elementwise
+    )

@@ -1,63 +1,31 @@
 """References of quantized operators in onnxruntime's arithmetic, where that is more than a factor.
 
 Bytes are int8 everywhere. A network of uint8 has its zero points less 128; where onnxruntime adds
-the zero point before it rounds, ``UnsignedElementwise`` and the like say so, and the sums are
-those of uint8.
+the zero point before it rounds, `Rounding.offset` is what it lacks, and the sums are those of
+uint8.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from covp.graph.attributes import Elementwise, Pool2D
 from covp.graph.float_scaling import dequantized, fused, quantized, saturated
 from covp.graph.graph import Op
-from covp.graph.ops.definition import Array
+from covp.graph.ops.definition import Array, given
 from covp.graph.quantization import activation_range
 
 UNSIGNED = 128
 """What int8 tensors lack to the uint8 ones that they stand for."""
 
 
-@dataclass(frozen=True)
-class UnsignedElementwise(Elementwise):
-    """As its base, of a model whose tensors were uint8."""
-
-
-@dataclass(frozen=True)
-class UnsignedPool2D(Pool2D):
-    """As its base, of a model whose tensors were uint8."""
-
-
-@dataclass(frozen=True)
-class UnfusedElementwise(Elementwise):
-    """As its base, where onnxruntime computes in float32 what DequantizeLinear gives.
-
-    It does so where a clamp stands before QuantizeLinear that its range does not imply.
-    """
-
-
-@dataclass(frozen=True)
-class UnfusedPool2D(Pool2D):
-    """As its base, where onnxruntime's AveragePool adds up what DequantizeLinear gives.
-
-    Attributes:
-        by_columns: each column of a window is summed up first, as MlasPool does; else row by row.
-    """
-
-    by_columns: bool = False
-
-
 def offset_of(op: Op) -> int:
     """By how much the zero points are larger that are added before a level is rounded.
 
-    128 for a model of uint8. An unfused operator adds none before.
+    An unfused operator adds none before.
     """
-    if isinstance(op.attributes, UnfusedElementwise | UnfusedPool2D):
-        return -op.output.zero_point
-    return UNSIGNED if isinstance(op.attributes, UnsignedElementwise | UnsignedPool2D) else 0
+    return -op.output.zero_point if op.rounding.unfused else op.rounding.offset
 
 
 def _clamped(op: Op, levels: Array) -> Array:
@@ -71,16 +39,17 @@ def _activated(op: Op, stored: Array) -> Array:
     return np.asarray(np.clip(stored, *limits).astype(out.dtype))
 
 
-def elementwise(op: Op, a: Array, b: Array) -> Array:
+def elementwise(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """ADD, SUB and MUL of int8: QLinearAdd and QLinearMul.
 
     Sources: core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp (fused multiplications and additions),
     core/mlas/lib/qlmul.cpp.
     """
-    if isinstance(op.attributes, UnfusedElementwise):
-        return _in_float(op, a, b)
+    a, b = given(values, 0), given(values, 1)
+    if op.rounding.unfused:
+        return [_in_float(op, a, b)]
     if op.kind == "MUL":
-        return _product(op, a, b)
+        return [_product(op, a, b)]
     offset = offset_of(op)
     result = np.float32(op.output.scale)
     first = np.float32(op.input(0).scale) / result
@@ -92,7 +61,7 @@ def elementwise(op: Op, a: Array, b: Array) -> Array:
     fixed = np.float32(np.float32(zeros[2]) - inner)
     total = fused(b.astype(np.int64) + offset, second, fixed)
     total = fused(a.astype(np.int64) + offset, first, total)
-    return _clamped(op, _shifted(total, offset))
+    return [_clamped(op, _shifted(total, offset))]
 
 
 def _in_float(op: Op, a: Array, b: Array) -> Array:
@@ -135,7 +104,7 @@ def average_pool(op: Op, windows: Array, count: Array) -> Array:
     offset, source, out = offset_of(op), op.input(0), op.output
     values = (windows - source.zero_point).astype(np.float32) * np.float32(source.scale)
     total: Array = np.asarray(0, np.float32)
-    if isinstance(op.attributes, UnfusedPool2D) and op.attributes.by_columns:
+    if op.rounding.by_columns:
         for column in range(windows.shape[4]):
             total = total + _one_by_one(values[:, :, :, :, column])
     else:
@@ -149,13 +118,13 @@ def _one_by_one(values: Array) -> Array:
     return np.asarray(np.add.accumulate(values, axis=-2)[..., -1, :])
 
 
-def softmax(op: Op, x: Array) -> Array:
+def softmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """SOFTMAX of int8: QLinearSoftmax, with a float32 table of exponentials and a float32 sum.
 
     The share is a quotient in double precision. Source: contrib_ops/cpu/quantization/
     qlinear_softmax.cc of onnxruntime 1.32.
     """
-    powers = exponentials(op)
+    x, powers = given(values, 0), exponentials(op)
     wide = x.astype(np.int64)
     chosen = powers[wide.max(axis=-1, keepdims=True) - wide]
     total = np.zeros((*x.shape[:-1], 1), np.float32)
@@ -164,7 +133,7 @@ def softmax(op: Op, x: Array) -> Array:
     levels = np.rint(chosen * np.float64(softmax_steps(op)) / total)
     info = np.iinfo(op.output.dtype)
     stored = levels.astype(np.int64) + op.output.zero_point
-    return np.asarray(np.clip(stored, info.min, info.max).astype(op.output.dtype))
+    return [np.clip(stored, info.min, info.max).astype(op.output.dtype)]
 
 
 def softmax_steps(op: Op) -> np.float32:

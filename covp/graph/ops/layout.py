@@ -64,7 +64,7 @@ def rescaled_part(op: Op, position: int, x: Array) -> Array:
         return x
     if (source.scale, source.zero_point) == (target.scale, target.zero_point):
         return x
-    quantize = Op("QUANTIZE", op.name, [source], [target], None, op.index, op.arithmetic)
+    quantize = Op("QUANTIZE", op.name, [source], [target], None, op.index, op.rounding)
     return OPS["QUANTIZE"].reference(quantize, [x])[0]
 
 

@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.graph.float_scaling import requantization_factor, rescaled
+from covp.graph.arithmetic import Arithmetic, Scaling
+from covp.graph.float_scaling import requantization_factor
 from covp.graph.graph import Op
 from covp.graph.index_map import Index, IndexMap, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.ops.int16 import check_int16
-from covp.graph.quantization import (
-    multiply_by_quantized_multiplier,
-    multiply_by_reduced_multiplier,
-    quantize_multiplier,
-)
+from covp.graph.quantization import quantize_multiplier
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,14 @@ def matmul_factor(op: Op) -> tuple[int, int]:
     return product_multiplier(op.input(0).scale, op.input(1).scale, op.output.scale)
 
 
-def half_even_factor(op: Op) -> NDArray[np.float32]:
-    """The factor of the sums of an int8 BATCH_MATMUL in onnxruntime's arithmetic, (1,)."""
-    scales = (t.quantization.scale for t in (op.input(0), op.input(1), op.output) if t.quantization)
-    return requantization_factor(*scales)
+def matmul_scaling(op: Op) -> Scaling:
+    """The numbers of an int8 or int16 BATCH_MATMUL: one factor, the whole type as clamp."""
+    out, info = op.output, np.iinfo(op.output.dtype)
+    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
+    scales = (t.quantization.scale for t in (op.input(0), op.input(1), out) if t.quantization)
+    clamp = int(info.min), int(info.max)
+    factors = requantization_factor(*scales)
+    return Scaling(multiplier, shift, out.zero_point, clamp, factors)
 
 
 def _matrix(shape: Shape, adjoint: bool) -> tuple[int, int]:
@@ -94,19 +94,14 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [np.asarray(np.matmul(x, y), out.dtype)]
     if out.dtype == np.int16:
         sums = np.matmul(x.astype(np.int64), y.astype(np.int64))
-        scaled = multiply_by_reduced_multiplier(sums, *matmul_factor(op))
-        return [np.clip(scaled, -32768, 32767).astype(np.int16)]
-    # exact in double: at most 2**16 a product, far fewer than 2**37 products
-    centred = [
-        values.astype(np.float64) - op.input(position).zero_point
-        for position, values in enumerate((x, y))
-    ]
-    sums = np.matmul(*centred).astype(np.int64).astype(np.int32)
-    if op.arithmetic == "onnxruntime":
-        levels = rescaled(sums, half_even_factor(op)) + out.zero_point
-        return [np.clip(levels, -128, 127).astype(np.int8)]
-    scaled = multiply_by_quantized_multiplier(sums, *matmul_factor(op)) + out.zero_point
-    return [np.clip(scaled, -128, 127).astype(np.int8)]
+    else:
+        # exact in double: at most 2**16 a product, far fewer than 2**37 products
+        centred = [
+            values.astype(np.float64) - op.input(position).zero_point
+            for position, values in enumerate((x, y))
+        ]
+        sums = np.matmul(*centred).astype(np.int64)
+    return [Arithmetic.of(op).finish(sums, matmul_scaling(op)).astype(out.dtype)]
 
 
 def _reads(op: Op) -> list[IndexMap]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import by_rule
 from covp.graph.graph import Op
 from covp.graph.index_map import IndexMap, Order, window
 from covp.graph.ops import half_even
@@ -44,19 +45,27 @@ def _clamp(op: Op, result: Array) -> list[Array]:
 def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """Padding does not count; int8 rounds half away from zero, on stored values."""
     image = given(values, 0)
-    count = _windows(op, np.ones((1, *image.shape[1:3], 1), np.int64), 0).sum(axis=(3, 4))
+    count = _counts(op)
     if image.dtype == np.float32:
         with ieee():
             total = _windows(op, image, 0.0).sum(axis=(3, 4), dtype=np.float32)
             return _clamp(op, total / count)
-    if op.arithmetic == "onnxruntime":
-        windows = _windows(op, image.astype(np.int64), op.input(0).zero_point)
-        return [half_even.average_pool(op, windows, count)]
     total = _windows(op, image.astype(np.int64), 0).sum(axis=(3, 4))
     if op.attributes.ties_up:
         return _clamp(op, (total + count // 2) // count)
     rounded = (np.abs(total) + count // 2) // count
     return _clamp(op, np.where(total > 0, rounded, -rounded))
+
+
+def _counts(op: Op) -> Array:
+    """Elements of each window."""
+    ones = np.ones((1, *op.input(0).shape[1:3], 1), np.int64)
+    return np.asarray(_windows(op, ones, 0).sum(axis=(3, 4)))
+
+
+def _half_even_average(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    windows = _windows(op, given(values, 0).astype(np.int64), op.input(0).zero_point)
+    return [half_even.average_pool(op, windows, _counts(op))]
 
 
 def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
@@ -76,7 +85,7 @@ def _reads(op: Op, order: Order) -> list[IndexMap]:
 
 _TYPES = of_one_type("int8", "int16", "float32")
 OPS["AVERAGE_POOL_2D"] = OpDefinition(
-    _shape, _average, types=_TYPES, reads=lambda op: _reads(op, "sum")
+    _shape, by_rule(_average, _half_even_average), types=_TYPES, reads=lambda op: _reads(op, "sum")
 )
 OPS["MAX_POOL_2D"] = OpDefinition(
     _shape, _max, types=_TYPES, reads=lambda op: _reads(op, "any order")

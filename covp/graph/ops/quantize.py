@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import by_rule
 from covp.graph.float_scaling import dequantized, quantized
 from covp.graph.graph import Op
 from covp.graph.index_map import elementwise
@@ -37,15 +38,8 @@ def _converted(op: Op) -> None:
 
 
 def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """AffineQuantize for float (half away from zero), Requantize for integers.
-
-    onnxruntime: half to even, and integers by way of float32.
-    """
+    """AffineQuantize for float (half away from zero), Requantize for integers."""
     x, out = given(values, 0), op.output
-    if op.arithmetic == "onnxruntime":
-        if x.dtype != np.float32:
-            x = dequantized(x, op.input(0).scale, op.input(0).zero_point)
-        return [quantized(x, out.scale, out.zero_point, out.dtype)]
     if x.dtype == np.float32:
         with ieee():
             ratio = x / np.float32(out.scale)
@@ -64,12 +58,27 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
     """(stored - zero point) * scale, the product in double as reference_ops::Dequantize."""
     source = op.input(0)
-    if op.arithmetic == "onnxruntime":
-        return [dequantized(given(values, 0), source.scale, source.zero_point)]
     centred = given(values, 0).astype(np.int64) - source.zero_point
     with ieee():
         return [(centred * float(source.scale)).astype(np.float32)]
 
 
-OPS["QUANTIZE"] = OpDefinition(_quantized, _quantize, types=_converted, reads=elementwise)
-OPS["DEQUANTIZE"] = OpDefinition(_real, _dequantize, types=_converted, reads=elementwise)
+def _quantize_half_even(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """Integers by way of float32."""
+    x, out = given(values, 0), op.output
+    if x.dtype != np.float32:
+        x = dequantized(x, op.input(0).scale, op.input(0).zero_point)
+    return [quantized(x, out.scale, out.zero_point, out.dtype)]
+
+
+def _dequantize_single(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    """The product in float32."""
+    return [dequantized(given(values, 0), op.input(0).scale, op.input(0).zero_point)]
+
+
+OPS["QUANTIZE"] = OpDefinition(
+    _quantized, by_rule(_quantize, _quantize_half_even), types=_converted, reads=elementwise
+)
+OPS["DEQUANTIZE"] = OpDefinition(
+    _real, by_rule(_dequantize, _dequantize_single), types=_converted, reads=elementwise
+)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from covp.errors import ModelError
-from covp.graph.float_scaling import rescaled
+from covp.graph.arithmetic import Arithmetic, Scaling
 from covp.graph.graph import Op
 from covp.graph.index_map import IndexMap, everything, reduced
 from covp.graph.ops.definition import (
@@ -26,7 +26,7 @@ from covp.graph.ops.definition import (
     given,
     ieee,
 )
-from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
+from covp.graph.quantization import quantize_multiplier
 
 Axes = tuple[int, ...]
 Reduce = Callable[[Array, Axes], Any]
@@ -156,22 +156,22 @@ def mean_factor(op: Op, elements: int) -> tuple[int, int]:
     return (multiplier << extra) // elements, shift - extra
 
 
-def half_even_mean_factor(op: Op, elements: int) -> np.float32:
-    """The factor of QLinearGlobalAveragePool (core/mlas/lib/qlgavgpool.cpp)."""
-    divisor = np.float32(op.output.scale) * np.float32(elements)
-    factor: np.float32 = np.float32(op.input(0).scale) / divisor
-    return factor
+def mean_scaling(op: Op, elements: int) -> Scaling:
+    """The numbers of the same; of onnxruntime QLinearGlobalAveragePool's.
+
+    Source: core/mlas/lib/qlgavgpool.cpp.
+    """
+    out, info = op.output, np.iinfo(op.output.dtype)
+    single = np.float32(op.input(0).scale) / (np.float32(out.scale) * np.float32(elements))
+    clamp = int(info.min), int(info.max)
+    fixed = [mean_factor(op, elements)]
+    return Arithmetic.of(op).scaling(fixed, [single], out.zero_point, clamp)
 
 
 def _quantized(op: Op, x: Array, axes: Axes) -> Array:
     elements = count(x.shape, axes)
     total = x.sum(axis=axes, dtype=np.int64) - op.input(0).zero_point * elements
-    if op.arithmetic == "onnxruntime":
-        scaled = rescaled(total, half_even_mean_factor(op, elements))
-    else:
-        scaled = multiply_by_quantized_multiplier(total, *mean_factor(op, elements))
-    info = np.iinfo(op.output.dtype)
-    return np.clip(scaled + op.output.zero_point, info.min, info.max).astype(x.dtype)
+    return Arithmetic.of(op).finish(total, mean_scaling(op, elements)).astype(x.dtype)
 
 
 def _types(op: Op) -> None:

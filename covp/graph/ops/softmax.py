@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import by_rule
 from covp.graph.fixed_point import exp_on_negative_values, input_radius, one_over_one_plus_x
 from covp.graph.graph import Op
 from covp.graph.index_map import rows_of
@@ -49,8 +50,6 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [(powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)]
     if x.dtype == np.int16:
         return [int16.softmax(op, x)]
-    if op.arithmetic == "onnxruntime":
-        return [half_even.softmax(op, x)]
     wide = x.astype(np.int64)
     powers = exponentials(op)[wide.max(axis=-1, keepdims=True) - wide]
     total = rounding_divide_by_pot(powers, SUM_BITS).sum(axis=-1, keepdims=True)
@@ -96,4 +95,6 @@ def _types(op: Op) -> None:
 
 
 _OF_ONE_TYPE = of_one_type("int8", "int16", "float32")
-OPS["SOFTMAX"] = OpDefinition(_shape, _reference, types=_types, reads=rows_of)
+OPS["SOFTMAX"] = OpDefinition(
+    _shape, by_rule(_reference, half_even.softmax), types=_types, reads=rows_of
+)

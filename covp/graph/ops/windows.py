@@ -17,7 +17,7 @@ from covp.errors import ModelError
 from covp.graph.attributes import Activation, Pair
 from covp.graph.graph import Op
 from covp.graph.index_map import Index, IndexMap, Space, slid
-from covp.graph.ops.convolution import bias_reads, requantize
+from covp.graph.ops.convolution import bias_reads
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -138,7 +138,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
             return [np.clip(sums, low, high).astype(np.float32)]
     problem = resolve(op)
     sums = _sums(op, x.astype(np.int64) - op.input(0).zero_point, weights.astype(np.int64))
-    return [requantize(sums + problem.bias, problem).astype(op.output.dtype)]
+    result = problem.arithmetic.finish(sums + problem.bias, problem.scaling)
+    return [result.astype(op.output.dtype)]
 
 
 def _shapes(op: Op) -> list[Shape]:

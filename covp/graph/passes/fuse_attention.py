@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from covp.graph.arithmetic import is_tflm
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.tiled_attention import TiledAttention
 
@@ -59,7 +60,7 @@ def _fits(scores: Op, softmax: Op, mix: Op) -> bool:
         and mix.output.shape[:-2] == scores.output.shape[:-2]
         and scores.output.quantization is not None
         and max(scores.input(0).shape[-1], mix.input(0).shape[-1]) < _MOST_PRODUCTS
-        and {op.arithmetic for op in (scores, softmax, mix)} == {"tflm"}
+        and all(map(is_tflm, (scores, softmax, mix)))
     )
 
 

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.clamp import clamp, clamp_includes
+from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.graph.arithmetic import Arithmetic
 from covp.graph.graph import Op
 from covp.graph.ops import definition
-from covp.graph.ops.matmul import matmul_factor
+from covp.graph.ops.matmul import matmul_scaling
 from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.quantization import multiply_by_quantized_multiplier
 
@@ -29,8 +31,7 @@ _MARGIN = 2  # what the proved form may give beyond the last step
 def product_requantizer(core: Core, op: Op, depth: int) -> Requantizer:
     """Of an int8 BATCH_MATMUL with ``depth`` products a sum."""
     bound = depth * (128 + abs(op.input(0).zero_point)) * (128 + abs(op.input(1).zero_point))
-    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
-    return Requantizer(core, multiplier, shift, op.output.zero_point, -128, 127, bound)
+    return finisher(core, Arithmetic.of(op), matmul_scaling(op), bound)
 
 
 def mix_text(core: Core, attention: TiledAttention) -> str:
@@ -48,7 +49,7 @@ def score_text(core: Core, attention: TiledAttention) -> str:
         if attention.scale is None:
             return text + "#define CODE(score) (uint8_t)(127 - (score))\n"
     else:
-        wide = replace(requantizer, low=low, high=high)
+        wide = replace(requantizer, scaling=replace(requantizer.scaling, clamp=(low, high)))
         text = _named(wide, "scores", _middle(_MARGIN - low))
         text = text.replace(f"    {clamp(core, 'result', low, high)}\n", "")
         low, high = low - _MARGIN, high + _MARGIN
@@ -60,8 +61,9 @@ def score_text(core: Core, attention: TiledAttention) -> str:
 def _reach(requantizer: Requantizer) -> tuple[int, int]:
     """The least and the largest result without a clamp."""
     ends = np.array([-requantizer.bound, requantizer.bound])
-    scaled = multiply_by_quantized_multiplier(ends, requantizer.multiplier, requantizer.shift)
-    low, high = (scaled + requantizer.zero_point).tolist()
+    scaling = requantizer.scaling
+    scaled = multiply_by_quantized_multiplier(ends, scaling.multiplier, scaling.shift)
+    low, high = (scaled + scaling.zero_point).tolist()
     return min(low, -128), max(high, 127)
 
 

@@ -11,11 +11,10 @@ import numpy as np
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.codegen.kernels.requantize.requantize_int16 import ReducedRequantizer
+from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
-from covp.graph.ops.matmul import half_even_factor, matmul_factor
+from covp.graph.ops.matmul import matmul_scaling
 
 Shape = tuple[int, ...]
 
@@ -84,11 +83,7 @@ def emit_int8_matmul(request: KernelRequest) -> LayerCode:
     product = MatrixProduct.of(op)
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = product.depth * math.prod(128 + abs(zero) for zero in zeros)
-    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
-    factors = half_even_factor(op) if op.arithmetic == "onnxruntime" else None
-    requantizer = Requantizer(
-        request.core, multiplier, shift, op.output.zero_point, -128, 127, bound, factors
-    )
+    requantizer = finisher(request.core, request.arithmetic, matmul_scaling(op), bound)
     constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
     wraps = requantizer.wraps
     tile = _Tile(
@@ -108,9 +103,8 @@ def emit_int16_matmul(request: KernelRequest) -> LayerCode:
     """Sums of 64 bits: two products of int16 may leave 32."""
     op = request.op
     product = MatrixProduct.of(op)
-    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
     bound = product.depth << 30
-    requantizer = ReducedRequantizer(request.core, multiplier, shift, 0, -32768, 32767, bound)
+    requantizer = finisher(request.core, request.arithmetic, matmul_scaling(op), bound)
     constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
     tile = _Tile(
         product,

@@ -19,7 +19,7 @@ from covp.codegen.kernels.convolution.gemm import Gemm
 from covp.codegen.kernels.convolution.nibbles import nibble, packed_words
 from covp.codegen.kernels.convolution.packed_nibbles import PackedNibblesCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedGemm
-from covp.codegen.layer import PACKED_WEIGHTS, KernelRequest, LayerCode, kernel
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
@@ -194,8 +194,8 @@ def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
     return fits and sums and schedule["channels"] <= problem.out_channels
 
 
-@kernel("CONV_2D", PACKED_WEIGHTS, schedules=conv2d_schedules4)
-@kernel("FULLY_CONNECTED", PACKED_WEIGHTS, schedules=conv2d_schedules4)
+@kernel("CONV_2D", "int8", weights="int4", schedules=conv2d_schedules4)
+@kernel("FULLY_CONNECTED", "int8", weights="int4", schedules=conv2d_schedules4)
 def emit_conv2d4(request: KernelRequest) -> LayerCode:
     """The C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules4)

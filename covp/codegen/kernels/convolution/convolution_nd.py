@@ -7,8 +7,7 @@ import numpy as np
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
-from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.codegen.kernels.requantize.requantize_int16 import requantizer_of
+from covp.codegen.kernels.requantize.finisher import finisher, sum_bound
 from covp.codegen.kernels.window_nd import WindowND
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
@@ -42,20 +41,11 @@ def emit_quantized(request: KernelRequest) -> LayerCode:
     """Elements less their zero point: taps outside the image add nothing."""
     op = request.op
     problem = resolve(op)
-    outputs = problem.out_channels
-    magnitude = np.abs(problem.weights.astype(np.int64)).reshape(outputs, -1).sum(axis=1)
-    bound = int((np.abs(problem.bias.astype(np.int64)) + 255 * magnitude).max())
-    requantizer: Requantizer
-    number = "int32_t"
-    if op.output.dtype == np.int16:
-        requantizer = requantizer_of(request.core, problem)
-        number = "int64_t" if requantizer.bound >= 1 << 31 and problem.wide_sums else number
-    else:
-        requantizer = Requantizer(
-            *(request.core, problem.multiplier, problem.shift, problem.output_zero_point),
-            *(*problem.clamp, bound),
-            problem.factors,
-        )
+    # elements of int8 less their zero point
+    most = 1 << 15 if op.output.dtype == np.int16 else 255
+    bound = sum_bound(problem, problem.bias, most)
+    requantizer = finisher(request.core, problem.arithmetic, problem.scaling, bound)
+    number = "int64_t" if requantizer.wide else "int32_t"
     columns = requantizer.columns()
     together = _together(op)
     constants = [c_array("bias", problem.bias.astype(number.removesuffix("_t"), copy=False))]

@@ -13,7 +13,6 @@ filter's pairs (w0, w1), (w2, 0), odd ones (0, w0), (w1, w2), so that all loads 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from covp.codegen.kernels.compiler_barrier import (
 )
 from covp.codegen.kernels.convolution.depthwise_pixel import DepthwisePixelCode, fits_pixels
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
@@ -142,29 +141,20 @@ class Plane:
 
 
 class DepthwiseCode:
-    """C text of one layer.
-
-    Attributes:
-        element: C type of inputs and outputs.
-    """
-
-    element = "int8_t"
+    """C text of one layer whose sums fit 32 bits, or wrap as TFLM's do."""
 
     def __init__(
         self, request: KernelRequest, problem: QuantizedConv2D, widened: bool, at_once: int
     ) -> None:
         self.request = request
+        self.element = c_type(request.op.output.dtype)
         self.problem = problem
         self.widened = widened
         self.at_once = min(at_once, problem.out_width)
         if widened and problem.stride[1] % 2:
             self.at_once = max(self.at_once, 2)
         self.plane = Plane(problem, widened, self.at_once, self.element)
-        self.bias, self.requantizer = self._requantization()
-
-    def _requantization(self) -> tuple[NDArray[Any], Requantizer]:
-        """The bias, with the input's zero point folded in, and the requantizer."""
-        return Requantizer.of(self.request.core, self.problem)
+        self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     def layer(self, schedule: str) -> LayerCode:
         """The whole layer; ``schedule`` is for reports."""

@@ -6,10 +6,7 @@ weights do not prove that sums fit 32 bits, each output is summed up in 64 bits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.convolution.depthwise import (
@@ -18,35 +15,20 @@ from covp.codegen.kernels.convolution.depthwise import (
     depthwise_schedules,
 )
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
-from covp.codegen.kernels.requantize.requantize_int16 import ReducedRequantizer, requantizer_of
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
-class DepthwiseCode16(DepthwiseCode):
-    """C text of one layer whose sums fit 32 bits, or wrap as TFLM's do."""
-
-    element = "int16_t"
-
-    def _requantization(self) -> tuple[NDArray[Any], Requantizer]:
-        return self.problem.bias, requantizer_of(self.request.core, self.problem)
-
-
 def depthwise_schedules16(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
-    if _wide(request, problem):
+    if layer_finisher(request.core, problem)[1].wide:
         return [Schedule("wide")]
     default = default_schedule(problem, request.core)
     return [default, *(s for s in depthwise_schedules(request) if s != default)]
-
-
-def _wide(request: KernelRequest, problem: QuantizedConv2D) -> bool:
-    requantizer = requantizer_of(request.core, problem)
-    return isinstance(requantizer, ReducedRequantizer) and requantizer.wide
 
 
 @kernel("DEPTHWISE_CONV_2D", "int16", schedules=depthwise_schedules16)
@@ -57,17 +39,17 @@ def emit_depthwise16(request: KernelRequest) -> LayerCode:
     if schedule.tile == "wide":
         return _emit_wide(request, problem)
     widened = schedule.tile == "plane_smlad"
-    return DepthwiseCode16(request, problem, widened, schedule["at_once"]).layer(str(schedule))
+    return DepthwiseCode(request, problem, widened, schedule["at_once"]).layer(str(schedule))
 
 
 def _emit_wide(request: KernelRequest, problem: QuantizedConv2D) -> LayerCode:
     """Pixel by pixel and channel by channel, with sums of 64 bits."""
     op, p = request.op, problem
-    requantizer = requantizer_of(request.core, p)
+    bias, requantizer = layer_finisher(request.core, p)
     arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
     constants = [
         c_array("weights", p.weights, "by row, then column, then channel"),
-        c_array("bias", p.bias),
+        c_array("bias", bias),
         c_array("scales", np.stack(requantizer.columns(), axis=1), "per channel: requantization"),
     ]
     window = Window(

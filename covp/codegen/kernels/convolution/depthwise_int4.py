@@ -11,7 +11,7 @@ from covp.codegen.kernels.convolution.depthwise import (
     depthwise_schedules,
 )
 from covp.codegen.kernels.convolution.nibbles import packed_bytes
-from covp.codegen.layer import PACKED_WEIGHTS, KernelRequest, LayerCode, kernel
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.typed_convolution import resolve
 
 
@@ -68,7 +68,7 @@ class DepthwiseCode4(DepthwiseCode):
         return -(-self._taps // 2)
 
 
-@kernel("DEPTHWISE_CONV_2D", PACKED_WEIGHTS, schedules=depthwise_schedules)
+@kernel("DEPTHWISE_CONV_2D", "int8", weights="int4", schedules=depthwise_schedules)
 def emit_depthwise4(request: KernelRequest) -> LayerCode:
     """The C of one depthwise convolution."""
     schedule = request.choose(depthwise_schedules)

@@ -18,7 +18,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import KernelRequest, LayerCode
 from covp.graph.typed_convolution import QuantizedConv2D
 
@@ -38,7 +38,7 @@ class DepthwisePixelCode:
 
     def __init__(self, request: KernelRequest, problem: QuantizedConv2D) -> None:
         self.request, self.problem = request, problem
-        self.bias, self.requantizer = Requantizer.of(request.core, problem)
+        self.bias, self.requantizer = layer_finisher(request.core, problem)
         self.lanes = _lanes(problem, request.core)
 
     def layer(self, schedule: str) -> LayerCode:

@@ -29,7 +29,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import SMLAD
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
@@ -55,7 +55,7 @@ class FoldedBytesCode:
         self.weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = self.weights.shape[1]
         self.unroll = min(schedule["unroll"], self.depth // 4)
-        bias, self.requantizer = Requantizer.of(request.core, problem)
+        bias, self.requantizer = layer_finisher(request.core, problem)
         self.bias = bias + 127 * self.weights[:, 1::2].sum(axis=1)
 
     @staticmethod
@@ -67,7 +67,7 @@ class FoldedBytesCode:
         if schedule["channels"] > problem.out_channels or np.abs(weights).max() > 127:
             return False
         odd, even = np.abs(weights[:, 1::2]).sum(axis=1), (weights[:, 0::2] + 128).sum(axis=1)
-        _, requantizer = Requantizer.of(core, problem)
+        _, requantizer = layer_finisher(core, problem)
         return bool((255 * odd + 128 * even).max() < _LARGEST) and requantizer.bound < 1 << 30
 
     def layer(self, schedule: str) -> LayerCode:

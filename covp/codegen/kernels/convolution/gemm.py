@@ -21,7 +21,7 @@ from covp.codegen.kernels.compiler_barrier import (
     before_branches,
     compiler_barrier,
 )
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.graph.typed_convolution import QuantizedConv2D
 
 
@@ -69,8 +69,6 @@ class Gemm:
 
     element = "int8_t"
     byte_order = (0, 1, 2, 3)
-    bias: NDArray[Any]
-    requantizer: Requantizer
 
     def __init__(self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int) -> None:
         self.block = block
@@ -78,7 +76,7 @@ class Gemm:
         self.channels = problem.out_channels
         self.weights = problem.weights.reshape(problem.out_channels, -1)
         self.depth = self.weights.shape[1]
-        self.bias, self.requantizer = Requantizer.of(core, problem)
+        self.bias, self.requantizer = layer_finisher(core, problem)
 
     @property
     def steps(self) -> int:
@@ -105,7 +103,7 @@ class Gemm:
 
     def _columns(self) -> list[NDArray[np.int32]]:
         """The channel table: the bias, then the arguments of the requantization."""
-        return [self.bias, *self.requantizer.columns()]
+        return [self.bias.astype(np.int32), *self.requantizer.columns()]
 
     def _layout(self) -> str:
         unit = "4 k" if self.block.reads_words else "k"

@@ -12,11 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.chip.cores import Core
 from covp.codegen.c_text import indent
-from covp.codegen.kernels.convolution.gemm import Block, Gemm
-from covp.codegen.kernels.requantize.requantize_int16 import ReducedRequantizer, requantizer_of
-from covp.graph.typed_convolution import QuantizedConv2D
+from covp.codegen.kernels.convolution.gemm import Gemm
 
 
 class Gemm16(Gemm):
@@ -25,29 +22,15 @@ class Gemm16(Gemm):
     element = "int16_t"
     byte_order = (0, 2, 1, 3)
 
-    def __init__(self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int) -> None:
-        self.block = block
-        self.row_stride = row_stride
-        self.channels = problem.out_channels
-        self.weights = problem.weights.reshape(problem.out_channels, -1)
-        self.depth = self.weights.shape[1]
-        self.bias = problem.bias
-        self.requantizer = requantizer_of(core, problem)
-
-    @property
-    def wide(self) -> bool:
-        """Whether sums may leave 32 bits and are not to wrap."""
-        return isinstance(self.requantizer, ReducedRequantizer) and self.requantizer.wide
-
     def _columns(self) -> list[NDArray[np.int32]]:
         columns = self.requantizer.columns()
-        if not self.wide:
+        if not self.requantizer.wide:
             return [self.bias.astype(np.int32), *columns]
         low, high = (self.bias >> bits for bits in (0, 32))
         return [low.astype(np.int32), high.astype(np.int32), *columns]
 
     def _block(self, pixels: int, channels: int) -> list[str]:
-        if not self.wide:
+        if not self.requantizer.wide:
             return super()._block(pixels, channels)
         columns = len(self._columns())
         sums = [f"{p}{c}" for c in range(channels) for p in range(pixels)]

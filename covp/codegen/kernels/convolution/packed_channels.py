@@ -36,7 +36,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.convolution.packed_pixels import rounds_are_safe, safe_runs
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
@@ -71,7 +71,7 @@ class PackedWeightsCode:
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
         self.weights = np.pad(weights, ((0, problem.out_channels % 2), (0, 0)))
-        self.bias, self.requantizer = Requantizer.of(request.core, problem)
+        self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     @staticmethod
     def fits(problem: QuantizedConv2D, unroll: int) -> bool:

@@ -15,7 +15,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.convolution.patches import rows_in_place
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode
 from covp.graph.typed_convolution import QuantizedConv2D
 
@@ -40,7 +40,7 @@ class PackedNibblesCode:
         self.pairs = pairs
         self.weights = problem.weights.reshape(problem.out_channels, -1)
         self.depth = self.weights.shape[1]
-        self.bias, self.requantizer = Requantizer.of(request.core, problem)
+        self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     @staticmethod
     def fits(problem: QuantizedConv2D, pairs: int) -> bool:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.graph.typed_convolution import QuantizedConv2D
 
 LONGEST_SUM = 255
@@ -65,7 +65,7 @@ class PackedGemm:
         self.rounds = -(-self.depth // block.unroll)
         self.weights = np.zeros((self.channels, self.rounds * block.unroll), np.int64)
         self.weights[:, : self.depth] = weights
-        self.bias, self.requantizer = Requantizer.of(core, problem)
+        self.bias, self.requantizer = layer_finisher(core, problem)
 
     @property
     def padded_depth(self) -> int:

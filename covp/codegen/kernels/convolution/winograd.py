@@ -26,7 +26,7 @@ from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
@@ -50,7 +50,7 @@ class WinogradCode:
         self.channels = schedule["channels"]
         self.unroll = schedule["unroll"]
         self.dot = _dot(request.core)
-        self.bias, self.requantizer = Requantizer.of(request.core, problem)
+        self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -62,7 +62,7 @@ class WinogradCode:
             return False
         if p.in_channels % (lanes * schedule["unroll"]) or p.out_channels % schedule["channels"]:
             return False
-        bias, requantizer = Requantizer.of(core, p)
+        bias, requantizer = layer_finisher(core, p)
         # neither the result nor a partial sum of the last transformation leaves int32
         points = np.abs(_transformed_weights(p)).sum(axis=(1, 2, 3))
         partial = _LARGEST_INPUT * points + _SCALE * np.abs(bias.astype(np.int64))

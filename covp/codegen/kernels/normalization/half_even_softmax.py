@@ -16,7 +16,8 @@ import numpy as np
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.float24 import ROUNDING
-from covp.codegen.layer import KernelRequest, LayerCode
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.schedule import Schedule
 from covp.errors import ModelError
 from covp.graph.ops.half_even import exponentials, softmax_steps
 
@@ -24,6 +25,11 @@ _UNIT = 9
 """The largest exponential's 24 bits are shifted left by this."""
 
 
+def _schedules(request: KernelRequest) -> list[Schedule]:
+    return [Schedule("float24")]
+
+
+@kernel("SOFTMAX", "int8", schedules=_schedules, rule="half even")
 def emit_half_even_softmax(request: KernelRequest) -> LayerCode:
     """The C of the layer, row by row."""
     op = request.op

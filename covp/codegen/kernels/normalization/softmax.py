@@ -7,7 +7,6 @@ from string import Template
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_type
-from covp.codegen.kernels.normalization.half_even_softmax import emit_half_even_softmax
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
 from covp.codegen.schedule import Schedule, Space, valid_schedules
 from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
@@ -15,8 +14,6 @@ from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
     """The exponentials of the second pass: looked up again or kept; the default first."""
-    if request.op.arithmetic == "onnxruntime":
-        return [Schedule("float24")]
     spaces = [Space("table", {}), Space("kept", {})]
     return valid_schedules(spaces, Schedule("table"), lambda s: True)
 
@@ -25,8 +22,6 @@ def softmax_schedules(request: KernelRequest) -> list[Schedule]:
 def emit_softmax(request: KernelRequest) -> LayerCode:
     """Row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
-    if op.arithmetic == "onnxruntime":
-        return emit_half_even_softmax(request)
     check_depth(op)  # else the sum may become 0 and its normalization endless
     depth, info = op.input(0).shape[-1], np.iinfo(op.output.dtype)
     schedule = request.choose(softmax_schedules)

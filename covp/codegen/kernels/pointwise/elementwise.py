@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.half_even_pairs import pair_function, pair_includes, pair_step
 from covp.codegen.kernels.pointwise.linear_sum import linear_function, linear_includes, linear_sum
 from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
+from covp.graph.arithmetic import Scaling
 from covp.graph.graph import Op
 from covp.graph.ops.definition import PLAIN_INTEGERS
 from covp.graph.ops.elementwise import product_factor, sum_factors
@@ -37,8 +38,6 @@ _SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tab
 
 def sum_schedules(request: KernelRequest) -> list[Schedule]:
     """The valid schedules of a sum, the default first."""
-    if request.op.arithmetic == "onnxruntime":
-        return plain_schedules(request)
     nest = _nest(request.op)
     linear = linear_sum(request.op) is not None
     default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
@@ -61,8 +60,6 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
 @kernel("SUB", "int8", schedules=sum_schedules)
 def emit_sum(request: KernelRequest) -> LayerCode:
     """The linear form where it is exact, else tables."""
-    if request.op.arithmetic == "onnxruntime":
-        return _emit_pairs(request)
     schedule = request.choose(sum_schedules)
     constants = linear_sum(request.op)
     if schedule.tile == "tables" or constants is None:
@@ -73,14 +70,6 @@ def emit_sum(request: KernelRequest) -> LayerCode:
         [linear_includes(request.core, constants)],
         schedule,
     )
-
-
-def _emit_pairs(request: KernelRequest) -> LayerCode:
-    """onnxruntime's arithmetic: one linear step with its exceptions."""
-    step, core = pair_step(request.op), request.core
-    schedule = request.choose(plain_schedules)
-    functions, includes = [pair_function(core, step)], [pair_includes(core, step)]
-    return emit_elements(request, functions, includes, schedule)
 
 
 def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
@@ -109,8 +98,6 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
 @kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
     """The product of the two bytes less their zero points, requantized."""
-    if request.op.arithmetic == "onnxruntime":
-        return _emit_pairs(request)
     op = request.op
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))
@@ -126,9 +113,9 @@ def emit_product(request: KernelRequest) -> LayerCode:
     )
 
 
-@kernel("ADD", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
-@kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
-@kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, plain=True)
+@kernel("ADD", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
+@kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
+@kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
 def emit_integers(request: KernelRequest) -> LayerCode:
     """Numbers that wrap modulo their size."""
     op, dtype = request.op, request.op.output.dtype
@@ -175,11 +162,11 @@ def _terms(op: Op, position: int, factor: tuple[int, int]) -> NDArray[np.int64]:
 
 def _requantizer(request: KernelRequest, factor: tuple[int, int], bound: int) -> Requantizer:
     out = request.op.output
-    low, high = activation_range(
-        request.op.attributes.activation, out.scale, out.zero_point, out.dtype
-    )
+    activation = request.op.attributes.activation
+    clamp = activation_range(activation, out.scale, out.zero_point, out.dtype)
     multiplier, shift = (np.array([value], np.int32) for value in factor)
-    return Requantizer(request.core, multiplier, shift, out.zero_point, low, high, bound)
+    scaling = Scaling(multiplier, shift, out.zero_point, clamp)
+    return finisher(request.core, request.arithmetic, scaling, bound)
 
 
 def _columns(requantizer: Requantizer) -> str:

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
+from covp.codegen.kernels.pointwise.elementwise import emit_elements, plain_schedules
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op
 from covp.graph.ops import definition
-from covp.graph.ops.half_even import UnfusedElementwise
 
 Array = NDArray[np.int64]
 _MOST_WRONG = 1024
@@ -65,7 +66,18 @@ class PairStep:
     op: Op
 
 
-def pair_step(op: Op) -> PairStep:
+@kernel("ADD", "int8", schedules=plain_schedules, rule="half even")
+@kernel("SUB", "int8", schedules=plain_schedules, rule="half even")
+@kernel("MUL", "int8", schedules=plain_schedules, rule="half even")
+def emit_pairs(request: KernelRequest) -> LayerCode:
+    """One linear step with its exceptions."""
+    step, core = _pair_step(request.op), request.core
+    schedule = request.choose(plain_schedules)
+    includes = [clamp_includes(core, step.low, step.high)]
+    return emit_elements(request, [_pair_function(core, step)], includes, schedule)
+
+
+def _pair_step(op: Op) -> PairStep:
     """The constants with the fewest exceptions.
 
     Raises:
@@ -134,7 +146,7 @@ def _offset(t: Array, wanted: Array, s: int, low: int, high: int) -> int:
     return half if at_least > at_most else min(max(half, at_least), at_most)
 
 
-def pair_function(core: Core, k: PairStep) -> str:
+def _pair_function(core: Core, k: PairStep) -> str:
     """C text of ``static inline int8_t combine(int32_t x, int32_t y)`` and what it needs."""
     if len(k.factors) == 1:
         product = f"(x - ({k.zeros[0]})) * (y - ({k.zeros[1]}))"
@@ -155,8 +167,8 @@ def pair_function(core: Core, k: PairStep) -> str:
             f"{(2 * window) << (32 - k.s)}u, 0))",
             "    result = corrected(x, y, result);",
         ]
-        unfused = isinstance(k.op.attributes, UnfusedElementwise)
-        tables = _in_float(k) if unfused and len(k.wrong) > _MOST_WRONG else _corrected(k)
+        in_float = k.op.rounding.unfused and len(k.wrong) > _MOST_WRONG
+        tables = _in_float(k) if in_float else _corrected(k)
     return (
         f"{tables}static inline int8_t combine(int32_t x, int32_t y)\n{{\n"
         f"{indent(lines)}\n    return (int8_t)result;\n}}\n"
@@ -213,8 +225,3 @@ def _in_float(k: PairStep) -> str:
         f"    result = sum.bits - 0x4b400000 + ({out.zero_point});\n"
         f"    return result < {k.low} ? {k.low} : result > {k.high} ? {k.high} : result;\n}}\n"
     )
-
-
-def pair_includes(core: Core, k: PairStep) -> str:
-    """The header that `pair_function` needs, or nothing."""
-    return clamp_includes(core, k.low, k.high)

@@ -74,7 +74,7 @@ def _register() -> None:
         # the first input says which emitter; of a choice it is the condition
         letters = "b" if kind == "SELECT_V2" else rule.takes
         for letter in letters:
-            kernel(kind, *_TYPES[letter], plain=letter in "iu")(emit_pointwise)
+            kernel(kind, *_TYPES[letter], rule="wraps" if letter in "iu" else None)(emit_pointwise)
 
 
 _register()

@@ -20,16 +20,24 @@ from covp.graph.quantization import quantize_multiplier
 
 @kernel("QUANTIZE", "float32")
 def emit_quantize(request: KernelRequest) -> LayerCode:
-    """Round half away from zero (onnxruntime: to even), then clamp."""
+    """Round half away from zero, then clamp."""
+    halves = f"(steps < 0.0f ? {c_float(-HALF)} : {c_float(HALF)})"
+    return _emit_quantize(request, f"(int32_t)(steps + {halves})", "")
+
+
+@kernel("QUANTIZE", "float32", rule="half even")
+def emit_quantize_half_even(request: KernelRequest) -> LayerCode:
+    """Round half to even, then clamp."""
+    return _emit_quantize(request, "half_to_even(steps)", _HALF_TO_EVEN)
+
+
+def _emit_quantize(request: KernelRequest, rounded: str, definition: str) -> LayerCode:
     out = request.op.output
     info = np.iinfo(out.dtype)
     # beyond these the result is clamped anyway, and the conversion to int32 is defined
     far = float(4 * (int(info.max) - int(info.min)))
-    rounded = f"(int32_t)(steps + (steps < 0.0f ? {c_float(-HALF)} : {c_float(HALF)}))"
-    if request.op.arithmetic == "onnxruntime":
-        rounded = "half_to_even(steps)"
     function = (
-        f"{_HALF_TO_EVEN if 'half' in rounded else ''}"
+        f"{definition}"
         f"static inline {c_type(out.dtype)} quantize(float x)\n{{\n"
         f"    float steps = x / {c_float(out.scale)};\n"
         # this way round a NaN becomes the least value too

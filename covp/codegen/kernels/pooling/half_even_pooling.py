@@ -19,15 +19,15 @@ import numpy as np
 from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pooling.pooling import pool_schedules, window_of
 from covp.codegen.kernels.requantize.float24 import QUOTIENT, ROUNDING, mantissa
 from covp.codegen.kernels.requantize.half_even_ties import ties_text
 from covp.codegen.kernels.window import Window
-from covp.codegen.layer import KernelRequest, LayerCode
-from covp.codegen.schedule import Schedule
+from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Op
-from covp.graph.ops.half_even import UnfusedPool2D, offset_of
+from covp.graph.ops.half_even import offset_of
 from covp.graph.quantization import activation_range
 
 _FINEST, _COARSEST = 22, 12
@@ -44,15 +44,11 @@ class _Step:
     window: int
 
 
-def emit_half_even_average(request: KernelRequest, window: Window, schedule: Schedule) -> LayerCode:
-    """The C of the layer.
-
-    Args:
-        request: of the layer.
-        window: its windows.
-        schedule: with the number of channels that are computed together.
-    """
-    op, together = request.op, schedule["channels"]
+@kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules, rule="half even")
+def emit_half_even_average(request: KernelRequest) -> LayerCode:
+    """The linear step, several channels together."""
+    op, window, schedule = request.op, window_of(request), request.choose(pool_schedules)
+    together = schedule["channels"]
     area = window.size[0] * window.size[1]
     if area > _MOST:
         raise ModelError(f"{op.name}: an average of {area} pixels, {_MOST} are the most")
@@ -151,7 +147,7 @@ def _exact_functions(request: KernelRequest, window: Window) -> list[str]:
     area = window.size[0] * window.size[1]
     loops, parameters = _taps(window, "{tap}"), _parameters(window)
     ties = None
-    if not _by_columns(op):
+    if not op.rounding.by_columns:
         ties = ties_text(op, area, _count(window), offset_of(op), loops, parameters)
     if ties is not None:
         return [ties]
@@ -174,10 +170,6 @@ def _taps(window: Window, statement: str) -> str:
         }}}}"""
 
 
-def _by_columns(op: Op) -> bool:
-    return isinstance(op.attributes, UnfusedPool2D) and op.attributes.by_columns
-
-
 def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
     """C statements that add each byte's ``term`` up in the order of float32's additions.
 
@@ -188,7 +180,7 @@ def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
         sum_of: C expression of two terms' sum.
         term: C expression of ``value``.
     """
-    if not _by_columns(op):
+    if not op.rounding.by_columns:
         return _taps(window, f"total = {sum_of.format('total', term)};").format()
     _, _, width, channels = window.source
     rows, columns = (str(n) for n in window.size) if window.whole else ("rows", "columns")

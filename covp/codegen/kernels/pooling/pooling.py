@@ -20,7 +20,6 @@ import numpy as np
 from covp.codegen.c_text import SIGN_SHIFTED, c_array, c_type, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pooling.half_even_pooling import emit_half_even_average
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
@@ -52,9 +51,7 @@ def emit_max_pool(request: KernelRequest) -> LayerCode:
 @kernel("AVERAGE_POOL_2D", "int8", "int16", schedules=pool_schedules)
 def emit_average_pool(request: KernelRequest) -> LayerCode:
     """The average of a window; padding does not count, nor in the divisor."""
-    window = _window(request)
-    if request.op.arithmetic == "onnxruntime":
-        return emit_half_even_average(request, window, request.choose(pool_schedules))
+    window = window_of(request)
     area = window.size[0] * window.size[1]
 
     def tap(n: int) -> str:
@@ -133,7 +130,8 @@ static inline int32_t average(int32_t sum, int32_t offset, int32_t even, uint32_
 """
 
 
-def _window(request: KernelRequest) -> Window:
+def window_of(request: KernelRequest) -> Window:
+    """The windows of a pool of images."""
     op, a = request.op, request.op.attributes
     return Window(op.input(0).shape, op.output.shape, a.filter, a.stride, a.padding)
 
@@ -161,7 +159,7 @@ def _emit(
         before: statements before the loop over channels.
         definitions: C functions and tables.
     """
-    op, window = request.op, _window(request)
+    op, window = request.op, window_of(request)
     channels = op.output.shape[3]
     schedule = request.choose(pool_schedules)
     together = schedule["channels"]

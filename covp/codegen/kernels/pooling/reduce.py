@@ -225,7 +225,7 @@ def _outer(op: Op) -> LoopNest:
 
 for _kind, _rule in REDUCTIONS.items():
     _plain = [name for name in _rule.types if name not in ("float32", "bool")]
-    kernel(_kind, *_plain, schedules=reduce_schedules, plain=True)(emit_plain_reduction)
+    kernel(_kind, *_plain, schedules=reduce_schedules, rule="wraps")(emit_plain_reduction)
     _others = [name for name in ("float32", "bool") if name in _rule.types]
     kernel(_kind, *_others, schedules=reduce_schedules)(emit_plain_reduction)
 for _kind in ("REDUCE_MAX", "REDUCE_MIN"):

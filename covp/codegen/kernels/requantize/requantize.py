@@ -31,6 +31,7 @@ instructions and four more, and ``integer`` is IEEE's arithmetic on integers
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,80 +43,42 @@ from covp.chip.cores import Core
 from covp.codegen.c_text import SIGN_SHIFTED, indent
 from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
-from covp.codegen.kernels.requantize.requantize_half_even import (
-    Guarded,
-    guarded,
-    integer_function,
-    mantissa_and_exponent,
-)
 from covp.codegen.kernels.requantize.requantize_proof import Proved, StepFunction
-from covp.graph.float_scaling import rescaled
+from covp.graph.arithmetic import Scaling
 from covp.graph.quantization import multiply_by_quantized_multiplier
-from covp.graph.typed_convolution import QuantizedConv2D
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10
-_MAX_PRESHIFT_HALF_EVEN = 20
-_LARGEST_EXACT = 1 << 24
-"""Integers up to this are exact in float32."""
 
 
 @dataclass(frozen=True)
-class Requantizer:
+class Requantizer(ABC):
     """The conversion of the sums of one layer to its outputs.
 
     Attributes:
-        multiplier, shift: int32 per output channel; shift is TFLM's, positive to the left.
-        zero_point: of the output.
-        low, high: clamp in stored units.
+        core: that it runs on.
+        scaling: its numbers.
         bound: no sum is larger than this in magnitude; proved from the weights by the caller.
-        factors: float32 per output channel: onnxruntime's rule; multiplier and shift are the
-            nearest fixed-point numbers. None: TFLM's rule.
     """
 
     core: Core
-    multiplier: NDArray[np.int32]
-    shift: NDArray[np.int32]
-    zero_point: int
-    low: int
-    high: int
+    scaling: Scaling
     bound: int
-    factors: NDArray[np.float32] | None = None
-
-    @staticmethod
-    def of(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[np.int32], Requantizer]:
-        """The bias with the input's zero point folded in, and the requantizer of its sums."""
-        axis = 2 if problem.depthwise else 0
-        weights = np.moveaxis(problem.weights.astype(np.int64), axis, 0)
-        weights = weights.reshape(problem.out_channels, -1)
-        bias = problem.bias.astype(np.int64) - problem.input_zero_point * weights.sum(axis=1)
-        bound = int((np.abs(bias) + 128 * np.abs(weights).sum(axis=1)).max())
-        requantizer = Requantizer(
-            core,
-            problem.multiplier,
-            problem.shift,
-            problem.output_zero_point,
-            *problem.clamp,
-            bound,
-            problem.factors,
-        )
-        return bias.astype(np.int32), requantizer
 
     @property
     def wraps(self) -> bool:
         """Whether a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
         return self.bound >= 1 << 31
 
+    @property
+    def wide(self) -> bool:
+        """Whether ``acc`` is an int64_t."""
+        return False
+
     @cached_property
     def form(self) -> str:
         """The form of the layer."""
-        if self.instruction is not None:
-            return "unit"
-        if self._proved is not None:
-            return "proved"
-        if self.factors is not None:
-            return "integer" if self._guarded is None else "guarded"
-        return "simple" if self._simple else "general"
+        return "proved" if self._proved is not None else self._unproved_form
 
     @property
     def branches(self) -> bool:
@@ -124,131 +87,54 @@ class Requantizer:
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
-        """The core's own instruction for it; those there are follow TFLM."""
-        return requantize_instruction(self.core) if self.factors is None else None
+        """The core's own instruction for it."""
+        return None
 
     @property
     def includes(self) -> str:
         """Headers that `function` needs."""
-        if self.instruction is not None:
-            return self.instruction.definitions
-        return clamp_includes(self.core, self.low, self.high)
+        return clamp_includes(self.core, *self.scaling.clamp)
 
     def columns(self) -> list[NDArray[np.int32]]:
         """The per-channel arguments of ``requantize`` after the sum, in order."""
-        if self.instruction is not None:
-            packed_scale = self.shift.astype(np.int64) & 0xFF
-            for byte, value in enumerate((self.zero_point, self.low, self.high), 1):
-                packed_scale |= (value & 0xFF) << 8 * byte
-            columns = [self.multiplier.astype(np.int64), packed_scale]
-        elif self._proved is not None:
-            columns = [self._proved.multiplier, self._proved.offset]
-            if not self._proved.common_shift:
-                columns.append(self._proved.shift)
-            if self._proved.exception is not None:
-                columns.append(self._proved.exception)
-        elif self._guarded is not None:
-            columns = self._guarded.columns()
-        elif self.factors is not None:
-            columns = list(mantissa_and_exponent(self.factors))
-        elif self._simple:
-            right = -self.shift.astype(np.int64)
-            offset = (np.int64(1) << (right - 1)) + (np.int64(self.zero_point) << right)
-            columns = [self.multiplier.astype(np.int64), offset, right]
-        else:
-            columns = [self.multiplier.astype(np.int64), self.shift.astype(np.int64)]
+        columns = self._unproved_columns() if self._proved is None else self._proved.columns()
         return [column.astype(np.int32) for column in columns]
 
     def function(self) -> str:
-        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``."""
-        emit = {
-            "unit": self._unit_function,
-            "proved": self._proved_function,
-            "simple": self._simple_function,
-            "general": self._general_function,
-            "guarded": self._guarded_function,
-            "integer": self._integer_function,
-        }
-        return emit[self.form]()
+        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
+
+        ``acc`` is int64_t where it is `wide`.
+        """
+        return self._unproved_function() if self._proved is None else self._proved_function()
 
     @property
-    def _simple(self) -> bool:
-        """Whether every channel shifts right by at least one and no intermediate overflows."""
-        limit = 1 << 30 if self.core.has("mull") else 1 << 29
-        right = -self.shift.astype(np.int64)
-        # the rounding constant with the zero point folded in must not overflow either
-        offsets = (abs(self.zero_point) + 1) << np.clip(right, 0, 40)
-        return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
+    @abstractmethod
+    def _unproved_form(self) -> str: ...
+
+    @abstractmethod
+    def _unproved_columns(self) -> list[Array]: ...
+
+    @abstractmethod
+    def _unproved_function(self) -> str: ...
 
     @cached_property
+    @abstractmethod
     def _proved(self) -> Proved | None:
         """The constants of the proved form, or None if no candidate is exact."""
-        if self.factors is not None:
-            return self._proved_half_even()
-        if not self.core.has("mull") or not self._simple:
-            return None
-        preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
-        if preshift < 1:
-            return None
-        multiplier = self.multiplier.astype(np.int64)
-        shift = self.shift.astype(np.int64)
-
-        def scaled(sums: Array) -> Array:
-            return multiply_by_quantized_multiplier(sums, multiplier[:, None], shift[:, None])
-
-        steps = self._step_function(scaled)
-        return steps.matched(multiplier, -shift, preshift, half_even=False)
-
-    def _proved_half_even(self) -> Proved | None:
-        """The same for onnxruntime's rule; factors that are 0 in fixed point never fit."""
-        factors = self.factors
-        assert factors is not None
-        # without a long multiplication the halves of a product limit the sums to 29 bits
-        width = 31 if self.core.has("mull") else 29
-        preshift = min(_MAX_PRESHIFT_HALF_EVEN, width - self.bound.bit_length())
-        if preshift < 0 or not self.multiplier.all():
-            return None
-        steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
-        shift = -self.shift.astype(np.int64)
-        return steps.matched(self.multiplier.astype(np.int64), shift, preshift, half_even=True)
-
-    @cached_property
-    def _guarded(self) -> Guarded | None:
-        """The constants of the guarded form, if it is onnxruntime's rule and they fit."""
-        if self.factors is None:
-            return None
-        bits = 32 if self.core.has("mull") else 31
-        return guarded(self.factors, self.zero_point, self.bound, bits)
 
     def _step_function(self, scaled: Callable[[Array], Array]) -> StepFunction:
         long = self.core.has("mull")
         return StepFunction(
             scaled,
-            self.zero_point,
-            self.low,
-            self.high,
+            self.scaling.zero_point,
+            *self.scaling.clamp,
             self.bound,
             _long_high_word if long else _rounded_high_word,
             32 if long else 31,
         )
 
     def _clamp(self) -> str:
-        return f"    {clamp(self.core, 'result', self.low, self.high)}\n"
-
-    def _unit_function(self) -> str:
-        assert self.instruction is not None
-        result = self.instruction.expression.format(
-            acc="acc",
-            multiplier="multiplier",
-            packed_scale="packed_scale",
-            how="packed_scale",  # its name in version 0.1
-        )
-        # not used where the sums lie in the unit's accumulators
-        return (
-            "static inline __attribute__((unused)) int32_t "
-            "requantize(int32_t acc, int32_t multiplier, int32_t packed_scale)\n"
-            f"{{\n    return {result};\n}}\n"
-        )
+        return f"    {clamp(self.core, 'result', *self.scaling.clamp)}\n"
 
     def _proved_function(self) -> str:
         proved = self._proved
@@ -284,17 +170,93 @@ class Requantizer:
         """The function that it calls on a core without long multiplication."""
         return "" if self.core.has("mull") else f"{HIGH_MULTIPLY[False]}\n"
 
-    def _guarded_function(self) -> str:
-        assert self._guarded is not None
-        return self._high_multiply + self._guarded.function(self._high_word, self._clamp())
 
-    def _integer_function(self) -> str:
-        wide = self.bound > _LARGEST_EXACT
-        return integer_function(wide, self.zero_point, self._clamp())
+@dataclass(frozen=True)
+class TflmRequantizer(Requantizer):
+    """By TFLM's rule, to int8."""
+
+    @cached_property
+    def instruction(self) -> RequantizeInstruction | None:
+        """The core's own instruction for it."""
+        return requantize_instruction(self.core)
+
+    @property
+    def includes(self) -> str:
+        """Headers that `function` needs."""
+        return super().includes if self.instruction is None else self.instruction.definitions
+
+    @property
+    def _unproved_form(self) -> str:
+        if self.instruction is not None:
+            return "unit"
+        return "simple" if self._simple else "general"
+
+    def _unproved_columns(self) -> list[Array]:
+        multiplier, shift = (
+            numbers.astype(np.int64) for numbers in (self.scaling.multiplier, self.scaling.shift)
+        )
+        if self.form == "unit":
+            packed_scale = shift & 0xFF
+            for byte, value in enumerate((self.scaling.zero_point, *self.scaling.clamp), 1):
+                packed_scale |= (value & 0xFF) << 8 * byte
+            return [multiplier, packed_scale]
+        if self.form == "simple":
+            offset = (np.int64(1) << (-shift - 1)) + (np.int64(self.scaling.zero_point) << -shift)
+            return [multiplier, offset, -shift]
+        return [multiplier, shift]
+
+    def _unproved_function(self) -> str:
+        emit = {
+            "unit": self._unit_function,
+            "simple": self._simple_function,
+            "general": self._general_function,
+        }
+        return emit[self.form]()
+
+    @property
+    def _simple(self) -> bool:
+        """Whether every channel shifts right by at least one and no intermediate overflows."""
+        limit = 1 << 30 if self.core.has("mull") else 1 << 29
+        right = -self.scaling.shift.astype(np.int64)
+        # the rounding constant with the zero point folded in must not overflow either
+        offsets = (abs(self.scaling.zero_point) + 1) << np.clip(right, 0, 40)
+        return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
+
+    @cached_property
+    def _proved(self) -> Proved | None:
+        if self.instruction is not None or not self.core.has("mull") or not self._simple:
+            return None
+        preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
+        if preshift < 1:
+            return None
+        multiplier = self.scaling.multiplier.astype(np.int64)
+        shift = self.scaling.shift.astype(np.int64)
+
+        def scaled(sums: Array) -> Array:
+            return multiply_by_quantized_multiplier(sums, multiplier[:, None], shift[:, None])
+
+        steps = self._step_function(scaled)
+        return steps.matched(multiplier, -shift, preshift, half_even=False)
+
+    def _unit_function(self) -> str:
+        assert self.instruction is not None
+        result = self.instruction.expression.format(
+            acc="acc",
+            multiplier="multiplier",
+            packed_scale="packed_scale",
+            how="packed_scale",  # its name in version 0.1
+        )
+        # not used where the sums lie in the unit's accumulators
+        return (
+            "static inline __attribute__((unused)) int32_t "
+            "requantize(int32_t acc, int32_t multiplier, int32_t packed_scale)\n"
+            f"{{\n    return {result};\n}}\n"
+        )
 
     def _simple_function(self) -> str:
         # where the clamp starts at the zero point or above, a negative sum ends there anyway
-        sign = "" if self.low >= self.zero_point else f"    high += high >> 31; {SIGN_SHIFTED}\n"
+        ends = self.scaling.clamp[0] >= self.scaling.zero_point
+        sign = "" if ends else f"    high += high >> 31; {SIGN_SHIFTED}\n"
         return (
             f"{HIGH_MULTIPLY[self.core.has('mull')]}\n"
             "static inline int32_t requantize(int32_t acc, int32_t multiplier, int32_t offset,"
@@ -317,7 +279,7 @@ class Requantizer:
             "    int32_t mask = (int32_t)((1u << right) - 1);\n"
             "    int32_t threshold = (mask >> 1) + (high < 0);\n"
             "    int32_t result = (high >> right) + ((high & mask) > threshold);\n"
-            f"    result += {self.zero_point};\n"
+            f"    result += {self.scaling.zero_point};\n"
             f"{self._clamp()}"
             "    return result;\n}\n"
         )

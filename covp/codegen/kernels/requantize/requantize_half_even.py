@@ -14,13 +14,18 @@ roundings on the whole product. It is exact by construction and needs no proof b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.kernels.requantize.float24 import ROUNDING
+from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize_proof import Proved
+from covp.graph.float_scaling import rescaled
 
 Array = NDArray[np.int64]
+_MAX_PRESHIFT = 20
 _SPARE = 7
 """Bits by which a mantissa of 24 bits may grow in an int32 multiplier."""
 _FINEST = 22
@@ -28,6 +33,49 @@ _FINEST = 22
 _COARSEST = 5
 _EXACT = 1 << 24
 """Integers up to this are exact in float32."""
+
+
+@dataclass(frozen=True)
+class HalfEvenRequantizer(Requantizer):
+    """By onnxruntime's rule."""
+
+    @property
+    def _factors(self) -> NDArray[np.float32]:
+        assert self.scaling.factors is not None
+        return self.scaling.factors
+
+    @cached_property
+    def _proved(self) -> Proved | None:
+        """None also where a factor is 0 in fixed point."""
+        factors, multiplier = self._factors, self.scaling.multiplier.astype(np.int64)
+        # without a long multiplication the halves of a product limit the sums to 29 bits
+        width = 31 if self.core.has("mull") else 29
+        preshift = min(_MAX_PRESHIFT, width - self.bound.bit_length())
+        if preshift < 0 or not multiplier.all():
+            return None
+        steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
+        shift = -self.scaling.shift.astype(np.int64)
+        return steps.matched(multiplier, shift, preshift, half_even=True)
+
+    @cached_property
+    def _guarded(self) -> Guarded | None:
+        """The constants of the guarded form, if they fit."""
+        bits = 32 if self.core.has("mull") else 31
+        return guarded(self._factors, self.scaling.zero_point, self.bound, bits)
+
+    @property
+    def _unproved_form(self) -> str:
+        return "integer" if self._guarded is None else "guarded"
+
+    def _unproved_columns(self) -> list[Array]:
+        if self._guarded is not None:
+            return self._guarded.columns()
+        return list(mantissa_and_exponent(self._factors))
+
+    def _unproved_function(self) -> str:
+        if self._guarded is not None:
+            return self._high_multiply + self._guarded.function(self._high_word, self._clamp())
+        return integer_function(self.bound > _EXACT, self.scaling.zero_point, self._clamp())
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Requantization of int16 layers in C, bit-exact with TFLM.
 
 Layers with an int32 bias follow TFLM's two roundings, in the simple or the general form of
-`Requantizer`. The others have sums of 64 bits and r, the 15 upper bits of the multiplier:
+`TflmRequantizer`. The others have sums of 64 bits and r, the 15 upper bits of the multiplier:
 
     output = clamp((acc * r + 2**(t - 1)) >> t)             t = 15 - shift
 
@@ -27,19 +27,17 @@ from string import Template
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.chip.cores import Core
 from covp.codegen.intrinsics import RequantizeInstruction
 from covp.codegen.kernels.clamp import clamp
-from covp.codegen.kernels.requantize.requantize import Requantizer
+from covp.codegen.kernels.requantize.requantize import TflmRequantizer
 from covp.codegen.kernels.requantize.requantize_proof import Proved
 from covp.graph.quantization import reduced_multiplier
-from covp.graph.typed_convolution import QuantizedConv2D
 
 
 @dataclass(frozen=True)
-class Requantizer16(Requantizer):
-    """As `Requantizer`, for outputs of int16 and TFLM's rule: never proved, as they have too many
-    steps, nor by an instruction."""
+class Requantizer16(TflmRequantizer):
+    """As `TflmRequantizer`, for outputs of int16: never proved, as they have too many steps, nor by
+    an instruction."""
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
@@ -65,9 +63,8 @@ class ReducedRequantizer(Requantizer16):
         """Whether sums may leave int32."""
         return self.bound >= 1 << 31
 
-    @cached_property
-    def form(self) -> str:
-        """The form of the layer."""
+    @property
+    def _unproved_form(self) -> str:
         total = self._total
         least, most = int(total.min()), int(total.max())
         if self.wide or least < 16:
@@ -83,33 +80,24 @@ class ReducedRequantizer(Requantizer16):
     @property
     def _total(self) -> NDArray[np.int64]:
         """TFLM's shift to the right of each channel."""
-        return 15 - self.shift.astype(np.int64)
+        return 15 - self.scaling.shift.astype(np.int64)
 
-    def columns(self) -> list[NDArray[np.int32]]:
-        """The per-channel arguments of ``requantize`` after the sum, in order."""
-        total, reduced = self._total, reduced_multiplier(self.multiplier)
+    def _unproved_columns(self) -> list[NDArray[np.int64]]:
+        total, reduced = self._total, reduced_multiplier(self.scaling.multiplier)
         if self.form == "rounded":
-            columns = [reduced << (32 - total)]
-        elif self.form == "shifted":
-            columns = [reduced << (16 - (total - total.min()))]
-        elif self.form == "halves":
-            columns = [reduced, total - 16]
-        else:
-            columns = [reduced, total]
-        return [column.astype(np.int32) for column in columns]
+            return [reduced << (32 - total)]
+        if self.form == "shifted":
+            return [reduced << (16 - (total - total.min()))]
+        return [reduced, total - 16 if self.form == "halves" else total]
 
-    def function(self) -> str:
-        """C text of ``static inline int32_t requantize(acc, <columns>)``.
-
-        ``acc`` is int64_t where sums may leave int32.
-        """
+    def _unproved_function(self) -> str:
         base = int(self._total.min()) - 16
         lines = [
             f"static inline int32_t requantize({'int64_t' if self.wide else 'int32_t'} acc, "
             f"{_PARAMETERS[len(self.columns())]})",
             "{",
             _FORMS[self.form].substitute(base=base, rounding=1 << max(base - 1, 0)),
-            f"    {clamp(self.core, 'result', self.low, self.high)}",
+            f"    {clamp(self.core, 'result', *self.scaling.clamp)}",
             "    return result;",
             "}\n",
         ]
@@ -133,22 +121,3 @@ _FORMS = {
     int32_t result = (int32_t)(product >> shift);"""),
 }
 """Statements of each form."""
-
-
-def requantizer_of(core: Core, problem: QuantizedConv2D) -> Requantizer16:
-    """The requantizer of a layer's sums, whose bound is proved from weights and bias."""
-    axis = 2 if problem.depthwise else 0
-    weights = np.moveaxis(problem.weights.astype(np.int64), axis, 0)
-    weights = weights.reshape(problem.out_channels, -1)
-    # Python's integers: a bias may be any int64
-    bias = max(abs(int(value)) for value in problem.bias)
-    bound = bias + (int(np.abs(weights).sum(axis=1).max()) << 15)
-    kind = ReducedRequantizer if problem.wide_sums else Requantizer16
-    return kind(
-        core,
-        problem.multiplier,
-        problem.shift,
-        problem.output_zero_point,
-        *problem.clamp,
-        bound,
-    )

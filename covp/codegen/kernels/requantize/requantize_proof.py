@@ -53,6 +53,12 @@ class Proved:
         """Whether one shift serves all channels."""
         return bool((self.shift == self.shift[0]).all())
 
+    def columns(self) -> list[Array]:
+        """The per-channel arguments of the function after the sum."""
+        shift = [] if self.common_shift else [self.shift]
+        exception = [] if self.exception is None else [self.exception]
+        return [self.multiplier, self.offset, *shift, *exception]
+
 
 @dataclass(frozen=True)
 class StepFunction:

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from covp.errors import ModelError
 from covp.graph.float_scaling import dequantized, quantized
-from covp.graph.graph import Arithmetic, Quantization, Tensor
+from covp.graph.graph import Quantization, Rounding, Tensor
 from covp.graph.onnx.converters.quantized_at_run_time import (
     dequantize_by_definition,
     quantize_by_definition,
@@ -34,7 +34,7 @@ from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.lookup import LookupTable
 
 MICROSOFT = "com.microsoft"
-ARITHMETIC: Arithmetic = "onnxruntime"
+ROUNDING = Rounding("onnxruntime")
 EVERY_BYTE = np.arange(-128, 128).astype(np.int8)
 
 
@@ -52,7 +52,7 @@ def _quantize(node: Node, importer: Importer) -> Tensor:
         source,
         dtype=to.zero_point.dtype,
         quantization=Quantization(to.scale, point),
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
 
 
@@ -68,7 +68,7 @@ def _dequantize(node: Node, importer: Importer) -> Tensor:
     if several or source.dtype.name not in ("int8", "uint8"):
         return dequantize_by_definition(node, importer)
     return importer.add(
-        "DEQUANTIZE", stored(importer, source, of), dtype=np.float32, arithmetic=ARITHMETIC
+        "DEQUANTIZE", stored(importer, source, of), dtype=np.float32, rounding=ROUNDING
     )
 
 
@@ -93,7 +93,7 @@ def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray
 def _requantize(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
     source = stored(importer, node.input(0), of)
-    result = importer.add("QUANTIZE", source, quantization=to.quantization, arithmetic=ARITHMETIC)
+    result = importer.add("QUANTIZE", source, quantization=to.quantization, rounding=ROUNDING)
     return given_out(importer, result, to)
 
 

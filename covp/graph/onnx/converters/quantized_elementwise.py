@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
 from covp.graph.float_scaling import dequantized
-from covp.graph.graph import Tensor
-from covp.graph.onnx.converters.quantized import ARITHMETIC, EVERY_BYTE, MICROSOFT, lookup
+from covp.graph.graph import Rounding, Tensor
+from covp.graph.onnx.converters.quantized import EVERY_BYTE, MICROSOFT, ROUNDING, lookup
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
@@ -21,12 +23,7 @@ from covp.graph.onnx.quantized_values import (
     stored,
 )
 from covp.graph.onnx.quantized_windows import Windows, from_image, to_image
-from covp.graph.ops.half_even import (
-    UnfusedElementwise,
-    UnfusedPool2D,
-    UnsignedElementwise,
-    UnsignedPool2D,
-)
+from covp.graph.ops.half_even import UNSIGNED
 
 
 @register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
@@ -34,18 +31,22 @@ def _binary(node: Node, importer: Importer) -> Tensor:
     first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1")
     to = Parameters(node, 6, 7, "the output")
     activation, limits = activation_of(node, to)
-    kind = UnsignedElementwise if to.unsigned else Elementwise
-    if not is_fused(node, to):
-        kind = UnfusedElementwise
     result = importer.add(
         "ADD" if node.kind == "QLinearAdd" else "MUL",
         stored(importer, node.input(0), first),
         stored(importer, node.input(3), second),
-        attributes=kind(activation),
+        attributes=Elementwise(activation),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=_rounding(node, to),
     )
     return finished(importer, result, to, limits)
+
+
+def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
+    """Of a function that adds the zero point before it rounds, or leaves that to QuantizeLinear."""
+    if not is_fused(node, to):
+        return replace(ROUNDING, unfused=True, by_columns=columns)
+    return replace(ROUNDING, offset=UNSIGNED if to.unsigned else 0)
 
 
 @register("QLinearAveragePool", domain=MICROSOFT)
@@ -69,17 +70,13 @@ def _average(node: Node, importer: Importer) -> Tensor:
             quantization=image.quantization,
         )
         padding = type(padding)()
-    kind = UnsignedPool2D if to.unsigned else Pool2D
-    attributes = kind(windows.filter, windows.stride, padding)
-    if not is_fused(node, to):
-        columns = node.get("opset", 19) < 19 and windows.stride[1] <= 2
-        attributes = UnfusedPool2D(windows.filter, windows.stride, padding, by_columns=columns)
+    columns = node.get("opset", 19) < 19 and windows.stride[1] <= 2
     result = importer.add(
         "AVERAGE_POOL_2D",
         image,
-        attributes=attributes,
+        attributes=Pool2D(windows.filter, windows.stride, padding),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=_rounding(node, to, columns),
     )
     result = from_image(importer, result, len(source.shape))
     return finished(importer, result, to, limits_of(node, to))
@@ -97,7 +94,7 @@ def _global_average(node: Node, importer: Importer) -> Tensor:
         importer.constant(np.array([1, 2], np.int32)),
         attributes=Mean((1, 2), True),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
     result = from_image(importer, result, len(source.shape))
     return finished(importer, result, to, limits_of(node, to))
@@ -128,7 +125,7 @@ def _softmax(node: Node, importer: Importer) -> Tensor:
         lines = int(np.prod(source.shape[:axis]))
         rows = importer.reshape(source, (lines, source.size // lines))
     result = importer.add(
-        "SOFTMAX", rows, attributes=Softmax(), quantization=to.quantization, arithmetic=ARITHMETIC
+        "SOFTMAX", rows, attributes=Softmax(), quantization=to.quantization, rounding=ROUNDING
     )
     if old:
         result = importer.reshape(result, source.shape)
@@ -150,6 +147,6 @@ def _concat(node: Node, importer: Importer) -> Tensor:
         *parts,
         attributes=Concatenation(axis),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
     return finished(importer, result, to, limits_of(node, to))

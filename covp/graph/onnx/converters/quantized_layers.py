@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected
 from covp.graph.graph import Quantization, Tensor
-from covp.graph.onnx.converters.quantized import ARITHMETIC, MICROSOFT, all_constant
+from covp.graph.onnx.converters.quantized import MICROSOFT, ROUNDING, all_constant
 from covp.graph.onnx.converters.quantized_at_run_time import (
     conv_by_definition,
     matmul_by_definition,
@@ -63,7 +63,7 @@ def _conv(node: Node, importer: Importer) -> Tensor:
         None if bias is None else _bias(importer, bias, weights.shape[0]),
         attributes=attributes,
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
     return finished(importer, from_image(importer, result, rank), to, limits)
 
@@ -94,7 +94,7 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
         stored(importer, node.input(3), by),
         attributes=BatchMatMul(),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
     return finished(importer, result, to, limits_of(node, to))
 
@@ -135,7 +135,7 @@ def _product(
         None if bias is None else _bias(importer, bias, rows.shape[0]),
         attributes=FullyConnected(activation, keep_num_dims=True),
         quantization=to.quantization,
-        arithmetic=ARITHMETIC,
+        rounding=ROUNDING,
     )
     return finished(importer, result, to, limits)
 
