@@ -8,8 +8,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.clamp import clamp_includes
-from covp.codegen.kernels.loop_nest import LoopNest
-from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.each import emit_each
 from covp.codegen.kernels.requantize.scaling import finish, scale_function
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.ops.activation import leaky_factors, rectifier_factor
@@ -55,7 +54,7 @@ def emit_sigmoid(request: KernelRequest) -> LayerCode:
         saturated=f"{0x7FFF << 10 if logistic else 0xFFFF << 8}u",
     )
     table = c_array("sigmoid", sigmoid_table(), "sigmoid of i / 24 in units of 2**-16")
-    return _emit(request, [table, head + (_LOGISTIC if logistic else _TANH)], [])
+    return emit_each(request, "activate(@)", [table, head + (_LOGISTIC if logistic else _TANH)])
 
 
 @kernel("RELU", "int16")
@@ -92,18 +91,5 @@ def _emit_clamped(
         f"{f'    x -= {zero};' + chr(10) if zero else ''}"
         f"{finish(request.core, value, request.op.output.zero_point, limits, 'int16_t')}}}\n"
     )
-    return _emit(request, [*definitions, activate], [clamp_includes(request.core, *limits)])
-
-
-def _emit(request: KernelRequest, definitions: list[str], includes: list[str]) -> LayerCode:
-    """A call of ``activate`` for every element; may run in place."""
-    op = request.op
-    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
-
-    def step(ahead: int) -> list[str]:
-        at = nest.at("output", ahead)
-        return [f"output[{at}] = activate(input[{at}]);"]
-
-    return Operands.of(op).layer(
-        request, nest.loops(step, nest.unroll()), definitions, includes, [op.input(0)]
-    )
+    includes = [clamp_includes(request.core, *limits)]
+    return emit_each(request, "activate(@)", [*definitions, activate], includes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from covp.codegen.c_text import c_float, indent
-from covp.codegen.kernels.loop_nest import LoopNest
 from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.each import emit_each
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 
@@ -19,21 +19,10 @@ _MATH = "#include <math.h>"
 def emit_float_activation(request: KernelRequest) -> LayerCode:
     """One value at a time; may run in place."""
     op = request.op
-    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
     function = f"static inline float activate(float x)\n{{\n    return {_formula(op)};\n}}\n"
-
-    def step(ahead: int) -> list[str]:
-        at = nest.at("output", ahead)
-        return [f"output[{at}] = activate(input[{at}]);"]
-
-    calls_out = op.kind in ("LOGISTIC", "TANH")
-    return Operands.of(op).layer(
-        request,
-        nest.loops(step, 1 if calls_out else nest.unroll()),
-        definitions=[function],
-        includes=[_MATH] if calls_out else [],
-        in_place=[op.input(0)],
-    )
+    if op.kind in ("LOGISTIC", "TANH"):  # calls out
+        return emit_each(request, "activate(@)", [function], [_MATH], most=1)
+    return emit_each(request, "activate(@)", [function])
 
 
 def _formula(op: Op) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.clamp import clamp_includes
-from covp.codegen.kernels.loop_nest import LoopNest
-from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.each import emit_each
 from covp.codegen.kernels.pointwise.unary_table import table_of
 from covp.codegen.kernels.requantize.scaling import finish, scale_function
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.graph.graph import Op
 from covp.graph.ops.quantize import HALF
 from covp.graph.quantization import quantize_multiplier
 
@@ -47,7 +43,7 @@ def _emit_quantize(request: KernelRequest, rounded: str, definition: str) -> Lay
         f"    stored = stored < {info.min} ? {info.min} : stored;\n"
         f"    return ({c_type(out.dtype)})(stored > {info.max} ? {info.max} : stored);\n}}\n"
     )
-    return _emit(request, "quantize(@)", function)
+    return emit_each(request, "quantize(@)", [function])
 
 
 # the sum has no place for fractions: its last bit is one step
@@ -65,7 +61,7 @@ static inline int32_t half_to_even(float steps)
 def emit_requantize(request: KernelRequest) -> LayerCode:
     """From one quantization to another: a table."""
     table = c_array("table", table_of(request.op), "the result of each byte")
-    return _emit(request, "table[(uint8_t)@]", table)
+    return emit_each(request, "table[(uint8_t)@]", [table])
 
 
 @kernel("QUANTIZE", "int16", "int32")
@@ -87,7 +83,7 @@ def emit_wide_requantize(request: KernelRequest) -> LayerCode:
         body = finish(request.core, f"scale({centred})", out.zero_point, limits, result)
         includes = clamp_includes(request.core, *limits)
     function = f"static inline {result} quantize(int32_t x)\n{{\n{body}}}\n"
-    return _emit(request, "quantize(@)", scaling + function, [includes])
+    return emit_each(request, "quantize(@)", [scaling + function], [includes])
 
 
 @kernel("DEQUANTIZE", "int8", "uint8", "int16")
@@ -99,23 +95,6 @@ def emit_dequantize(request: KernelRequest) -> LayerCode:
     source = request.op.input(0)
     if source.dtype.itemsize == 1 and not request.core.has("fpu"):
         table = c_array("table", table_of(request.op), "the value of each byte")
-        return _emit(request, "table[(uint8_t)@]", table)
+        return emit_each(request, "table[(uint8_t)@]", [table])
     value = f"(float)(@ - ({source.zero_point})) * {c_float(source.scale)}"
-    return _emit(request, value, "")
-
-
-def _emit(
-    request: KernelRequest, value: str, definition: str, includes: Sequence[str] = ()
-) -> LayerCode:
-    op: Op = request.op
-    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
-
-    def step(ahead: int) -> list[str]:
-        at = nest.at("output", ahead)
-        return [f"output[{at}] = {value.replace('@', f'input[{at}]')};"]
-
-    same = op.input(0).dtype.itemsize == op.output.dtype.itemsize
-    in_place = [op.input(0)] if same else []
-    return Operands.of(op).layer(
-        request, nest.loops(step, nest.unroll()), [definition], includes, in_place
-    )
+    return emit_each(request, value, [])

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
-from covp.codegen.kernels.loop_nest import LoopNest
-from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.each import emit_each
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops import definition
@@ -30,18 +29,5 @@ def table_of(op: Op) -> NDArray[Any]:
 @kernel("RELU6", "int8")
 def emit_unary_table(request: KernelRequest) -> LayerCode:
     """Look up every byte; may run in place."""
-    op = request.op
-    nest = LoopNest.over((op.output.size,), input=(1,), output=(1,))
-    table = c_array("table", table_of(op), "the result of each input, as an unsigned byte")
-
-    def step(ahead: int) -> list[str]:
-        at = nest.at("output", ahead)
-        return [f"output[{at}] = table[(uint8_t)input[{at}]];"]
-
-    return Operands.of(op).layer(
-        request,
-        nest.loops(step, nest.unroll(8)),
-        definitions=[table],
-        in_place=[op.input(0)],
-        schedule="table",
-    )
+    table = c_array("table", table_of(request.op), "the result of each input, as an unsigned byte")
+    return emit_each(request, "table[(uint8_t)@]", [table], schedule="table", most=8)
