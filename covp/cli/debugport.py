@@ -11,7 +11,7 @@ import covp.device.debug
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
-from covp.device.debug.ports import PROTOCOLS, debug_port
+from covp.device.debug.remote_bitbang import PROTOCOLS, debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice

@@ -8,8 +8,13 @@ from collections.abc import Callable
 
 from covp.chip.platform_file import Platform, Region
 from covp.device.debugger import DEFAULT_TIMEOUT, DebuggerDevice
-from covp.device.gdb_flash import FlashArea, parse_memory_map
-from covp.device.gdb_target import RemoteRegister, default_registers, parse_description
+from covp.device.gdb_target import (
+    FlashArea,
+    RemoteRegister,
+    default_registers,
+    parse_description,
+    parse_memory_map,
+)
 from covp.device.machine.engine import register_ids
 from covp.device.rsp_link import REPLY_SECONDS, RspLink, connect, split_address
 from covp.errors import DeviceError

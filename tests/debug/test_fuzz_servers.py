@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from covp.chip.platform_file import load_platform
 from covp.device.debug.gdb_stub import GdbStub
-from covp.device.debug.ports import debug_port
+from covp.device.debug.remote_bitbang import debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
-from covp.device.rsp import encode
+from covp.device.rsp_link import encode
 from covp.device.virtual import VirtualDevice
 
 TIMEOUT = 20  # seconds for an answer; beyond that the server is stuck

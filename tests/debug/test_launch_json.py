@@ -17,7 +17,7 @@ import pytest
 from covp.chip.platform_file import load_platform
 from covp.device.debug.gdb_stub import GdbStub
 from covp.device.debug.launch import check_replaceable, launch_json
-from covp.device.debug.ports import debug_port
+from covp.device.debug.remote_bitbang import debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
 from covp.device.virtual import VirtualDevice

@@ -11,7 +11,7 @@ import pytest
 from covp.device.debug import server as module
 from covp.device.debug.gdb_stub import BUSY
 from covp.device.debug.server import DebugServer
-from covp.device.rsp import Decoder, Packet
+from covp.device.rsp_link import Decoder, Packet
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from covp.device.rsp import Decoder, Packet, Signal, encode
+from covp.device.rsp_link import Decoder, Packet, Signal, encode
 
 from .fake_server import FakeServer
 

@@ -12,7 +12,7 @@ import pytest
 
 import covp.device.debug
 from covp.chip.platform_file import load_platform
-from covp.device.debug.ports import debug_port
+from covp.device.debug.remote_bitbang import debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
 from covp.device.openocd import OpenOcdDevice

@@ -11,8 +11,7 @@ import pytest
 from covp.chip.platform_file import load_platform
 from covp.device import gdb_remote, rsp_link
 from covp.device.gdb_remote import GdbDevice
-from covp.device.rsp import encode
-from covp.device.rsp_link import RspLink
+from covp.device.rsp_link import RspLink, encode
 from covp.errors import DeviceFault
 
 from .failing import NO_HANG, failing

@@ -11,7 +11,7 @@ import pytest
 import covp
 from covp.chip.platform_file import load_platform
 from covp.device.qemu import QemuDevice
-from covp.device.rsp import Damaged, Decoder, Packet, Signal, encode
+from covp.device.rsp_link import Damaged, Decoder, Packet, Signal, encode
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.evaluation import evaluate
 from covp.graph.random_inputs import random_inputs

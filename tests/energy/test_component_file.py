@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from covp.accelerator.registry import find_backend
+from covp.chip.energy.accelergy_files import value_of
 from covp.chip.energy.component_file import read_component_file
-from covp.chip.energy.expressions import value_of
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
 from covp.evaluation.area import estimate_areas

@@ -20,8 +20,7 @@ from covp.graph.reference import ReferenceExecutor
 from covp.graph.tflite import read_tflite
 from covp.graph.zoo import tflite_writer
 from covp.graph.zoo.builder import GraphBuilder
-from covp.graph.zoo.tflite_variables import in_file
-from covp.graph.zoo.tflite_writer import write_tflite
+from covp.graph.zoo.tflite_writer import in_file, write_tflite
 
 Array = NDArray[Any]
 START = np.array([[5.0, -2.0, 0.5]], np.float32)

@@ -17,7 +17,7 @@ from covp.graph.ops.windows import TransposeConv
 from covp.graph.quantization import quantize_multiplier
 from covp.graph.reference import run_reference
 from covp.graph.tflite import read_tflite
-from covp.graph.zoo import tflite_form
+from covp.graph.zoo import tflite_writer
 from covp.graph.zoo.builder import single_op_graph
 from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing import (
@@ -143,7 +143,7 @@ def test_transpose_conv_of_run_time_shape_and_int16_bias(
     shape = tensors.plain("shape", (4,), np.int32, stated if constant else None)
     attributes = TransposeConv((2, 2), (0, 0), (4, 6), (1, 1))
     op = Op("TRANSPOSE_CONV", "layer", [shape, w, source, b], [output], attributes)
-    monkeypatch.setitem(tflite_form._FORMS, "TRANSPOSE_CONV", lambda op: op)
+    monkeypatch.setitem(tflite_writer._FORMS, "TRANSPOSE_CONV", lambda op: op)
     inputs = [source] if constant else [shape, source]
     graph = read_tflite(write_tflite(Graph("m", inputs, [output], [op])))
     found = run_reference(graph, [x] if constant else [stated, x])[0]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.device.rtl import fst
+from covp.device.rtl import recording as fst
 from covp.device.rtl.cores import rtl_names
 from covp.device.rtl.device import RtlDevice
 from covp.device.stop import Stop

@@ -2,7 +2,7 @@
 
 A figure comes from Accelergy's own reference tables (ERT, ART) where they have the component; else
 a compound component is the sum of its parts, and a primitive one is looked up in the table of its
-class (`covp.chip.energy.accelergy_tables`). Leakage is left out.
+class (`covp.chip.energy.accelergy_files`). Leakage is left out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from covp.chip.energy.accelergy_files import Compound, File, Node, Part, read_files
-from covp.chip.energy.accelergy_tables import ClassTable, number, read_table, same
-from covp.chip.energy.expressions import value_of
+from covp.chip.energy.accelergy_files import (
+    ClassTable,
+    Compound,
+    File,
+    Node,
+    Part,
+    number,
+    read_files,
+    read_table,
+    same,
+    value_of,
+)
 from covp.errors import AcceleratorError, near_misses
 
 _RANGE = re.compile(r"\[\s*([^\[\]]*?)\s*\.\.\s*([^\[\]]*?)\s*\]")

@@ -8,18 +8,138 @@ from __future__ import annotations
 
 import itertools
 import re
+import socket
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from socket import socket
 
+from covp.device.debug.gdb_breakpoints import GdbBreakpoints
 from covp.device.debug.gdb_console import GdbConsole
-from covp.device.debug.gdb_link import Closed, GdbLink
 from covp.device.debug.gdb_packets import MALFORMED, OK, GdbPackets, number, numbers
-from covp.device.debug.gdb_stop import INTERRUPTED, at_breakpoint, end_text, stop_reply
 from covp.device.debug.target import DebugTarget, HaltReason
-from covp.device.rsp import encode
-from covp.errors import DeviceError
+from covp.device.rsp_link import Damaged, Decoder, Packet, Signal, encode
+from covp.errors import DeviceError, DeviceFault, ProgramExit
+
+_SIGINT, _SIGILL, _SIGTRAP, _SIGBUS, _SIGSEGV, _SIGSYS = 2, 4, 5, 10, 11, 12
+_FAULT_SIGNALS = {
+    "unmapped read": _SIGSEGV,
+    "unmapped write": _SIGSEGV,
+    "unmapped fetch": _SIGSEGV,
+    "write to read-only memory": _SIGSEGV,
+    "stack overflow": _SIGSEGV,
+    "illegal instruction": _SIGILL,
+    "unhandled exception": _SIGSYS,  # SVC or ecall without a handler
+}
+
+
+INTERRUPTED = b"T02thread:1;"
+"""The T packet for a stop that GDB requested, between two steps."""
+
+
+def at_breakpoint(name: bytes) -> bytes:
+    """The T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
+    return b"T%02x%s:;thread:1;" % (_SIGTRAP, name)
+
+
+def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
+    """The T packet for a halted core."""
+    signal, why = _signal(target), b""
+    if target.reason is HaltReason.BREAKPOINT:
+        name = breakpoints.at(target.read_register("pc"))
+        if name is not None:
+            return at_breakpoint(name)
+    elif target.reason is HaltReason.WATCHPOINT and target.watch_hit is not None:
+        watched = breakpoints.watched(target.watch_hit)
+        why = b"%s:%x;" % watched if watched else b""
+    return b"T%02x%sthread:1;" % (signal, why)
+
+
+def end_text(end: DeviceFault | ProgramExit) -> str:
+    """The line for GDB's console."""
+    return f"covp: {end}\n"
+
+
+def _signal(target: DebugTarget) -> int:
+    if target.reason is HaltReason.FAULT and target.fault is not None:
+        return _FAULT_SIGNALS.get(target.fault.kind, _SIGBUS)
+    return _SIGINT if target.reason is HaltReason.REQUEST else _SIGTRAP
+
+
+_RECEIVE = 1 << 16
+_SEND_TIMEOUT = 10.0  # seconds for GDB to take what is sent
+
+
+class Closed(Exception):
+    """GDB has gone."""
+
+
+class GdbLink:
+    """The server's end of one connection.
+
+    Attributes:
+        acknowledges: packets are answered with + or -; False after QStartNoAckMode.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.acknowledges = True
+        self._connection = connection
+        self._decoder = Decoder()
+        self._waiting: deque[bytes | None] = deque()
+        self._sent = b""
+
+    def receive(self) -> bytes | None:
+        """The next packet; None for the interrupt byte. Raises Closed."""
+        while not self._waiting:
+            self._take(None)
+        return self._waiting.popleft()
+
+    def interrupted(self) -> bool:
+        """Whether an interrupt byte has come; packets after it stay. Raises Closed."""
+        self._take(0.0)
+        if self._waiting and self._waiting[0] is None:
+            self._waiting.popleft()
+            return True
+        return False
+
+    def send(self, payload: bytes) -> None:
+        """Send a packet. Raises Closed."""
+        self._sent = encode(payload)
+        self._put(self._sent)
+
+    def _take(self, seconds: float | None) -> None:
+        """Receive the bytes that come within the time; None: wait."""
+        try:
+            self._connection.settimeout(seconds)
+            data = self._connection.recv(_RECEIVE)
+        except (TimeoutError, BlockingIOError):
+            return
+        except OSError:
+            raise Closed from None
+        if not data:
+            raise Closed
+        for item in self._decoder.feed(data):
+            if isinstance(item, Packet):
+                self._acknowledge(b"+")
+                self._waiting.append(item.data)
+            elif isinstance(item, Damaged):
+                self._acknowledge(b"-")
+            elif item == Signal("\x03"):
+                self._waiting.append(None)
+            elif item == Signal("-") and self.acknowledges:
+                self._put(self._sent)
+
+    def _acknowledge(self, sign: bytes) -> None:
+        if self.acknowledges:
+            self._put(sign)
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self._connection.settimeout(_SEND_TIMEOUT)
+            self._connection.sendall(data)
+        except OSError:
+            raise Closed from None
+
 
 _LOOK = 0.02  # seconds between two looks for an interrupt while the core runs
 _STEPS_BETWEEN_LOOKS = 256
@@ -61,7 +181,7 @@ class GdbStub:
         self._on_event = on_event
         self._console = console
 
-    def serve(self, connection: socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
         """The handler of a `DebugServer`: returns when GDB has gone."""
         self._on_event("GDB is here")
         console = self._console

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from covp.base.temporary import TemporaryFolder, temporary_folder
-from covp.device.rtl.fst import is_whole
 from covp.device.rtl.model import RtlModel
 from covp.device.wave import Recorded, Wave
 from covp.errors import AcceleratorError, DeviceError, DeviceFault, UsageError
+
+HEADER, GEOMETRY, HIERARCHIES = 0, 3, (4, 6, 7)
+
+
+def blocks(path: Path) -> Iterator[tuple[int, int, int]]:
+    """Kind, place of the content, and bytes of it, of each block; the last one may be cut off."""
+    with path.open("rb") as stream:
+        while kind := stream.read(1):
+            place = stream.tell() + 8
+            size = int.from_bytes(stream.read(8), "big") - 8
+            yield kind[0], place, size
+            if size < 0:
+                return
+            stream.seek(place + size)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether all blocks that a waveform needs are there to their end."""
+    found, end = set(), 0
+    for kind, place, size in blocks(path):
+        found.add(kind)
+        end = place + size
+    whole = {HEADER, GEOMETRY} <= found and not found.isdisjoint(HIERARCHIES)
+    return whole and end == os.path.getsize(path)
 
 
 class RtlRecording:

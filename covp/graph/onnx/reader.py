@@ -19,14 +19,12 @@ from covp.base.request import Shapes
 from covp.errors import ModelError, near_misses, printable
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.model_file import identifier
-from covp.graph.onnx.control_flow import convert_if, convert_loop
 from covp.graph.onnx.converters import CONVERTERS, unknown_operator
 from covp.graph.onnx.file import read_proto
-from covp.graph.onnx.function_bodies import body_of
 from covp.graph.onnx.fuse_qdq import with_integers
 from covp.graph.onnx.importer import MOST_BYTES, Importer
 from covp.graph.onnx.node import Node
-from covp.graph.onnx.prepare import MOST_NODES, prepared
+from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepared
 from covp.graph.onnx.values import (
     array_of,
     attribute_of,

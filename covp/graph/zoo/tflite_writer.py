@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import flatbuffers
@@ -10,12 +11,116 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.attributes import Conv2D, Padding
+from covp.graph.graph import Graph, Op, State, Tensor
 from covp.graph.ops import OPS
+from covp.graph.tflite.variables import CHANGED_INPUTS
 from covp.graph.user_operators import find_user_operator
-from covp.graph.zoo.tflite_form import tflite_form
 from covp.graph.zoo.tflite_options_writer import CUSTOM_NAMES, builtin_options, custom_options
-from covp.graph.zoo.tflite_variables import FileGraphs, in_file
+
+
+def tflite_form(graph: Graph) -> Graph:
+    """The graph with such operators as a file has them; the argument stays as it is."""
+    return replace(graph, ops=[_FORMS.get(op.kind, _same)(op) for op in graph.ops])
+
+
+def _same(op: Op) -> Op:
+    return op
+
+
+def _transpose_conv(op: Op) -> Op:
+    """The inputs are the output's shape, weights, image and bias."""
+    shape = np.array(op.output.shape, np.int32)
+    stated = Tensor(f"{op.name}_shape", shape.shape, shape.dtype, None, shape)
+    return replace(op, inputs=[stated, op.input(1), op.input(0), *op.inputs[2:]])
+
+
+def _grouped(op: Op) -> Op:
+    """A CONV_2D with fewer input channels in its filters than in its image."""
+    a = op.attributes
+    (top, bottom), (left, right) = a.padding
+    attributes = Conv2D(a.stride, Padding(top, bottom, left, right), a.dilation, a.activation)
+    return replace(op, kind="CONV_2D", attributes=attributes)
+
+
+_FORMS = {"CONV_ND": _grouped, "TRANSPOSE_CONV": _transpose_conv}
+
+
+RESOURCE = np.dtype(object)
+"""Stands for TFLite's type of handles."""
+
+
+@dataclass(frozen=True)
+class VarHandle:
+    """VAR_HANDLE: the name of the variable."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class FileGraphs:
+    """What a file of a graph with states holds.
+
+    Attributes:
+        subgraphs: the model, and what CALL_ONCE runs, if there is that.
+        variables: the tensors that operators change, by identity.
+    """
+
+    subgraphs: tuple[Graph, ...]
+    variables: frozenset[int]
+
+
+def in_file(graph: Graph) -> FileGraphs:
+    """The subgraphs of a graph's file.
+
+    A state that an LSTM or SVDF changes is its variable tensor; others are resources: read before
+    the operators, assigned after them.
+    """
+    ops = [_without_states(op) for op in graph.ops]
+    changed = {
+        id(op.inputs[position]) for op in graph.ops for position in CHANGED_INPUTS.get(op.kind, ())
+    }
+    resources = [state for state in graph.states if id(state.before) not in changed]
+    variables = frozenset(id(s.before) for s in graph.states if id(s.before) in changed)
+    if not resources:
+        return FileGraphs((replace(graph, ops=ops, states=[]),), variables)
+    handles = [_handle(state) for state in resources]
+    pairs = list(zip(resources, handles, strict=True))
+    ops = [
+        *handles,
+        Op("CALL_ONCE", "initialize", [], []),
+        *(Op("READ_VARIABLE", "read", [h.output], [s.before]) for s, h in pairs),
+        *ops,
+        *(Op("ASSIGN_VARIABLE", "assign", [h.output, s.after], []) for s, h in pairs),
+    ]
+    main = replace(graph, ops=ops, states=[])
+    return FileGraphs((main, _initialization(resources)), variables)
+
+
+def _without_states(op: Op) -> Op:
+    """The operator without the outputs that are its variables afterwards."""
+    kept = len(op.outputs) - len(CHANGED_INPUTS.get(op.kind, ()))
+    return replace(op, outputs=op.outputs[:kept])
+
+
+def _handle(state: State) -> Op:
+    handle = Tensor(f"{state.name}_handle", (), RESOURCE)
+    return Op("VAR_HANDLE", handle.name, [], [handle], VarHandle(state.name))
+
+
+def _initialization(states: list[State]) -> Graph:
+    ops = []
+    for state in states:
+        handle = _handle(state)
+        value = _constant(state, np.ascontiguousarray(state.initial))
+        ops += [handle, Op("ASSIGN_VARIABLE", "assign", [handle.output, value], [])]
+    return Graph("initialization", [], [], ops)
+
+
+def _constant(state: State, data: NDArray[Any]) -> Tensor:
+    before = state.before
+    return Tensor(f"{state.name}_initial", before.shape, before.dtype, before.quantization, data)
+
 
 _TYPES = {
     "float32": tflite.TensorType.FLOAT32,

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from covp.device.timeline import TimelineLog
 from covp.report.timeline import units
-from covp.report.timeline.calls import function_slices, short_calls
-from covp.report.timeline.counts import (
+from covp.report.timeline.calls import (
     Point,
     byte_counters,
+    function_slices,
     instruction_points,
     mac_points,
+    short_calls,
     thinned,
 )
 from covp.report.timeline.phases import Window

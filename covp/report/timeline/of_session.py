@@ -40,7 +40,7 @@ class recording:
             if error is None:
                 self._session.sync()
         finally:
-            self._recording.__exit__(kind, error, trace)
+            self._recording.__exit__(type(error) if error else None, error, None)
             if self._causes is not None:
                 self._causes.count_functions(False)
 

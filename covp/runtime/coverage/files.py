@@ -67,7 +67,7 @@ class Decision:
     Attributes:
         conditions: the one that is evaluated first is the first.
         shown: for each whether a run showed that it decides alone; see
-            `covp.runtime.coverage.masking`.
+            `covp.runtime.coverage.conditions`.
     """
 
     conditions: tuple[Condition, ...]

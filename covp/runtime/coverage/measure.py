@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from covp.base.cache import content_key
 from covp.runtime.coverage.code_map import CodeMap
+from covp.runtime.coverage.conditions import judge
 from covp.runtime.coverage.counts import Counts
 from covp.runtime.coverage.data import CoverageData
 from covp.runtime.coverage.debug_lines import Instance
 from covp.runtime.coverage.decisions import find_decisions
 from covp.runtime.coverage.files import Branch, Condition, Decision, FileCoverage, Part, Routine
 from covp.runtime.coverage.instructions import Step
-from covp.runtime.coverage.masking import judge
 
 _UNKNOWN = ("", 0, 0)
 

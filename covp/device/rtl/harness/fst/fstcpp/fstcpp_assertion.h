@@ -1,5 +1,5 @@
 // Stands for the header of this name in Verilator's writer of FST files. Its checks end the process,
-// also where a disk is full; covp looks at the finished file instead (covp/device/rtl/fst.py).
+// also where a disk is full; covp looks at the finished file instead (covp/device/rtl/recording.py).
 #pragma once
 #include <cstdlib>
 
