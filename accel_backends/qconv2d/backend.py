@@ -16,13 +16,11 @@ from covp.accelerator.call import (
     Step,
     Workspace,
 )
-from covp.accelerator.core_cycles import requantize_cycles
 from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
 from covp.base.c_names import c_prefix
-from covp.chip.cores import Core
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
@@ -86,30 +84,28 @@ class QConv2dBackend(AcceleratorBackend):
         model: QConv2d = self.make_peripheral()
         return model.timing(decode(numbers)).cycles
 
-    def driver_estimate(self, match: Match, core: Core | None) -> int:
-        """One call, and with ``requantize=false`` the core's work on each result."""
-        left = 0 if self.values["requantize"] else requantize_cycles(match.outputs[0].size, core)
-        return super().driver_estimate(match, core) + left
-
-    def lower(self, match: Match) -> Sequence[Step]:
-        """One driver call; with ``requantize=false`` followed by the core's requantization."""
-        job = resolve(match.op)
-        output = match.outputs[0]
+    def requantizes(self, match: Match) -> Sequence[Requantize]:
+        """All results with ``requantize=false``."""
         if self.values["requantize"]:
-            return [self._call(job, match, output)]
-        sums = Workspace(4 * output.size)
+            return ()
+        job, output = resolve(match.op), match.outputs[0]
         return [
-            self._call(job, match, sums),
             Requantize(
-                sums,
+                Workspace(4 * output.size),
                 output,
                 job.multiplier,
                 job.shift,
                 job.output_zero_point,
                 job.clamp,
                 _largest_sum(job),
-            ),
+            )
         ]
+
+    def lower(self, match: Match) -> Sequence[Step]:
+        """One driver call; with ``requantize=false`` followed by the core's requantization."""
+        left = self.requantizes(match)
+        result = left[0].sums if left else match.outputs[0]
+        return [self._call(resolve(match.op), match, result), *left]
 
     def _call(self, job: QuantizedConv2D, match: Match, result: Argument) -> CCall:
         image = register_image(job, bool(self.values["requantize"]))

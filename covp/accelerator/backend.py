@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from covp.accelerator.call import CCall, Step
+from covp.accelerator.call import CCall, Requantize, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter, Value, read_parameters
 from covp.base.plugins import call_hook
-from covp.chip.cores import Core
 from covp.chip.energy.technology import NONE, area_in, energy_in
 from covp.chip.energy.units import UnitArea, UnitEnergy
 from covp.errors import AcceleratorError, UsageError, near_misses
@@ -160,13 +159,16 @@ class AcceleratorBackend(ABC):
         """
         return None
 
-    def driver_estimate(self, match: Match, core: Core | None) -> int:
-        """Cycles of ``core`` around the jobs of an accepted ``match``: driver, requantization.
+    def driver_estimate(self, match: Match) -> int:
+        """Cycles of the core in the driver around the jobs of an accepted ``match``.
 
-        No core stands for a plain one. By default those of one call; drivers of this repository
-        take 50 to 65 in simulation.
+        By default those of one call; drivers of this repository take 50 to 65 in simulation.
         """
         return DRIVER_CYCLES
+
+    def requantizes(self, match: Match) -> Sequence[Requantize]:
+        """The steps of `lower` in which the core requantizes; their cycles are simulated."""
+        return ()
 
     def unit_energy(self) -> UnitEnergy | None:
         """What its operations and bytes cost; None where neither class nor parameters say it."""

@@ -88,7 +88,7 @@ class Requantize:
         bound: no sum is larger than this in magnitude.
     """
 
-    sums: Workspace
+    sums: Workspace | Tensor
     output: Tensor
     multiplier: NDArray[np.int32]
     shift: NDArray[np.int32]

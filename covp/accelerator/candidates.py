@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.core_costs import NO_COSTS, CoreCosts
 from covp.accelerator.limits import Limit, broken
 from covp.base.plugins import call_hook
-from covp.chip.cores import Core
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Graph, Op
 from covp.graph.ops import OPS
@@ -62,14 +61,14 @@ class Findings:
 
 
 def find_candidates(
-    graph: Graph, backends: Sequence[AcceleratorBackend], core: Core | None = None
+    graph: Graph, backends: Sequence[AcceleratorBackend], costs: CoreCosts = NO_COSTS
 ) -> Findings:
     """Lay every pattern of every accelerator over every operator, and ask about each match.
 
     Args:
         graph: after all passes.
         backends: as named.
-        core: that runs the drivers; None stands for a plain one.
+        costs: cycles of the core, which requantizes for some accelerators.
 
     Raises:
         AcceleratorError: a backend broke its contract; the text names it and the layer.
@@ -80,12 +79,12 @@ def find_candidates(
         for pattern in backend.patterns:
             for op in graph.ops:
                 for match in _matches(backend, pattern, graph, op):
-                    answer = _ask(backend, match, core)
+                    answer = _ask(backend, match)
                     if isinstance(answer, Candidate):
                         accepted.append(answer)
                     else:
                         rejected.append(answer)
-    return Findings(tuple(accepted), tuple(rejected))
+    return Findings(_with_requantization(accepted, costs), tuple(rejected))
 
 
 def _matches(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op) -> Sequence[Match]:
@@ -105,16 +104,28 @@ def _arithmetic(match: Match) -> int:
     return sum(OPS[op.kind].macs(op) for op in match.ops if op.kind in OPS)
 
 
-def _ask(backend: AcceleratorBackend, match: Match, core: Core | None) -> Candidate | Rejection:
+def _ask(backend: AcceleratorBackend, match: Match) -> Candidate | Rejection:
     reason, limits = _supports(backend, match)
     if reason:
         return Rejection(backend, match, reason, limits, _worth(backend, match, limits))
     unit = _cycles(backend, match, "estimate", backend.estimate)
     if unit is None:
         return Candidate(backend, match, None, None)
-    around = partial(backend.driver_estimate, core=core)
-    driver = _cycles(backend, match, "driver_estimate", around)
+    driver = _cycles(backend, match, "driver_estimate", backend.driver_estimate)
     return Candidate(backend, match, unit, unit + (driver or 0))
+
+
+def _with_requantization(accepted: Sequence[Candidate], costs: CoreCosts) -> tuple[Candidate, ...]:
+    """The matches with the cycles of what they leave to the core, as far as those are known."""
+    left = [_call(c.backend, c.match, "requantizes", c.backend.requantizes) for c in accepted]
+    steps = [step for own in left for step in own]
+    cycles = iter(costs.requantizations(steps) if steps else ())
+    found = []
+    for candidate, own in zip(accepted, left, strict=True):
+        more = sum(next(cycles) or 0 for _ in own)
+        known = candidate.cycles
+        found.append(replace(candidate, cycles=None if known is None else known + more))
+    return tuple(found)
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.candidates import Candidate, Findings, Rejection
-from covp.accelerator.placement import NEGLIGIBLE, Alternative, Placement, Refusal, listed
+from covp.accelerator.placement import Alternative, Placement, Refusal, listed
 from covp.graph.graph import Op
 
 Costs = Mapping[Op, int | None]
-"""Estimated cycles of each operator on the core; None: unknown."""
+"""Simulated cycles of each operator on the core; None: unknown."""
 
 
 def refusals(
@@ -75,7 +75,7 @@ def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> 
     rivals = list(dict.fromkeys(where[op] for op in candidate.match.ops))
     if all(rival.backend is None for rival in rivals):
         return (
-            f"the core needs fewer cycles, about {_core(candidate, costs):,} for "
+            f"the core needs fewer cycles, {_core(candidate, costs):,} for about "
             f"{candidate.cycles or 0:,}; --allow-slower gives it the layer"
         )
     rival = rivals[0]
@@ -137,7 +137,7 @@ def _by_choice(entries: Iterable[Alternative]) -> list[Alternative]:
 
 
 def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tuple[str, ...]:
-    """Warnings of accelerators that the core is faster than, by the estimates."""
+    """Warnings of accelerators that the core is faster than."""
     used = {placement.match for placement in placements if placement.match is not None}
     on_core = {op for p in placements if p.backend is None for op in p.ops}
     behind: dict[tuple[str, bool], list[Candidate]] = {}
@@ -154,7 +154,7 @@ def _slower(name: str, unused: bool, own: Sequence[Candidate], costs: Costs) -> 
     what = f"{count} left to the core" if unused else count
     advice = "--allow-slower takes them" if unused else "used all the same"
     return (
-        f"accelerator {name}: {what}, slower on it than on the core by the estimates "
+        f"accelerator {name}: {what}, slower on it than on the core "
         f"({listed([op.name for op in first.match.ops])}: about {first.cycles:,} cycles for "
         f"{_core(first, costs):,}); {advice}"
     )
@@ -163,7 +163,7 @@ def _slower(name: str, unused: bool, own: Sequence[Candidate], costs: Costs) -> 
 def _is_slower(candidate: Candidate, costs: Costs) -> bool:
     if candidate.cycles is None or any(costs[op] is None for op in candidate.match.ops):
         return False
-    return candidate.cycles > _core(candidate, costs) + NEGLIGIBLE
+    return candidate.cycles > _core(candidate, costs)
 
 
 def _core(candidate: Candidate, costs: Costs) -> int:

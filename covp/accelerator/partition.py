@@ -7,35 +7,29 @@ from dataclasses import dataclass
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.candidates import Candidate, Findings, find_candidates
-from covp.accelerator.core_cycles import core_cycles
+from covp.accelerator.core_costs import NO_COSTS, CoreCosts
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.explanation import alternatives, refusals, slower
-from covp.accelerator.placement import NEGLIGIBLE, Alternative, Partition, Placement, Refusal
+from covp.accelerator.placement import Alternative, Partition, Placement, Refusal
 from covp.base.request import DEFAULT_BUILD, BuildOptions
-from covp.chip.cores import Core
 from covp.errors import UsageError
 from covp.graph.graph import Graph, Op
 
 __all__ = ["Alternative", "Partition", "Placement", "Refusal", "partition"]
 
-CLEARLY = 2
-"""The core gets what an accelerator accepts where it is more than this many times faster: the
-estimates are off by less, mostly, and who names an accelerator expects to see it used."""
-
 
 def partition(
     graph: Graph,
     backends: Sequence[AcceleratorBackend],
-    core: Core | None = None,
+    costs: CoreCosts = NO_COSTS,
     options: BuildOptions = DEFAULT_BUILD,
 ) -> Partition:
     """Give each operator to the core or to a match that an accelerator accepts.
 
     Of all covers of the graph by matches (each pattern, with operands in every order) and by single
-    operators on the core, the one with the fewest estimated cycles is taken, drivers included.
-    No accepted match is left to the core alone, unless the core is more than twice as fast and
-    the accelerator gets other layers. Of equally cheap covers the one counts that uses, from the
-    last operator backwards, the accelerator named first, then its pattern named first.
+    operators on the core, the one with the fewest cycles is taken, drivers included. Of equally
+    cheap covers the one counts that uses, from the last operator backwards, the accelerator named
+    first, then its pattern named first; the core comes last.
 
     A match of an unknown estimate is left aside where an accelerator named earlier estimates the
     same operators. Matches that overlap with another one of an unknown estimate are not compared:
@@ -45,7 +39,7 @@ def partition(
     Args:
         graph: after all passes.
         backends: as named.
-        core: that computes the rest; None stands for a plain one.
+        costs: cycles of the core. An operator of unknown cost is left to the core at last.
         options: with ``allow_slower`` no accepted match is left to the core alone.
 
     Raises:
@@ -56,24 +50,15 @@ def partition(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two accelerators are named {name}; the names tell them apart")
-    found = find_candidates(graph, backends, core)
-    costs = {op: core_cycles(op, core) for op in graph.ops}
-    every = set(names) if options.allow_slower else set()
-    chosen = _choose(graph, found, costs, every)
-    unused = {candidate.backend.name for candidate in found.accepted} - _used(chosen)
-    if unused - every:
-        chosen = _choose(graph, found, costs, every | unused)
-    placements = _placements(graph, chosen, costs)
+    found = find_candidates(graph, backends, costs)
+    on_core = (costs if found.accepted else NO_COSTS).operators(graph)
+    placements = _placements(graph, _choose(graph, found, on_core, options.allow_slower), on_core)
     return Partition(
         placements,
-        refusals(placements, found, backends, costs),
-        alternatives(placements, found, costs),
-        slower(placements, found, costs),
+        refusals(placements, found, backends, on_core),
+        alternatives(placements, found, on_core),
+        slower(placements, found, on_core),
     )
-
-
-def _used(chosen: Sequence[Candidate]) -> set[str]:
-    return {candidate.backend.name for candidate in chosen}
 
 
 def _placements(
@@ -96,11 +81,11 @@ class _Numbered:
 
 
 def _choose(
-    graph: Graph, found: Findings, costs: Mapping[Op, int | None], insisted: set[str]
+    graph: Graph, found: Findings, costs: Mapping[Op, int | None], allow_slower: bool
 ) -> list[Candidate]:
-    """The accepted matches that are used; accelerators insisted on are, however slow they are."""
+    """The accepted matches that are used."""
     accepted = _comparable(found.accepted)
-    numbered = _number(graph, accepted, costs, insisted)
+    numbered = _number(graph, accepted, costs, allow_slower)
     chosen: list[Candidate] = []
     for group in groups(numbered.choices):
         own = [accepted[position] for position in group]
@@ -131,17 +116,14 @@ def _number(
     graph: Graph,
     accepted: Sequence[Candidate],
     costs: Mapping[Op, int | None],
-    insisted: set[str],
+    allow_slower: bool,
 ) -> _Numbered:
     positions = {op: position for position, op in enumerate(graph.ops)}
     core = [UNKNOWN if cost is None else cost for cost in costs.values()]
     choices = []
     for candidate in accepted:
         members = frozenset(positions[op] for op in candidate.match.ops)
-        cycles = candidate.cycles or 0
-        alone = CLEARLY * sum(core[member] for member in members) + NEGLIGIBLE
-        wanted = candidate.backend.name in insisted or cycles <= alone
-        choices.append(Choice(members, cycles, wanted))
+        choices.append(Choice(members, candidate.cycles or 0, allow_slower))
     return _Numbered(core, choices)
 
 

@@ -43,7 +43,7 @@ class Placement:
         ops: in the graph's order; the last one's outputs are the layer's.
         backend: the accelerator, or None for the core.
         match: what the backend matched, or None for the core.
-        cycles: estimated, the driver's included; None: unknown.
+        cycles: simulated on the core; the accelerator's estimate and its driver's; None: unknown.
     """
 
     ops: tuple[Op, ...]
@@ -70,7 +70,7 @@ class Alternative:
         operators: their names, in the graph's order.
         target: an accelerator's name, or "cpu".
         pattern: that matched; "" for the core.
-        cycles: estimated, the driver's included; None: unknown.
+        cycles: simulated on the core; the accelerator's estimate and its driver's; None: unknown.
         chosen: the program has it.
     """
 
@@ -101,10 +101,6 @@ class Partition:
         """The layers that one accelerator did not get: first what it accepts, then what matched."""
         own = [refusal for refusal in self.refusals if refusal.accelerator == accelerator]
         return sorted(own, key=lambda refusal: (not refusal.accepted, not refusal.matched))
-
-
-NEGLIGIBLE = 200
-"""Cycles by which no layer is called slower: estimates are no better than that."""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -65,9 +65,7 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     allow_slower: Annotated[
         bool,
-        Option(
-            text="Give accelerators also the layers that the core does more than twice as fast."
-        ),
+        Option(text="Give accelerators also the layers that the core computes faster."),
     ] = False
     overlap: Annotated[
         bool,

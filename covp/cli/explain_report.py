@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from covp.accelerator.placement import Alternative, listed
+from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation, RejectedLayer, rejected_layers
 from covp.runtime.profile import LayerProfile
 
@@ -17,20 +18,22 @@ def print_explanation(result: Evaluation) -> None:
     for entry in rejected_layers(result):
         rejected.setdefault(entry.refusal.layer, []).append(entry)
     spent = {entry.layer.name: entry for entry in result.profile.layers}
-    click.echo("\nwhere each layer runs, and why not elsewhere (cycles before a run are estimates)")
+    click.echo("\nwhere each layer runs, and why not elsewhere")
     for layer in result.program.layers:
         place = f"{layer.name}: {layer.target}"
         if len(layer.operators) > 1:
             place = f"{listed(layer.operators)}: {layer.target}"
-        click.echo(f"  {place}{_cycles(layer.estimated_cycles, spent.get(layer.name))}")
+        click.echo(f"  {place}{_cycles(layer, spent.get(layer.name))}")
         for line in _alternatives(result, layer.operators):
             click.echo(f"      or {line}")
         for entry in rejected.get(layer.name, []):
             click.echo(f"      not {_rejection(entry, result.profile.cycles)}")
 
 
-def _cycles(estimated: int | None, entry: LayerProfile | None) -> str:
-    known = [] if estimated is None else [f"estimated {estimated:,} cycles"]
+def _cycles(layer: ProgramLayer, entry: LayerProfile | None) -> str:
+    counted = "simulated before" if layer.target == "cpu" else "estimated"
+    cost = layer.estimated_cycles
+    known = [] if cost is None else [f"{counted} {cost:,} cycles"]
     if entry is not None and entry.cycles is not None:
         known.append(f"took {entry.cycles:,}")
     return f" ({', '.join(known)})" if known else ""
@@ -53,7 +56,9 @@ def _place(other: Alternative, operators: tuple[str, ...]) -> str:
 
 
 def _about(other: Alternative) -> str:
-    return "cycles unknown" if other.cycles is None else f"about {other.cycles:,} cycles"
+    if other.cycles is None:
+        return "cycles unknown"
+    return f"{'' if other.target == 'cpu' else 'about '}{other.cycles:,} cycles"
 
 
 def _rejection(entry: RejectedLayer, total: int | None) -> str:

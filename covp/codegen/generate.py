@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.partition import Partition, Placement
+from covp.accelerator.core_costs import NO_COSTS
+from covp.accelerator.placement import Placement
 from covp.accelerator.registry import find_backends
 from covp.base.arguments import shown
 from covp.base.c_names import c_name
 from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform
-from covp.codegen.aliases import aliases, first_names
-from covp.codegen.arena import ArenaPlan
-from covp.codegen.calls import StartupCode, emit_calls
-from covp.codegen.inference import InferenceCode
-from covp.codegen.layer import KernelRequest, LayerCode, PartCode, Scratch, emit_layer
-from covp.codegen.offload import (
-    accelerator_places,
-    cache_line,
-    checked_driver,
-    demand_architecture,
-    demand_use,
-    split_graph,
-    unmatched,
-)
-from covp.codegen.overlap import OverlapPlan, spans
+from covp.codegen.aliases import aliases
+from covp.codegen.assembly import assemble
+from covp.codegen.calls import emit_calls
+from covp.codegen.core_costs import Measure, SimulatedCosts, layer_function
+from covp.codegen.layer import KernelRequest, LayerCode, emit_layer
+from covp.codegen.offload import demand_architecture, demand_use, split_graph
+from covp.codegen.overlap import OverlapPlan
 from covp.codegen.parts import emit_in_parts
-from covp.codegen.program import (
-    AcceleratorInstance,
-    LayerMemory,
-    LayerPart,
-    Piece,
-    Program,
-    ProgramLayer,
-)
+from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
-from covp.codegen.states import StateCode
-from covp.errors import AcceleratorError, CapacityError, UsageError
-from covp.graph.graph import Graph, Op, Tensor
+from covp.errors import CapacityError, UsageError
+from covp.graph.graph import Graph, Op
 from covp.graph.models import as_graph
-from covp.graph.ops import OPS, definition
-from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.passes import run_passes
-from covp.graph.user_operators import UserOperator, find_user_operator
 
 _MUCH_FLASH = 2**22
 ScheduleChoice = Callable[[Op], Schedule | None]
@@ -62,6 +45,7 @@ def generate(
     passes: Sequence[Callable[[Graph], Graph]] = (),
     name: str = "",
     plan: OverlapPlan | None = None,
+    measure: Measure | None = None,
 ) -> Program:
     """Generate the C of a model, as `covp.compile` does with the schedules and plan it finds.
 
@@ -75,6 +59,8 @@ def generate(
         passes: graph passes after covp's own; see `covp.compile`.
         name: what names in C begin with; empty: the model's.
         plan: cuts layers into bands, and says when each is begun and waited for.
+        measure: gives the cycles of each layer of a program without accelerators. Without it
+            nothing is known of the core, and accelerators get whatever they accept.
 
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
@@ -91,17 +77,36 @@ def generate(
         graph = replace(graph, name=name)
     for backend in backends:
         demand_architecture(backend, platform)
-    lowered, split = split_graph(run_passes(graph, passes), backends, platform.core, options)
-    _demand_flash(lowered, platform)
+    prepared = run_passes(graph, passes)
+    _demand_flash(prepared, platform)
+    prefix = c_name(graph.name)
+
+    @cache
+    def choose(op: Op) -> Schedule | None:
+        return schedules(op) if schedules is not None else None
+
+    @cache
+    def emit(op: Op, function: str) -> LayerCode:
+        return emit_layer(KernelRequest(op, platform.core, function, choose(op)))
+
+    def emit_placed(placement: Placement, function: str) -> LayerCode:
+        op, on_core = placement.ops[-1], placement.backend is None
+        if plan is not None:
+            chosen, rows = choose(op) if on_core else None, plan.rows.get(op.name)
+            return emit_in_parts(placement, platform.core, function, chosen, rows)
+        return emit(op, function) if on_core else emit_calls(placement, platform.core, function)
+
+    costs = NO_COSTS if measure is None else SimulatedCosts(prefix, platform, emit, measure)
+    lowered, split = split_graph(prepared, backends, costs, options)
     if not options.allow_unused:
         demand_use(split, backends)
     renamed = aliases(lowered)
     layers = [
-        _emit(placement, platform, f"{c_name(graph.name)}_{index:02d}", schedules, plan)
+        emit_placed(placement, layer_function(prefix, index, placement.ops[-1]))
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
-    return _assemble(graph, lowered, platform, backends, split, layers, plan)
+    return assemble(graph, lowered, platform, backends, split, layers, plan)
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:
@@ -118,192 +123,3 @@ def _demand_flash(graph: Graph, platform: Platform) -> None:
             flash,
             "flash",
         )
-
-
-def _emit(
-    placement: Placement,
-    platform: Platform,
-    prefix: str,
-    schedules: ScheduleChoice | None,
-    plan: OverlapPlan | None,
-) -> LayerCode:
-    op = placement.ops[-1]
-    function = f"{prefix}_{c_name(op.kind)}"
-    on_core = placement.backend is None
-    chosen = schedules(op) if schedules is not None and on_core else None
-    if plan is not None:
-        rows = plan.rows.get(op.name)
-        return emit_in_parts(placement, platform.core, function, chosen, rows)
-    if not on_core:
-        return emit_calls(placement, platform.core, function)
-    return emit_layer(KernelRequest(op, platform.core, function, chosen))
-
-
-def _assemble(
-    graph: Graph,
-    lowered: Graph,
-    platform: Platform,
-    backends: Sequence[AcceleratorBackend],
-    split: Partition,
-    layers: Sequence[LayerCode],
-    plan: OverlapPlan | None,
-) -> Program:
-    name = c_name(graph.name)
-    actions = plan.actions if plan is not None else ()
-    around = spans(actions, len(layers)) if actions else ()
-    memory = ArenaPlan(lowered, layers, around, cache_line(platform, backends))
-    states = StateCode.of(name, lowered.states, memory)
-    startup = StartupCode.of(backends)
-    inference = InferenceCode(name, layers, memory, startup, states, actions)
-    sources = {layer.function + ".c": layer.source for layer in layers}
-    for layer in layers:
-        sources |= layer.files
-    sources |= inference.sources
-    instances = _add_drivers(sources, backends, platform, (f"{name}.c", f"{name}.h"))
-    return Program(
-        name=name,
-        graph=graph,
-        platform=platform,
-        sources=sources,
-        run_function=inference.function,
-        startup_function=inference.startup_function,
-        arena_symbol=f"{name}_arena",
-        arena_bytes=memory.nbytes,
-        arena_alignment=memory.alignment,
-        inputs=tuple(memory.describe(t) for t in lowered.inputs),
-        outputs=tuple(memory.describe(t) for t in lowered.outputs),
-        layers=_layers(graph, lowered, split, layers, memory),
-        accelerators=instances,
-        refusals=split.refusals,
-        alternatives=split.alternatives,
-        warnings=(*unmatched(lowered, split, backends), *split.warnings),
-        # The first decides results. The second is not needed (kernels/words.py), but without it vww
-        # takes 0.3 % more with GCC for Arm.
-        flags=("-ffp-contract=off", "-fno-strict-aliasing"),
-        operators=_user_operators(graph),
-        lowered=lowered,
-        states=states.states,
-        reset_function=states.reset_function,
-        keep_function=states.keep_function,
-    )
-
-
-def _add_drivers(
-    sources: dict[str, str],
-    backends: Sequence[AcceleratorBackend],
-    platform: Platform,
-    reserved: Sequence[str],
-) -> tuple[AcceleratorInstance, ...]:
-    """Put the drivers' files into ``sources``; the accelerators with their places.
-
-    ``reserved`` are names of files that an export adds.
-    """
-    instances = []
-    places = accelerator_places(platform, len(backends))
-    for backend, (base, irq) in zip(backends, places, strict=True):
-        driver = checked_driver(backend, base, irq, platform)
-        for file in driver:
-            if file in sources or file in reserved:
-                raise AcceleratorError(
-                    f"accelerator {backend.name}: the program has a file {file} already, from "
-                    "another driver or the model; begin its name with the instance's (self.name) "
-                    "or use the accelerator only once"
-                )
-        sources |= driver
-        instances.append(AcceleratorInstance(backend.name, backend, base, irq, tuple(driver)))
-    return tuple(instances)
-
-
-def _user_operators(graph: Graph) -> tuple[UserOperator, ...]:
-    found = (find_user_operator(kind) for kind in dict.fromkeys(op.kind for op in graph.ops))
-    return tuple(operator for operator in found if operator is not None)
-
-
-def _layers(
-    graph: Graph,
-    lowered: Graph,
-    split: Partition,
-    layers: Sequence[LayerCode],
-    memory: ArenaPlan,
-) -> tuple[ProgramLayer, ...]:
-    macs = _stated_macs(graph, split)
-    placements = {placement.ops[-1]: placement for placement in split.placements}
-    roots = first_names(lowered)
-    return tuple(_describe(layer, memory, placements[layer.op], macs, roots) for layer in layers)
-
-
-def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
-    """Multiply-accumulates by operator name as the model states them, whatever the passes removed.
-
-    Those of an operator that passes replaced are its last successor's; several operators may
-    come from one node of an ONNX file, and then have the same index.
-    """
-    stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
-    lowered = [op for placement in split.placements for op in placement.ops]
-    left = {op.name: op.index for op in lowered}
-    found = {name: stated.get(name, 0) for name in left}
-    for op in lowered:
-        if isinstance(op.attributes, TiledAttention):
-            found[op.name] = sum(stated.pop(part.name, 0) for part in op.attributes.ops)
-    made = {index: name for name, index in left.items() if name not in stated}
-    for op in graph.ops:
-        if op.name not in left and op.name in stated and op.index in made:
-            found[made[op.index]] += stated[op.name]
-    return found
-
-
-def _describe(
-    layer: LayerCode,
-    memory: ArenaPlan,
-    placement: Placement,
-    macs: Mapping[str, int],
-    roots: Mapping[int, str],
-) -> ProgramLayer:
-    return ProgramLayer(
-        index=layer.op.index,
-        name=layer.op.name,
-        op=layer.op.kind,
-        target=layer.target,
-        macs=sum(macs[op.name] for op in placement.ops),
-        function=layer.function,
-        schedule=layer.schedule,
-        arguments=tuple(memory.offset(argument) for argument in layer.arguments.values()),
-        outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
-        operators=placement.names,
-        estimated_cycles=placement.cycles,
-        work=sum(_work(op, macs) for op in placement.ops),
-        memory=_memory_of(layer, memory),
-        parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
-    )
-
-
-def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> LayerPart:
-    reads: list[Piece] = []
-    writes: list[Piece] = []
-    outputs = {id(output) for output in layer.op.outputs}
-    for pointer in part.pointers:
-        tensor = pointer.argument
-        if isinstance(tensor, Tensor):
-            name = roots.get(id(tensor), tensor.name)
-            piece = Piece(name, pointer.offset, pointer.offset + pointer.nbytes)
-            (writes if id(tensor) in outputs else reads).append(piece)
-    functions = (part.call.name, *([part.end.name] if part.end else []))
-    return LayerPart(functions, tuple(reads), tuple(writes))
-
-
-def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
-    """What a layer may read and write; an output may lie where an input was."""
-    found = []
-    for name, argument in layer.arguments.items():
-        offset, size = memory.offset(argument), argument.nbytes
-        if isinstance(argument, Scratch):
-            found.append(LayerMemory(name, offset, size, False, True, False))
-        else:
-            written = any(argument is output for output in layer.op.outputs)
-            found.append(LayerMemory(argument.name, offset, size, not written, written, written))
-    return tuple(found)
-
-
-def _work(op: Op, macs: Mapping[str, int]) -> int:
-    """MACs after the passes; an operator that an accelerator's pass made has none of its own."""
-    return definition(op.kind).macs(op) if op.kind in OPS else macs[op.name]

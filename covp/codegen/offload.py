@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.core_costs import NO_COSTS, CoreCosts
 from covp.accelerator.partition import Partition, partition
 from covp.base.c_names import c_prefix
 from covp.base.plugins import call_hook
 from covp.base.request import DEFAULT_BUILD, BuildOptions
-from covp.chip.cores import Core
 from covp.chip.platform_file import Platform
 from covp.errors import AcceleratorError, PlatformError, UsageError
 from covp.graph.graph import Graph
@@ -35,25 +35,25 @@ def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None
 def split_graph(
     graph: Graph,
     backends: Sequence[AcceleratorBackend],
-    core: Core | None = None,
+    costs: CoreCosts = NO_COSTS,
     options: BuildOptions = DEFAULT_BUILD,
 ) -> tuple[Graph, Partition]:
     """The partition, with the graph passes of the backends before and after it.
 
     Args:
         graph: after covp's own passes.
-        backends, core, options: as for `covp.accelerator.partition.partition`.
+        backends, costs, options: as for `covp.accelerator.partition.partition`.
     """
     for backend in backends:
         graph = _graph_pass(backend, "before_partitioning", backend.before_partitioning, graph)
-    split = partition(graph, backends, core, options)
+    split = partition(graph, backends, costs, options)
     for backend in backends:
         own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
         after = partial(backend.after_partitioning, own=own)
         changed = _graph_pass(backend, "after_partitioning", after, graph)
         if changed is not graph:
             graph = changed
-            split = partition(graph, backends, core, options)
+            split = partition(graph, backends, costs, options)
     return graph, split
 
 

@@ -199,7 +199,7 @@ def placed_band(backend: AcceleratorBackend, form: Op, core: Core) -> Placement:
     """A band on an accelerator. Raises UsageError: the accelerator rejects it."""
     inputs = {id(t): t for t in form.inputs if t is not None and not t.constant}
     graph = Graph(form.name, list(inputs.values()), [form.output], [form])
-    (placed,) = partition(graph, [backend], core, EVERY_MATCH).placements
+    (placed,) = partition(graph, [backend], options=EVERY_MATCH).placements
     if placed.backend is None:
         raise UsageError(f"{form.name}: {backend.name} rejects a band of it")
     return placed

@@ -175,13 +175,14 @@ class Toolchain:
         Raises:
             ToolchainError: the first error as "file.c:12: message".
         """
-        headers = dict(sorted((headers or {}).items()))
         include = (*include, runtime_dir() / "include")
+        given = dict(sorted((headers or {}).items()))
+        seen = {id(source): _headers_of(source, given, flags) for source in sources}
 
         def one(source: Source) -> Path:
-            return self._compile_one(source, headers, include, flags)
+            return self._compile_one(source, seen[id(source)], include, flags)
 
-        ready = [self._cached_object(s, headers, include, flags) for s in sources]
+        ready = [self._cached_object(s, seen[id(s)], include, flags) for s in sources]
         missing = [s for s, found in zip(sources, ready, strict=True) if found is None]
         if missing:
             with ThreadPoolExecutor(WORKERS) as pool:
@@ -498,6 +499,23 @@ def get_toolchain(name: str, core: Core) -> Toolchain:
 
 _versions: dict[str, str] = {}
 cache.stored.append(cache_upkeep.Evictor())
+
+
+def _headers_of(source: Source, headers: Mapping[str, str], flags: Sequence[str]) -> dict[str, str]:
+    """The generated headers that a source may include: all whose names it, they or flags mention.
+
+    Its object is then the same beside other headers. A file on disk may include others that do.
+    """
+    if source.path is not None:
+        return dict(headers)
+    found: dict[str, str] = {}
+    texts = [source.text, *flags]
+    while texts:
+        text = texts.pop()
+        more = {n: t for n, t in headers.items() if n not in found and n in text}
+        found |= more
+        texts += more.values()
+    return dict(sorted(found.items()))
 
 
 def _version_of(binary: str, arguments: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from covp.codegen.generate import generate
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
+from covp.evaluation.core_costs import simulated_cycles
 from covp.evaluation.overlap import Overlap, plan_overlap
 from covp.evaluation.schedules import (
     UNTUNED,
@@ -207,6 +208,7 @@ def build(
         schedules=choice,
         passes=passes,
         name=name,
+        measure=partial(simulated_cycles, toolchain=options.toolchain),
     )
     program = make(model, options=options)
     read, considered = options.for_graph(), None
@@ -220,17 +222,22 @@ def build(
             lambda plan: make(graph, options=read, plan=plan), options.toolchain
         )
         if plan is not None:
-            used.clear()
             program = make(graph, options=read, plan=plan)
     for kind in options.require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
+    # kernels were also chosen to be measured, or in programs of other overlaps
+    last = {op.name: (op, trial) for op, trial in used}
+    on_core = [
+        name for layer in program.layers if layer.target == "cpu" for name in layer.operators
+    ]
+    used = [last[name] for name in on_core if name in last]
     recorded = None
     if isinstance(schedules, RecordedSchedules):
         again = partial(
             build, program.graph, platform, accelerators, read, schedules=schedules, passes=passes
         )
-        recorded = Recorded(schedules, tuple(dict.fromkeys(used)), again)
+        recorded = Recorded(schedules, tuple(used), again)
     return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
 
 

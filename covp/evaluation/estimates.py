@@ -1,15 +1,19 @@
-"""`doubtful_units`: accelerators whose estimates, times or counts cannot be right."""
+"""`doubtful_units`: costs that placement counted and that were wrong; times and counts of units
+that cannot be right."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from covp.accelerator.placement import NEGLIGIBLE
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.runtime.profile import LayerProfile, Profile
 
-FACTOR = 2
-"""An estimate, or a count, is wrong that is off by more than this factor."""
+TOLERANCE = 0.1
+"""The share of the cycles of a layer by which a cost may be off that placement counted."""
+NEGLIGIBLE = 200
+"""Cycles by which it may be off in any case: drivers take some more or less."""
+MOST_SHARE = 2
+"""Times the MACs that a layer has: no padding explains more."""
 MOST_MACS = 2048
 """A cycle, of units that declare no number: the largest configuration of Arm's Ethos-U85 (128 to
 2048 by its Technical Overview), the most of an NPU beside a microcontroller."""
@@ -60,8 +64,8 @@ def _too_fast(unit: AcceleratorInstance, entry: LayerProfile) -> str:
 
 
 def _too_many(unit: AcceleratorInstance, entry: LayerProfile) -> str:
-    """Far more multiply-accumulates reported than the layer has: no padding explains them."""
-    if entry.work is None or entry.work.share <= FACTOR:
+    """Far more multiply-accumulates reported than the layer has."""
+    if entry.work is None or entry.work.share <= MOST_SHARE:
         return ""
     return (
         f"it reports {entry.work.macs:,} MACs of {entry.name}, {entry.work.share:.0%} of those "
@@ -70,32 +74,37 @@ def _too_many(unit: AcceleratorInstance, entry: LayerProfile) -> str:
 
 
 def wrong_estimates(profile: Profile) -> list[str]:
-    """Warnings about estimates that are off by more than 2x, one line per accelerator.
+    """Warnings about costs of layers that placement counted wrongly, one line per accelerator.
 
-    Estimates decide which layers an accelerator gets. Empty where cycles are not known by layer;
-    of a layer that the core does not wait for they are not.
+    On the core's side simulated ones, on the other side estimates. Empty where cycles are not known
+    by layer; of a layer in parts they are others.
     """
     wrong: dict[str, list[LayerProfile]] = {}
     for entry in profile.layers:
-        waits = not any(part.is_asynchronous for part in entry.layer.parts)
-        if entry.layer.target != "cpu" and waits and _error(entry) > FACTOR:
+        if len(entry.layer.parts) < 2 and not _is_asynchronous(entry) and _error(entry) > 0:
             wrong.setdefault(entry.layer.target, []).append(entry)
     return [_warning(name, entries) for name, entries in wrong.items()]
 
 
+def _is_asynchronous(entry: LayerProfile) -> bool:
+    return any(part.is_asynchronous for part in entry.layer.parts)
+
+
 def _error(entry: LayerProfile) -> float:
-    """The factor between estimated and simulated cycles, 1 or more; 1 where one is unknown."""
-    estimated, spent = entry.layer.estimated_cycles, entry.cycles
-    if estimated is None or spent is None or abs(estimated - spent) <= NEGLIGIBLE:
-        return 1.0
-    return max(estimated, spent) / max(min(estimated, spent), 1)
+    """The share of its cycles by which a layer's cost is off; 0 within the tolerance."""
+    counted, spent = entry.layer.estimated_cycles, entry.cycles
+    if counted is None or spent is None or abs(counted - spent) <= NEGLIGIBLE:
+        return 0.0
+    share = abs(counted - spent) / max(spent, 1)
+    return share if share > TOLERANCE else 0.0
 
 
 def _warning(name: str, entries: list[LayerProfile]) -> str:
     worst = max(entries, key=_error)
     count = f"{len(entries)} layer{'s' if len(entries) > 1 else ''}"
+    side = "the core: its simulated cost" if name == "cpu" else f"accelerator {name}: its estimate"
     return (
-        f"accelerator {name}: its estimate is off by more than {FACTOR}x for {count}, most for "
-        f"{worst.layer.name}: estimated {worst.layer.estimated_cycles:,} cycles, took "
-        f"{worst.cycles:,}; estimates decide which layers it gets"
+        f"{side} is off by more than {TOLERANCE:.0%} for {count}, most for {worst.layer.name}: "
+        f"{worst.layer.estimated_cycles:,} cycles, took {worst.cycles:,}; "
+        "by these costs layers are placed"
     )

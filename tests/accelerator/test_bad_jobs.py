@@ -23,7 +23,8 @@ from covp.accelerator import (
 )
 from covp.accelerator.partition import partition
 from covp.errors import AcceleratorError, DeviceFault, UsageError
-from covp.evaluation import evaluate, rejected_layers
+from covp.evaluation import build, rejected_layers
+from covp.evaluation import run as run_build
 from covp.graph.pattern import Pattern, constant, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.hardware.arithmetic import exact_matmul, requantize
@@ -88,7 +89,9 @@ def run(backend: Accelerator) -> bool:
     """Whether the layer's bits are right."""
     graph, inputs = LAYER.graph(), LAYER.inputs()
     with covp.Session("riscv32") as session:
-        output = session.load(covp.compile(graph, "riscv32", [backend])).run(*inputs)
+        output = session.load(covp.compile(graph, "riscv32", [backend], allow_slower=True)).run(
+            *inputs
+        )
     return np.array_equal(output, run_reference(graph, inputs)[0])
 
 
@@ -354,7 +357,8 @@ def test_two_classes_of_one_name_in_a_session() -> None:
 
 def test_a_rejected_layer_is_worth_something_wherever_it_runs_now() -> None:
     slow, fast = Mac({"macs_per_cycle": 1, "startup_cycles": 5000}), Narrow()
-    result = evaluate("toycar", "riscv32", [slow, fast], allow_unused=True)
+    made = build("toycar", "riscv32", [slow, fast], allow_unused=True, allow_slower=True)
+    result = run_build(made, check="output")
     entries = [entry for entry in rejected_layers(result) if entry.refusal.accelerator == "narrow"]
     assert len(entries) == 10
     assert all(layer.target.startswith("mac") for layer in result.program.layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -46,18 +47,20 @@ def resnet() -> Graph:
 
 
 def evaluated(graph: Graph, backend: Any) -> Evaluation:
-    return run(build(graph, "riscv32", [backend]))
+    return run(build(graph, "riscv32", [backend], allow_slower=True))
 
 
-@pytest.mark.parametrize(("by", "reported"), [(1, False), (0.7, False), (0.1, True), (4, True)])
-def test_an_estimate_that_is_off_by_more_than_twice_is_reported_once(
+@pytest.mark.parametrize(
+    ("by", "reported"), [(1, False), (0.95, False), (0.7, True), (0.1, True), (4, True)]
+)
+def test_an_estimate_that_is_off_by_more_than_a_tenth_is_reported_once(
     resnet: Graph, by: float, reported: bool
 ) -> None:
     result = evaluated(resnet, type("Changed", (Scaled,), {"factor": by})())
     warnings = wrong_estimates(result.profile)
     assert len(warnings) == reported
     for warning in warnings:
-        assert warning.startswith("accelerator gemm: its estimate is off by more than 2x for ")
+        assert warning.startswith("accelerator gemm: its estimate is off by more than 10% for ")
         assert warning in result.record()["warnings"]
 
 
@@ -72,7 +75,17 @@ def test_the_saving_of_a_rejected_pattern_counts_all_of_its_operators(resnet: Gr
         assert entry.potential_saving == inside - FUSED_CYCLES > spent[entry.refusal.layer] - 5000
 
 
-@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
+def test_a_cost_of_the_core_that_is_off_is_reported(resnet: Graph) -> None:
+    result = evaluated(resnet, Gemm())
+    assert result.warnings == ()
+    on_core = [e for e in result.profile.layers if e.layer.target == "cpu"]
+    wrong = [replace(e.layer, estimated_cycles=2 * (e.cycles or 0)) for e in on_core]
+    entries = [replace(e, layer=layer) for e, layer in zip(on_core, wrong, strict=True)]
+    (warning,) = wrong_estimates(replace(result.profile, layers=tuple(entries)))
+    assert warning.startswith("the core: its simulated cost is off by more than 10% for 5 layers")
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus", "stm32f746"])
 def test_what_the_core_requantizes_is_estimated_for_that_core(resnet: Graph, platform: str) -> None:
     result = run(build(resnet, platform, ["qconv2d:requantize=false"]))
-    assert result.warnings == ()
+    assert not any("qconv2d" in warning for warning in wrong_estimates(result.profile))

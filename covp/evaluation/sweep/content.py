@@ -13,17 +13,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
 from covp.base.request import BuildOptions, keyed
-from covp.chip.cores import find_core, timing_file
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.data import Data
+from covp.evaluation.platform_content import (
+    core_content,
+    file_content,
+    platform_content,
+    timing_content,
+)
 from covp.evaluation.sweep.sources import sources
 from covp.graph.models import find_model
 
@@ -76,7 +79,7 @@ def design_content(
 
 def model_content(model: str) -> str:
     """Of a model's file. Raises UsageError: there is none."""
-    return _file(str(find_model(model).path))
+    return file_content(str(find_model(model).path))
 
 
 def data_content(data: Data | None) -> str:
@@ -86,31 +89,11 @@ def data_content(data: Data | None) -> str:
     root = data.samples
     if root.is_dir():
         files = (path for path in sorted(root.rglob("*")) if path.is_file())
-        parts = [f"{path.relative_to(root)} {_file(str(path))}" for path in files]
+        parts = [f"{path.relative_to(root)} {file_content(str(path))}" for path in files]
     else:
-        parts = [_file(str(root))]
-    labels = "" if data.labels is None else _file(str(data.labels))
+        parts = [file_content(str(root))]
+    labels = "" if data.labels is None else file_content(str(data.labels))
     return content_key(*parts, labels, f"{data.on} {data.limit}")
-
-
-def platform_content(platform: Platform) -> str:
-    """Of a platform: its values, and the cores and the timing model of the user's."""
-    values = msgspec.to_builtins(platform)
-    timing = values.pop("timing", None)
-    for core in (values, *values["further_cores"]):
-        core["core"] = core_content(core["core"])
-    return content_key(json.dumps(values, sort_keys=True), timing_content(timing))
-
-
-def core_content(core: str) -> str:
-    """Of a core in a user's folder: name and content; else its name."""
-    return find_core(core).key
-
-
-def timing_content(timing: str | None) -> str:
-    """Of a timing model that is a file; else its name."""
-    path = timing_file(timing)
-    return f"{_file(str(path))}{str(timing).removeprefix(str(path))}" if path else str(timing)
 
 
 def value_content(name: str, value: Value) -> Value:
@@ -132,17 +115,6 @@ def unit_content(unit: AcceleratorBackend) -> str:
         json.dumps(dict(files), sort_keys=True),
         *sources((type(unit), unit.peripheral_class())),
     )
-
-
-def _file(path: str) -> str:
-    """Of a file; read again when it has changed."""
-    state = Path(path).stat()
-    return _file_at(path, state.st_mtime_ns, state.st_size)
-
-
-@functools.lru_cache(maxsize=256)
-def _file_at(path: str, changed: int, size: int) -> str:
-    return content_key(Path(path).read_bytes())
 
 
 def point_key(content: str, vary: Mapping[str, Value]) -> str:
