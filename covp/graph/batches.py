@@ -1,13 +1,13 @@
 """`run_batch`: the reference executor over many samples at once, with the bits of single runs.
 
-Operators whose results along the first axis depend on nothing else there take all samples in one
-call: the tensors' first extents are multiplied by the number of samples. The others run sample by
-sample, and so does arithmetic of floats whose result depends on the order of its sums.
+Operators whose results along the first axis depend on nothing else there, by their index maps, take
+all samples in one call: the tensors' first extents are multiplied by the number of samples. The
+others run sample by sample, and so do sums of floats, whose result depends on their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.index_map import Chosen, Index, IndexMap, Listed, Read
 from covp.graph.ops.definition import definition
 from covp.graph.reference import one_thread
 
@@ -112,83 +114,75 @@ def _widened(op: Op, is_each: Sequence[bool], samples: int) -> Op:
 
 # -- which operators take many samples ------------------------------------------------------------
 
+_TRIED = 3
+"""Samples on which it is tried whether they are independent: more move by the same steps."""
+
 
 def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:
-    """Whether the results along the first axis depend on nothing else there."""
-    rule = _RULES.get(op.kind)
-    tensors = [tensor for tensor in (*op.inputs, *op.outputs) if tensor is not None]
-    if rule is None or not op.output.shape or any(t.dtype == np.bool_ for t in tensors):
-        return False
-    if op.kind not in _EXACT and any(tensor.dtype.kind == "f" for tensor in tensors):
-        return False
+    """Whether the operator computes several samples, side by side along the first axis, alike."""
+    rule = definition(op.kind)
     varying = [t for t, varies in zip(op.inputs, is_each, strict=True) if varies and t is not None]
-    return all(tensor.shape for tensor in varying) and rule(op, is_each)
-
-
-def _first_only(op: Op, is_each: Sequence[bool]) -> bool:
-    """The other inputs are weights and the like."""
-    return is_each[0] and not any(is_each[1:])
-
-
-def _images(op: Op, is_each: Sequence[bool]) -> bool:
-    return _first_only(op, is_each) and len(op.input(0).shape) == 4
-
-
-def _along_the_last_axis(op: Op, is_each: Sequence[bool]) -> bool:
-    return _first_only(op, is_each) and len(op.input(0).shape) > 1
-
-
-def _broadcasting(op: Op, is_each: Sequence[bool]) -> bool:
-    """No input has more, or other, along the first axis than the output."""
-    shape = op.output.shape
-    for tensor, varies in zip(op.inputs, is_each, strict=True):
-        if tensor is None:
+    moved = (*varying, *op.outputs)
+    if not all(tensor.shape and tensor.shape[0] for tensor in moved) or 0 in rule.positional(op):
+        return False
+    if any(t.quantization and t.quantization.per_channel for t in moved):
+        return False
+    wide = _widened(op, is_each, _TRIED)
+    try:
+        if rule.infer_shapes(wide) != [tensor.shape for tensor in wide.outputs]:
             return False
-        own = tensor.shape
-        if varies and (len(own) != len(shape) or own[0] != shape[0]):
-            return False
-        if not varies and len(own) == len(shape) and own[0] != 1:
-            return False
+    except ModelError:
+        return False
+    single, many = rule.reads(op), rule.reads(wide)
+    return _exact(op, single) and all(
+        _independent(op, is_each, *each) for each in zip(single, many, op.outputs, strict=True)
+    )
+
+
+def _exact(op: Op, maps: Sequence[IndexMap]) -> bool:
+    """Whether each float is rounded on its own, only moved, or the same in every order."""
+    floats = any(t is not None and t.dtype.kind == "f" for t in (*op.inputs, *op.outputs))
+    return not floats or all(loop.order == "any order" for own in maps for loop in own.loops)
+
+
+def _independent(
+    op: Op, is_each: Sequence[bool], single: IndexMap, many: IndexMap, output: Tensor
+) -> bool:
+    """Whether each sample reads its own part of the inputs that vary, and the others alike."""
+    if single.loops != many.loops:
+        return False
+    extents = (*output.shape, *(loop.extent for loop in single.loops))
+    ranges = [(0, extent - 1) for extent in extents]
+    for tensor, varies, one, all_ in zip(
+        op.inputs, is_each, single.inputs, many.inputs, strict=True
+    ):
+        if tensor is None or one is None or all_ is None:
+            continue
+        for axis, (own, wide) in enumerate(zip(one, all_, strict=True)):
+            step = tensor.shape[0] if varies and axis == 0 else 0
+            if step and isinstance(own, Index) and not _inside(own.bounds(ranges), step):
+                return False  # it would read the sample beside its own
+            if not _moves(own, wide, output.shape[0], step, extents):
+                return False
     return True
 
 
-def _other_axes(op: Op, is_each: Sequence[bool]) -> bool:
-    axes = op.attributes.axes
-    return _first_only(op, is_each) and axes is not None and 0 not in axes
+def _inside(bounds: tuple[int, int], extent: int) -> bool:
+    return bounds[0] >= 0 and bounds[1] < extent
 
 
-def _joined(op: Op, is_each: Sequence[bool]) -> bool:
-    return all(is_each) and op.attributes.axis != 0
-
-
-def _not_padded(op: Op, is_each: Sequence[bool]) -> bool:
-    return _first_only(op, is_each) and op.attributes.paddings[0] == (0, 0)
-
-
-def _kept_first(op: Op, is_each: Sequence[bool]) -> bool:
-    return _first_only(op, is_each) and op.attributes.permutation[0] == 0
-
-
-_RULES: dict[str, Callable[[Op, Sequence[bool]], bool]] = {
-    **dict.fromkeys(("ADD", "SUB", "MUL"), _broadcasting),
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _images),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _images),
-    **dict.fromkeys(("RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"), _first_only),
-    **dict.fromkeys(("LOOKUP_TABLE", "QUANTIZE", "DEQUANTIZE"), _first_only),
-    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), _other_axes),
-    **dict.fromkeys(("PAD", "PADV2"), _not_padded),
-    "CONCATENATION": _joined,
-    "FULLY_CONNECTED": _first_only,
-    "RESHAPE": _first_only,
-    "SOFTMAX": _along_the_last_axis,
-    "TRANSPOSE": _kept_first,
-}
-"""Kind to whether an operator takes many samples; the second argument says which inputs differ."""
-
-_EXACT = frozenset(
-    {
-        *("ADD", "SUB", "MUL", "RELU", "RELU6", "LEAKY_RELU", "QUANTIZE", "DEQUANTIZE"),
-        *("MAX_POOL_2D", "PAD", "PADV2", "CONCATENATION", "RESHAPE", "TRANSPOSE"),
-    }
-)
-"""Kinds of which each float is rounded on its own, or only moved."""
+def _moves(own: Read, wide: Read, rows: int, step: int, extents: Sequence[int]) -> bool:
+    """Whether what is read moves by a step from a sample to the next, which is so many rows on."""
+    if isinstance(own, Index) and isinstance(wide, Index):
+        used = sorted(own.loops() | wide.loops())
+        values = dict(zip(used, np.ogrid[tuple(slice(extents[n]) for n in used)], strict=True))
+        return all(
+            np.all(
+                wide.at({n: v + sample * rows * (n == 0) for n, v in values.items()})
+                == own.at(values) + sample * step
+            )
+            for sample in range(_TRIED)
+        )
+    if isinstance(own, Listed) and isinstance(wide, Listed):
+        return step == 0 and own == wide and own.loop != 0
+    return isinstance(own, Chosen) and isinstance(wide, Chosen) and step == 0

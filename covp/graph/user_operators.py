@@ -15,6 +15,7 @@ from typing import Any
 from covp.base.plugins import call_hook, describe, load_file
 from covp.errors import ModelError, UsageError
 from covp.graph.graph import Op
+from covp.graph.index_map import IndexMap, everything
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, no_macs
 
 ENTRY_POINTS = "covp.operators"
@@ -43,6 +44,9 @@ class UserOperator:
             input are looked up in a table made by ``reference``.
         definitions: C text before the kernel's function.
         macs: multiply-accumulates of the operator.
+        reads: for each output an index map, which says what its elements are computed from:
+            `covp.graph.index_map.elementwise`, or a function that calls `rows_of`, `window` or
+            others there. By default everything depends on everything.
     """
 
     kind: str
@@ -53,6 +57,7 @@ class UserOperator:
     body: Callable[[Op], str] | None = None
     definitions: Callable[[Op], str] | None = None
     macs: Callable[[Op], int] = no_macs
+    reads: Callable[[Op], Sequence[IndexMap]] = everything
 
 
 _OPERATORS: dict[str, UserOperator] = {}
@@ -68,7 +73,9 @@ def register_operator(operator: UserOperator) -> UserOperator:
     if operator.kind in OPS and operator.kind not in _OPERATORS:
         raise UsageError(f"operator {operator.kind}: covp has one of its own")
     _OPERATORS[operator.kind] = operator
-    OPS[operator.kind] = OpDefinition(operator.infer_shapes, operator.reference, operator.macs)
+    OPS[operator.kind] = OpDefinition(
+        operator.infer_shapes, operator.reference, operator.macs, reads=operator.reads
+    )
     return operator
 
 

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from covp.graph import batches
 from covp.graph.batches import run_batch
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.index_map import elementwise, everything, rows_of
 from covp.graph.models import load_model
 from covp.graph.passes.streaming import as_streaming
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor
+from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
 from covp.graph.zoo.builder import GraphBuilder
 from covp.testing import layers
+from tests.graph import every_kind, test_index_maps
 
 Array = NDArray[Any]
 
@@ -72,3 +75,52 @@ def test_what_no_input_reaches_is_the_same_for_all() -> None:
     constant = builder.constant(np.arange(6, dtype=np.int8).reshape(2, 3), 0.5)
     graph = builder.graph(builder.add("RELU", x), builder.add("RELU", constant))
     compare(graph, [random_inputs(graph.inputs, seed) for seed in range(3)])
+
+
+def test_layers_of_every_kind() -> None:
+    """A call of several samples has the bits of calls of one, where the map says that it may."""
+    taken = set()
+    for op in every_kind.layers():
+        runtime = [t is not None and t.data is None for t in op.inputs]
+        first_only = [is_each and n == 0 for n, is_each in enumerate(runtime)]
+        for is_each in (runtime, first_only):
+            if any(is_each) and batches._takes_many(op, is_each):
+                widened_is_single(op, is_each)
+                taken.add(op.kind)
+    assert len(taken) >= 115
+
+
+def widened_is_single(op: Op, is_each: Sequence[bool], samples: int = 3) -> None:
+    each = [test_index_maps.drawn(op, seed) for seed in range(samples)]
+    arguments = [
+        np.concatenate([values[n] for values in each]) if varies else each[0][n]
+        for n, varies in enumerate(is_each)
+    ]
+    found = test_index_maps.run(batches._widened(op, is_each, samples), arguments)
+    for number, values in enumerate(each):
+        given_now = [
+            v if varies else first
+            for v, varies, first in zip(values, is_each, each[0], strict=True)
+        ]
+        for many, single in zip(found, test_index_maps.run(op, given_now), strict=True):
+            own = many.reshape(samples, *single.shape)[number]
+            assert (many.dtype, own.tobytes()) == (single.dtype, single.tobytes()), op
+
+
+def test_a_map_of_a_users_operator_takes_many() -> None:
+    def both(reads: Any) -> bool:
+        operator = UserOperator("DOUBLED", lambda op, values: [values[0] * 2], reads=reads)
+        register_operator(operator)
+        tensors = (Tensor(name, (1, 4), np.dtype(np.int32)) for name in "xy")
+        x, y = tensors
+        op = Op("DOUBLED", "doubled", [x], [y])
+        took = batches._takes_many(op, [True])
+        graph = Graph("doubled", [x], [y], [op])
+        compare(graph, [random_inputs(graph.inputs, seed) for seed in range(3)])
+        unregister_operator("DOUBLED")
+        return took
+
+    assert both(elementwise)
+    assert both(lambda op: rows_of(op, -1))
+    assert not both(lambda op: rows_of(op, 0))
+    assert not both(everything)
