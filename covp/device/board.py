@@ -55,7 +55,7 @@ class Board:
     Attributes:
         memories, bus, clock, cores: the parts.
         shared: the peripherals that all cores can address.
-        ledger: the bytes that peripherals, and exceptions, move.
+        ledger: the bytes that peripherals, and exceptions, move; None: they are not counted.
         symbols: names of the code, for faults.
 
     Raises:
@@ -78,8 +78,8 @@ class Board:
             lambda: min(core.time for core in self.active),
         )
         self.bus = Bus(self.memories, "host", self.forget_code)
-        self.ledger = TrafficLedger(lambda: self.current.counter.phase()[0])
-        self.shared = PeripheralMap(self.memories, self.bus, self.clock, self.ledger)
+        self.ledger: TrafficLedger | None = None
+        self.shared = PeripheralMap(self.memories, self.bus, self.clock)
         self.cores = self._made_cores(cores)
         self._put_caches()
         self.current = self.cores[0]
@@ -105,7 +105,7 @@ class Board:
                 view,
                 core,
                 [memories[region.name] for region in view.memory],
-                self.bus.for_master(CORE if name == FIRST else name, self.ledger),
+                self.bus.for_master(CORE if name == FIRST else name, moves=True),
                 self.clock,
                 self.shared,
                 self.platform.clock_hz // view.clock_hz,
@@ -296,6 +296,13 @@ class Board:
         region = self.bus.region_at(known.start)
         for core in self.cores:
             core.mmio.control_flash(region, controller)
+
+    def count_traffic(self) -> TrafficLedger:
+        """Count from now on the bytes that hardware moves."""
+        if self.ledger is None:
+            self.ledger = TrafficLedger(lambda: self.current.counter.phase()[0])
+            self.bus.observe(self.ledger)
+        return self.ledger
 
     def set_semihosting(self, host: Semihosting | None) -> None:
         """Let a host answer the semihosting calls of programs; None: they are breakpoints.

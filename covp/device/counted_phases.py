@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.device.machine.counter import Counter
 from covp.device.machine.native_counter import ALL_CAUSES
 from covp.device.phase_count import CORE, FunctionCount, Moved, PhaseCount, Traffic
-from covp.hardware.traffic import Entry, TrafficLedger
+from covp.hardware.traffic import TrafficEntry, TrafficLedger
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class CountedTraffic:
 
     core: NDArray[np.int64]
     memories: Sequence[str]
-    others: Counts[Entry]
+    others: Counts[TrafficEntry]
 
     def since(self, earlier: CountedTraffic) -> CountedTraffic:
         """The part after an ``earlier`` moment."""
@@ -84,7 +84,7 @@ class CountedPhases:
         totals = counter.buckets()
         traffic = None
         if ledger is not None:
-            traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.moved))
+            traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.bytes_moved))
         return cls(totals, counter.spending(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:

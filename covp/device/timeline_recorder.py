@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
 from covp.device.board import Board
 from covp.device.machine.mark_log import MOST_MARKS, MarkLog
+from covp.device.phase_count import CORE
 from covp.device.timeline import (
     MOST_EVENTS,
     Access,
@@ -22,12 +24,13 @@ from covp.device.timeline import (
 )
 from covp.errors import UsageError
 from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.hardware.observer import Observer, RegisterAccess
 from covp.hardware.peripheral import Peripheral
 
 _Item = TypeVar("_Item")
 
 
-class TimelineRecorder:
+class TimelineRecorder(Observer):
     """Listens while it is entered; nothing that is executed takes another cycle for it.
 
     Args:
@@ -60,12 +63,12 @@ class TimelineRecorder:
         self._lost: Counts[str] = Counts()
 
     def __enter__(self) -> TimelineRecorder:
-        if self._core.mmio.observer is not None:
+        if any(isinstance(other, TimelineRecorder) for other in self._board.bus.observers):
             raise UsageError("the timeline of this device is recorded already")
         self._bases = {model: base for base, model in self._board.peripherals.values()}
-        self._core.mmio.observer = self
-        self._clock.on_stall = self._stalled
-        self._board.ledger.on_move = self._moved
+        self._registered = ExitStack()
+        self._registered.enter_context(self._board.bus.observe(self))
+        self._registered.enter_context(self._clock.observe(self))
         for _, model in self._board.shared.peripherals.values():
             model.interrupt.on_change = partial(self._changed, model)
             if isinstance(model, JobUnit):
@@ -73,12 +76,11 @@ class TimelineRecorder:
         interrupts = self._core.interrupts
         self._on_entry, interrupts.on_entry = interrupts.on_entry, self._entered
         interrupts.on_return = self._returned
-        self.begin()
+        self.restarted()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._core.mmio.observer = None
-        self._clock.on_stall = self._board.ledger.on_move = None
+        self._registered.close()
         for _, model in self._board.shared.peripherals.values():
             model.interrupt.on_change = None
             if isinstance(model, JobUnit):
@@ -88,8 +90,8 @@ class TimelineRecorder:
         if self._board.is_open:
             self.log = self._logged()
 
-    def begin(self) -> None:
-        """Phases and functions have changed: what happened until now is forgotten."""
+    def restarted(self) -> None:
+        """See `Observer`: what happened until now is forgotten."""
         self._forget()
         self._begin = self._clock.now
         self._phase = self._core.counter.phase()[0]
@@ -125,31 +127,22 @@ class TimelineRecorder:
 
     # -- what is heard ------------------------------------------------------------------------
 
-    def load(self, peripheral: Peripheral, offset: int, size: int) -> int:
-        """See `AccessObserver`."""
-        start = self._clock.now
-        value = peripheral.read_register(offset, size)
-        self._accessed(start, peripheral, offset, size, value, False)
-        return value
-
-    def store(self, peripheral: Peripheral, offset: int, size: int, value: int) -> None:
-        """See `AccessObserver`."""
-        start = self._clock.now
-        peripheral.write_register(offset, size, value)
-        self._accessed(start, peripheral, offset, size, value, True)
-
-    def _accessed(
-        self, start: int, model: Peripheral, offset: int, size: int, value: int, is_store: bool
-    ) -> None:
+    def accessed(self, access: RegisterAccess) -> None:
+        """See `Observer`."""
+        master, start, model, offset, size, value, is_store = access
+        if master != CORE:
+            return
         address = self._bases[model] + offset
-        access = Access(start, self._clock.now, model.name, address, size, value, is_store)
-        self._keep(self._accesses, access)
+        known = Access(start, self._clock.now, model.name, address, size, value, is_store)
+        self._keep(self._accesses, known)
 
-    def _stalled(self, start: int, cycles: int) -> None:
-        self._keep(self._stalls, Stall(start, start + cycles, self._core.sleep.is_asleep))
+    def stalled(self, cycle: int, cycles: int) -> None:
+        """See `Observer`."""
+        self._keep(self._stalls, Stall(cycle, cycle + cycles, self._core.sleep.is_asleep))
 
-    def _moved(self, master: str, memory: str, is_write: bool, size: int) -> None:
-        self._keep(self._transfers, Transfer(self._clock.now, master, memory, is_write, size))
+    def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
+        """See `Observer`."""
+        self._keep(self._transfers, Transfer(self._clock.now, master, place, is_write, size))
 
     def _ended(self, unit: JobUnit, start: int, end: int, record: JobRecord) -> None:
         self._keep(self._jobs, JobSpan(start, end, unit.name, record))

@@ -136,12 +136,11 @@ class VirtualMachine:
         cleared = [(address & ~self.core.thumb, phase) for address, phase in markers]
         phases = 1 + max((phase for _, phase in markers), default=0)
         self._function_names = self._set_functions() if self._by_function else ("",)
-        explains = self._explains or self._by_function or self.board.ledger.is_on
+        explains = self._explains or self._by_function or self.board.ledger is not None
         self.core.counter.explains = explains
         self.core.counter.set_markers(cleared, phases)
-        self.board.ledger.moved.clear()
-        if isinstance(self.core.mmio.observer, TimelineRecorder):
-            self.core.mmio.observer.begin()
+        for observer in self.board.bus.observers:
+            observer.restarted()
 
     def record_timeline(self, most: int = MOST_MARKS) -> TimelineRecorder:
         """See `RecordsTimeline.record_timeline`.
@@ -182,13 +181,14 @@ class VirtualMachine:
         """The same as `phase_counts`, to be compared with a later one."""
         if not self.core.counter.explains:
             return CountedPhases(self.core.counter.buckets())
-        ledger = self.board.ledger if self.board.ledger.is_on else None
         memories = [memory.region.name for memory in self.core.memories]
-        return CountedPhases.of(self.core.counter, self._function_names, memories, ledger)
+        return CountedPhases.of(
+            self.core.counter, self._function_names, memories, self.board.ledger
+        )
 
     def count_traffic(self) -> None:
         """See `CountsTraffic.count_traffic`."""
-        self.board.ledger.is_on = True
+        self.board.count_traffic()
         self.core.counter.look_at_accesses()
         self.core.engine.ctl_flush_tb()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from covp.chip.platform_file import Region
 from covp.errors import DeviceError, DeviceFault, FaultKind
-from covp.hardware.traffic import UNKNOWN, TrafficLedger
+from covp.hardware.observer import Observer
+from covp.hardware.traffic import UNKNOWN
 
-_STORES = ("write", "program")
+_LOADS = ("read", "view")
 _Bytes = bytes | bytearray | memoryview | NDArray[Any]
 
 
@@ -170,11 +171,15 @@ class Bus:
         memories: all that can be addressed.
         master: name used in faults.
         wrote: called with the address and size of every write: translated code is out of date.
-        ledger: told about every read, write and view, if there is one.
+        moves: observers are told of bytes that it moves: it is hardware, and no debugger.
         registers: finds the peripheral at an address, with its base; None: the master reaches
             memory alone.
         sees_memory: the master is no core and no debugger: it reaches memory, not what a data cache
             holds of it.
+        observers: of the board, told of every access.
+
+    Attributes:
+        observers: as given; `observe` adds to them.
     """
 
     def __init__(
@@ -182,31 +187,42 @@ class Bus:
         memories: Iterable[Memory],
         master: str,
         wrote: Callable[[int, int], None],
-        ledger: TrafficLedger | None = None,
+        moves: bool = False,
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
         sees_memory: bool = False,
+        observers: list[Observer] | None = None,
     ) -> None:
         self._memories = tuple(memories)
         self._sees_memory = sees_memory
         self.master = master
         self._wrote = wrote
-        self._ledger = ledger
+        self._moves = moves
+        self.observers: list[Observer] = [] if observers is None else observers
         self._registers = registers
         self._is_counted = True
 
     def for_master(
         self,
         master: str,
-        ledger: TrafficLedger | None = None,
+        moves: bool = False,
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
         sees_memory: bool = False,
     ) -> Bus:
         """The same memory under another ``master``'s name.
 
         Args:
-            master, ledger, registers, sees_memory: as of the class.
+            master, moves, registers, sees_memory: as of the class.
         """
-        return Bus(self._memories, master, self._wrote, ledger, registers, sees_memory)
+        return Bus(
+            self._memories, master, self._wrote, moves, registers, sees_memory, self.observers
+        )
+
+    def observe(self, observer: Observer) -> ExitStack:
+        """Tell an ``observer`` of the accesses of all masters, until what is returned is closed."""
+        self.observers.append(observer)
+        registered = ExitStack()
+        registered.callback(self.observers.remove, observer)
+        return registered
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
@@ -218,22 +234,25 @@ class Bus:
             self._is_counted = before
 
     def count(self, address: int | None, size: int, is_write: bool = False) -> None:
-        """Tell the ledger what the hardware moves; for models that access more or less themselves.
+        """Tell observers what the hardware moves; for models that access more or less themselves.
 
         Args:
             address: in the memory; None: it is not known which.
             size: bytes.
             is_write: stored, else loaded.
         """
-        if self._ledger is not None:
+        if self.observers and size:
             memory = UNKNOWN
             if address is not None:
                 memory = self._memory(address, 1, "read").region.name
-            self._ledger.add(self.master, memory, is_write, size)
+            for observer in self.observers:
+                observer.moved(self.master, memory, is_write, size)
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
-        memory = self._told(address, size, "read")
+        memory = self._memory(address, size, "read")
+        if self.observers:
+            self._tell_load(memory, address, size)
         return (
             memory.load(address, size).tobytes()
             if self._sees_memory
@@ -243,7 +262,9 @@ class Bus:
     def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
         """Store ``data`` from ``address`` on. Raises DeviceFault outside the memory or in flash."""
         raw = np.frombuffer(data, dtype=np.uint8)
-        memory = self._told(address, raw.size, "write")
+        memory = self._memory(address, raw.size, "write")
+        if self.observers:
+            self._tell_store(memory, address, raw)
         if self._sees_memory:
             memory.store(address, raw)
         else:
@@ -255,7 +276,10 @@ class Bus:
 
         Raises DeviceFault outside the memory.
         """
-        self._told(address, len(data), "program").write(address, data)
+        memory = self._memory(address, len(data), "program")
+        if self.observers:
+            self._tell_store(memory, address, np.frombuffer(data, np.uint8))
+        memory.write(address, data)
         self._wrote(address, len(data))
 
     def region_at(self, address: int) -> Region:
@@ -266,11 +290,13 @@ class Bus:
         """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
 
         Where a core has a data cache a peripheral gets a read-only copy of what memory holds.
-        A ledger takes them for read.
+        Observers take them for loaded.
         Code that already ran must not be written this way; use `write` for that.
         Raises DeviceFault outside the memory.
         """
-        memory = self._told(address, size, "view")
+        memory = self._memory(address, size, "view")
+        if self.observers:
+            self._tell_load(memory, address, size)
         if self._sees_memory and memory.cache is not None:
             return memory.load(address, size)
         is_flash = memory.region.kind == "flash"
@@ -290,7 +316,8 @@ class Bus:
         if found is None:
             return int.from_bytes(self.read(address, size), "little")
         base, model = found
-        self._tell(model.name, False, size)
+        if self.observers:
+            self._tell_moved(model.name, False, size)
         return model.read_register(address - base, size)
 
     def store(self, address: int, size: int, value: int) -> None:
@@ -299,7 +326,8 @@ class Bus:
         if found is None:
             return self.write(address, value.to_bytes(size, "little"))
         base, model = found
-        self._tell(model.name, True, size)
+        if self.observers:
+            self._tell_moved(model.name, True, size)
         return model.write_register(address - base, size, value)
 
     def registers_at(self, address: int) -> Registers | None:
@@ -307,9 +335,20 @@ class Bus:
         found = self._registers(address) if self._registers is not None else None
         return found[1] if found is not None else None
 
-    def _tell(self, place: str, is_write: bool, size: int) -> None:
-        if self._ledger is not None and self._is_counted:
-            self._ledger.add(self.master, place, is_write, size)
+    def _tell_load(self, memory: Memory, address: int, size: int) -> None:
+        for observer in self.observers:
+            observer.load(self.master, address, size)
+        self._tell_moved(memory.region.name, False, size)
+
+    def _tell_store(self, memory: Memory, address: int, data: NDArray[np.uint8]) -> None:
+        for observer in self.observers:
+            observer.store(self.master, address, data)
+        self._tell_moved(memory.region.name, True, data.size)
+
+    def _tell_moved(self, place: str, is_write: bool, size: int) -> None:
+        if self._moves and self._is_counted and size:
+            for observer in self.observers:
+                observer.moved(self.master, place, is_write, size)
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
         """Whether ``size`` bytes from ``address`` lie in one memory (``writable``: not flash)."""
@@ -318,12 +357,6 @@ class Bus:
             for memory in self._memories
         )
 
-    def _told(self, address: int, size: int, what: str) -> Memory:
-        """The memory that is accessed; the ledger knows it."""
-        memory = self._memory(address, size, what)
-        self._tell(memory.region.name, what in _STORES, size)
-        return memory
-
     def _memory(self, address: int, size: int, what: str) -> Memory:
         for memory in self._memories:
             region = memory.region
@@ -331,7 +364,7 @@ class Bus:
                 if what == "write" and region.kind == "flash":
                     raise self._fault("write to read-only memory", address, size, region.name)
                 return memory
-        kind: FaultKind = "unmapped write" if what in _STORES else "unmapped read"
+        kind: FaultKind = "unmapped read" if what in _LOADS else "unmapped write"
         raise self._fault(kind, address, size, "outside the memory map")
 
     def _fault(self, kind: FaultKind, address: int, size: int, why: str) -> DeviceFault:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from covp.errors import AcceleratorError
+from covp.hardware.observer import Observer
 from covp.hardware.outside import OutsideQueue, OutsideSource
 from covp.hardware.witness import Witness
 
@@ -99,11 +101,9 @@ class Clock:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
         witness: told where the path of a program meets the time of units; or None.
-        on_stall: called with the cycle and the number of cycles before they are skipped.
     """
 
     witness: Witness | None = None
-    on_stall: Callable[[int, int], None] | None = None
 
     def __init__(
         self,
@@ -124,6 +124,7 @@ class Clock:
         self._events: list[Event] = []
         self._order = itertools.count()
         self._members: list[_Member] = []
+        self._observers: list[Observer] = []
         self._outside = OutsideQueue(lambda: planned(0))
 
     @property
@@ -135,6 +136,13 @@ class Clock:
     def seconds(self) -> float:
         """`now` at the core's clock frequency."""
         return self.now / self.hertz
+
+    def observe(self, observer: Observer) -> ExitStack:
+        """Tell an ``observer`` of cycles without an instruction, until the result is closed."""
+        self._observers.append(observer)
+        registered = ExitStack()
+        registered.callback(self._observers.remove, observer)
+        return registered
 
     def phase(self) -> tuple[int, int]:
         """The phase of the running program and the cycles spent in it since phases were set."""
@@ -197,8 +205,8 @@ class Clock:
 
     def _stall(self, cycles: int) -> None:
         if cycles > 0:
-            if self.on_stall is not None:
-                self.on_stall(self.now, cycles)
+            for observer in self._observers:
+                observer.stalled(self.now, cycles)
             self._skip(cycles)
             self.skipped += cycles
 

@@ -141,7 +141,7 @@ class DeclaredUnit(JobUnit):
     def _count(
         self, places: Sequence[tuple[Operand, int, int]], traffic: Traffic, declared: Traffic
     ) -> None:
-        """Tell the ledger which of the operands' bytes the unit moves; the result comes later."""
+        """Tell observers which of the operands' bytes the unit moves; the result comes later."""
         moved = traffic.operands
         if moved is None and traffic.read != declared.read:
             self.bus.count(None, traffic.read)

@@ -11,7 +11,6 @@ from covp.hardware.clock import Clock
 from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
-from covp.hardware.traffic import TrafficLedger
 
 PAGE = 0x1000
 
@@ -22,7 +21,6 @@ class PeripheralMap:
     Args:
         memories: which they must not overlap.
         bus, clock: given to each model.
-        ledger: told about the bytes that models move as bus masters.
 
     Attributes:
         peripherals: name to (base address, model).
@@ -33,10 +31,9 @@ class PeripheralMap:
         memories: Sequence[Memory],
         bus: Bus,
         clock: Clock,
-        ledger: TrafficLedger | None = None,
     ) -> None:
         self.peripherals: dict[str, tuple[int, Peripheral]] = {}
-        self._memories, self._bus, self._clock, self._ledger = memories, bus, clock, ledger
+        self._memories, self._bus, self._clock = memories, bus, clock
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
         self._requests = DmaRequests(lambda: [model for _, model in self.peripherals.values()])
 
@@ -67,7 +64,7 @@ class PeripheralMap:
             self._pages.setdefault(page, []).append((base, peripheral))
         peripheral.interrupt = line
         peripheral.requests = self._requests
-        own_bus = self._bus.for_master(name, self._ledger, self.find, sees_memory=True)
+        own_bus = self._bus.for_master(name, True, self.find, sees_memory=True)
         call_hook(f"peripheral {name}", "attach", peripheral.attach, name, own_bus, self._clock)
 
     def remove(self, name: str) -> tuple[int, Peripheral]:

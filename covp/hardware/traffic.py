@@ -1,4 +1,4 @@
-"""`TrafficLedger`: the bytes that bus masters move, by phase of the program and memory."""
+"""`TrafficLedger`: the bytes that hardware moves, by phase of the program and memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from covp.hardware.observer import Observer
 
-class Entry(NamedTuple):
+
+class TrafficEntry(NamedTuple):
     """What bytes are added up by.
 
     Attributes:
@@ -27,33 +29,24 @@ UNKNOWN = "unknown"
 """The memory of bytes of which a model says that they are moved, and not where."""
 
 
-class TrafficLedger:
-    """Counts what buses report, while it is on.
+class TrafficLedger(Observer):
+    """Counts the bytes that hardware moves, while it observes a bus.
 
     Args:
         phase: returns the phase of the running program.
 
     Attributes:
-        is_on: it counts.
-        moved: bytes.
-        on_move: called with what `add` is, whether it counts or not.
+        bytes_moved: by what they are added up by.
     """
 
-    on_move: Callable[[str, str, bool, int], None] | None = None
-
     def __init__(self, phase: Callable[[], int]) -> None:
-        self.is_on = False
-        self.moved: Counter[Entry] = Counter()
+        self.bytes_moved: Counter[TrafficEntry] = Counter()
         self._phase = phase
 
-    def add(self, master: str, memory: str, is_write: bool, size: int) -> None:
-        """Some bytes were moved.
+    def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
+        """See `Observer`."""
+        self.bytes_moved[TrafficEntry(self._phase(), master, place, is_write)] += size
 
-        Args:
-            master, memory, is_write: see `Entry`.
-            size: how many bytes.
-        """
-        if self.on_move is not None and size:
-            self.on_move(master, memory, is_write, size)
-        if self.is_on and size:
-            self.moved[Entry(self._phase(), master, memory, is_write)] += size
+    def restarted(self) -> None:
+        """See `Observer`."""
+        self.bytes_moved.clear()

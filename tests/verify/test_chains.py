@@ -12,6 +12,7 @@ from covp.accelerator.registry import find_backend
 from covp.errors import CovpError
 from covp.graph.pattern import Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.reference import run_reference
+from covp.hardware.observer import Observer
 from covp.testing import ConvCase, ElementwiseCase, PoolCase
 from covp.testing.verify.bench import Conditions
 from covp.testing.verify.chain import ChainCase, fitted, refitted
@@ -113,9 +114,12 @@ def test_buffers_are_where_the_conditions_want_them() -> None:
                 outcome.outputs[0], run_reference(case.graph(), case.inputs())[0]
             )
         reads: list[int] = []
-        assert bench.watch is not None
-        seen = bench.watch.read
-        bench.watch.read = lambda a, n: (reads.append(a + n), seen(a, n))[1]  # type: ignore
+
+        class Loads(Observer):
+            def load(self, master: str, address: int, size: int) -> None:
+                reads.append(address + size)
+
+        bench.device.bus.observe(Loads())
         for number in range(8):
             bench.run(case.graph(), case.inputs(), Conditions(last=number))
         assert start + size in reads

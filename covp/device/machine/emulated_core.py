@@ -125,7 +125,7 @@ class EmulatedCore:
         self.own = PeripheralMap(memories, bus, own_clock)
         self.mmio = MmioPort(
             core, self._engine, self.counter, self.interrupts, (shared, self.own), clock,
-            self.control,
+            self.control, bus,
         )  # fmt: skip
         self.execution = Execution(
             core, self._engine, self.counter, self.mmio, self.watchpoints, self.csrs, clock,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
@@ -17,9 +16,11 @@ from covp.device.machine.instructions import is_plain_store
 from covp.device.machine.it_blocks import accesses_conditionally
 from covp.device.machine.run_control import RunControl
 from covp.errors import AcceleratorError, CovpError, DeviceFault
+from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
 from covp.hardware.flash_controller import FlashController
 from covp.hardware.interrupt import InterruptController
+from covp.hardware.observer import RegisterAccess
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at, pages
 
@@ -29,18 +30,6 @@ _ENDLESS = 1 << 19
 _STORE_WINDOW = 1 << 32  # no address of the core
 _POLLING = 64
 """Such reads from which a program is said to be polling."""
-
-
-class AccessObserver(Protocol):
-    """Makes the accesses of a core to peripherals, and sees them."""
-
-    def load(self, peripheral: Peripheral, offset: int, size: int) -> int:
-        """The value of `Peripheral.read_register`."""
-        ...
-
-    def store(self, peripheral: Peripheral, offset: int, size: int, value: int) -> None:
-        """Calls `Peripheral.write_register`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,11 +49,11 @@ class MmioPort:
         maps: the shared peripherals and the core's own; they do not overlap.
         clock: of the board.
         control: what ends the run.
+        bus: of the core: its observers are told of accesses.
 
     Attributes:
         pending: the error that a model raised in the latest access, for which the run is stopped.
         locating: the latest access was given up to learn its exact time; see `_is_located`.
-        observer: makes all accesses; None: they are made at once.
     """
 
     def __init__(
@@ -76,10 +65,11 @@ class MmioPort:
         maps: tuple[PeripheralMap, PeripheralMap],
         clock: Clock,
         control: RunControl,
+        bus: Bus,
     ) -> None:
         self.pending: BaseException | None = None
         self.locating = False
-        self.observer: AccessObserver | None = None
+        self._master, self._observers = bus.master, bus.observers
         self._core, self._engine, self._counter = core, engine, counter
         self._interrupts, self._maps = interrupts, maps
         self._clock, self._control = clock, control
@@ -142,10 +132,12 @@ class MmioPort:
             offset += page - base
             if peripheral.needs_exact_time(offset, False) and not self._is_located():
                 return 0
-            if self.observer is None:
-                value = peripheral.read_register(offset, size)
-            else:
-                value = self.observer.load(peripheral, offset, size)
+            start = self._clock.now if self._observers else 0
+            value = peripheral.read_register(offset, size)
+            for observer in self._observers:
+                observer.accessed(
+                    RegisterAccess(self._master, start, peripheral, offset, size, value, False)
+                )
             self._check_deadline()
             self._count_poll(peripheral, offset, value)
             return value
@@ -159,10 +151,12 @@ class MmioPort:
             offset += page - base
             if peripheral.needs_exact_time(offset, True) and not self._is_located():
                 return
-            if self.observer is None:
-                peripheral.write_register(offset, size, value & 0xFFFFFFFF)
-            else:
-                self.observer.store(peripheral, offset, size, value & 0xFFFFFFFF)
+            start, value = self._clock.now if self._observers else 0, value & 0xFFFFFFFF
+            peripheral.write_register(offset, size, value)
+            for observer in self._observers:
+                observer.accessed(
+                    RegisterAccess(self._master, start, peripheral, offset, size, value, True)
+                )
             self._polls = 0
             self._check_deadline()
             if self._interrupts_now():

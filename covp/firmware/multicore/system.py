@@ -180,8 +180,8 @@ class System(Closing):
         start = board.clock.now
         for core, one in zip(board.cores, firmware, strict=True):
             self._begin_counting(core, one, traffic)
-        board.ledger.is_on = traffic
-        board.ledger.moved.clear()
+        if traffic:
+            board.count_traffic().restarted()
         entries = [(one.program.entry, one.stop) for one in firmware]
         try:
             stops = run_in_turns(board, entries, timeout, turn, numbers)
@@ -272,7 +272,7 @@ class System(Closing):
         total: dict[str, dict[str, Moved]] = {}
         for name, phases in zip(self.platform.core_names, counts, strict=True):
             total[name] = dict((add_counts(phases).traffic or {}).get(CORE, {}))
-        for (_, master, place, is_write), size in self.board.ledger.moved.items():
+        for (_, master, place, is_write), size in self.board.count_traffic().bytes_moved.items():
             own = total.setdefault(FIRST if master == CORE else master, {})
             moved = Moved(written=size) if is_write else Moved(read=size)
             own[place] = own.get(place, Moved()) + moved

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from covp.base.arguments import demand, demand_count
 from covp.errors import DeviceFault, KernelError, UsageError
-from covp.hardware.clock import Clock, Event
+from covp.hardware.clock import Event
+from covp.hardware.clock_view import ClockView
+from covp.hardware.observer import Observer, RegisterAccess
 from covp.hardware.peripheral import Peripheral
 from covp.runtime.laboratory.aftermath import Aftermath, judged
 from covp.runtime.laboratory.inside import Span, copies, emulator_of, inside
@@ -20,20 +22,20 @@ _EACH, _MOST = 64, 20_000
 _ENDLESS = ("timeout", "endless poll", "endless sleep")
 
 
-class _AnswerClock:
+class _AnswerClock(ClockView, Observer):
     """The clock as a peripheral sees it whose answers come at other times.
 
     ``after`` cycles after they were planned, whatever the plan said; 0: as soon as the access that
     caused them is over.
     """
 
-    def __init__(self, clock: Clock, after: After) -> None:
-        self._clock, self._after = clock, after
+    __slots__ = ("_after", "_due", "_outstanding", "_peripheral")
+
+    def __init__(self, peripheral: Peripheral, after: After) -> None:
+        super().__init__(peripheral.clock)
+        self._peripheral, self._after = peripheral, after
         self._due: list[Event] = []
         self._outstanding = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
         """Plan an answer, ``fire``; the ``cycle`` is ignored."""
@@ -43,23 +45,23 @@ class _AnswerClock:
             self._outstanding -= 1
             fire()
 
-        now = self._clock.now
         if self._after == "never":
-            return Event(now, 0, answer)
+            return Event(self.now, 0, answer)
+        event = super().at(self.now + self._after, answer)
         if self._after == 0:
-            self._due.append(Event(now, 0, answer))
-            return self._due[-1]
-        return self._clock.at(now + self._after, answer)
+            self._due.append(event)
+        return event
 
     def wait_until(self, cycle: int) -> int:
         """A model that skips ahead to its answer does not know when that is: the core polls."""
-        return 0 if self._outstanding else self._clock.wait_until(cycle)
+        return 0 if self._outstanding else super().wait_until(cycle)
 
-    def answer_now(self) -> None:
+    def accessed(self, access: RegisterAccess) -> None:
         """An access is over: the answers that come at once."""
-        while self._due:
+        while self._due and access.peripheral is self._peripheral:
             event = self._due.pop(0)
             if not event.cancelled:
+                event.cancel()
                 event.fire()
 
 
@@ -90,26 +92,12 @@ def answering(peripheral: Peripheral, after: After) -> Iterator[None]:
     if "clock" not in vars(peripheral):
         raise UsageError(f"{type(peripheral).__name__} is on no bus: attach it to the device first")
     original = peripheral.clock
-    clock = _AnswerClock(original, after)
-    read, write = peripheral.read_register, peripheral.write_register
-
-    def reading(offset: int, size: int) -> int:
-        value = read(offset, size)
-        clock.answer_now()
-        return value
-
-    def writing(offset: int, size: int, value: int) -> None:
-        write(offset, size, value)
-        clock.answer_now()
-
-    peripheral.clock = cast(Clock, clock)
-    vars(peripheral).update(read_register=reading, write_register=writing)
+    peripheral.clock = clock = _AnswerClock(peripheral, after)
     try:
-        yield
+        with peripheral.bus.observe(clock):
+            yield
     finally:
         peripheral.clock = original
-        for name in ("read_register", "write_register"):
-            vars(peripheral).pop(name, None)
 
 
 def check_answers(

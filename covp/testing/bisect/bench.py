@@ -152,10 +152,12 @@ class Bench(Closing):
         masters: list[tuple[int, MasterStore]] = []
         others: AbstractContextManager[object] = nullcontext()
         if self.program.layers[position].target != "cpu":
-            others = MasterLog(
-                self._virtual,
-                self.program.accelerators,
-                lambda store: masters.append((log.count, store)),
+            others = self._virtual.board.bus.observe(
+                MasterLog(
+                    self._virtual,
+                    self.program.accelerators,
+                    lambda store: masters.append((log.count, store)),
+                )
             )
         with log, others:
             self.run(position, image)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.codegen.program import AcceleratorInstance
 from covp.device.abilities import Emulator
-from covp.hardware.bus import Bus
+from covp.hardware.observer import Observer
 
 _MODEL_METHODS = ("compute", "accept")
 """Where a model makes its result: `Accelerator.compute`, `JobUnit.accept`."""
@@ -42,68 +43,35 @@ class MasterStore(NamedTuple):
         return len(self.data)
 
 
-class MasterLog:
-    """Tells of each store of a program's accelerators, while it is entered.
+class MasterLog(Observer):
+    """Tells of each store of a program's accelerators, while it observes the bus.
 
     Args:
         device: that they are attached to.
         accelerators: of the program; instructions in the core have no bus and are left out.
-        told: called with each store before it is done.
+        on_store: called with each store before it is done.
     """
 
     def __init__(
         self,
         device: Emulator,
         accelerators: Sequence[AcceleratorInstance],
-        told: Callable[[MasterStore], None],
+        on_store: Callable[[MasterStore], None],
     ) -> None:
-        self._device = device
+        self._device, self._on_store = device, on_store
         there = device.board.peripherals
-        self._units = [(a, there[a.name][1]) for a in accelerators if a.name in there]
-        self._buses = [unit.bus for _, unit in self._units]
-        self._told = told
+        self._units = {a.name: (a, there[a.name][1]) for a in accelerators if a.name in there}
 
-    def __enter__(self) -> MasterLog:
-        for accelerator, unit in self._units:
-            place = _computed_at(accelerator, unit)
-            unit.bus = _ToldBus(unit.bus, self._telling(accelerator, place))  # type: ignore[assignment]
-        return self
-
-    def _telling(
-        self, accelerator: AcceleratorInstance, place: str
-    ) -> Callable[[int, bytes], None]:
-        def tell(address: int, data: bytes) -> None:
-            core = self._device.core
-            calls = self._device.board.call_stack(core.counter.block(), core.registers(), core)
-            own = [call for call in calls if any(f"({file}:" in call for file in accelerator.files)]
-            driver = next(iter([*own, *calls]), "")
-            self._told(MasterStore(accelerator.name, place, driver, address, data))
-
-        return tell
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        for (_, unit), bus in zip(self._units, self._buses, strict=True):
-            unit.bus = bus
-
-
-class _ToldBus:
-    """A bus that tells of stores; all else is the bus's."""
-
-    def __init__(self, bus: Bus, tell: Callable[[int, bytes], None]) -> None:
-        self._bus, self._tell = bus, tell
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bus, name)
-
-    def write(self, address: int, data: Any) -> None:
-        """As `Bus.write`."""
-        self._tell(address, np.frombuffer(data, np.uint8).tobytes())
-        self._bus.write(address, data)
-
-    def store(self, address: int, size: int, value: int) -> None:
-        """As `Bus.store`."""
-        self._tell(address, value.to_bytes(size, "little"))
-        self._bus.store(address, size, value)
+    def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
+        """See `Observer`."""
+        if master not in self._units:
+            return
+        accelerator, unit = self._units[master]
+        core = self._device.core
+        calls = self._device.board.call_stack(core.counter.block(), core.registers(), core)
+        own = [call for call in calls if any(f"({file}:" in call for file in accelerator.files)]
+        driver, place = next(iter([*own, *calls]), ""), _computed_at(accelerator, unit)
+        self._on_store(MasterStore(master, place, driver, address, data.tobytes()))
 
 
 def _computed_at(accelerator: AcceleratorInstance, unit: object) -> str:

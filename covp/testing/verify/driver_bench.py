@@ -41,7 +41,7 @@ from covp.testing.verify.bench import (
 from covp.testing.verify.bench_device import BenchDevice
 from covp.testing.verify.layer_memory import Area, Areas, KeptConstants, LayerMemory
 from covp.testing.verify.layer_run import run_layer
-from covp.testing.verify.watch import Watch
+from covp.testing.verify.watch import UnitWatch
 
 _ARENA = 512 * 1024
 """Bytes for a layer; half the RAM where that is less. They are the last ones of the RAM."""
@@ -104,10 +104,10 @@ class DriverBench:
             self._kept: KeptConstants | None = None
             self.rates = (0.0, 0.0)
             self.jobs: tuple[JobRecord, ...] = ()
-            self.watch: Watch | None = None
+            self.watch: UnitWatch | None = None
             if isinstance(self.unit, Peripheral):
                 memory = self.device.bus.view(*self.arena())
-                self.watch = Watch(self.unit, self.arena()[0], memory, lambda: self.own_memory)
+                self.watch = UnitWatch(self.unit, self.arena()[0], memory, lambda: self.own_memory)
             self._fresh = self.session.snapshot()
             self.begin()
         except BaseException:

@@ -15,14 +15,14 @@ from covp.errors import AcceleratorError
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.runtime.session import Session
 from covp.testing.verify.layer_memory import LayerMemory
-from covp.testing.verify.watch import Watch
+from covp.testing.verify.watch import UnitWatch
 
 
 class Driven(Protocol):
     """A device with a driver: see `covp.testing.verify.driver_bench.DriverBench`."""
 
     session: Session
-    watch: Watch | None
+    watch: UnitWatch | None
 
     def call(self, function: str, arguments: Sequence[int | float]) -> None:
         """Call a driver function."""

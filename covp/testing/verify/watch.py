@@ -1,18 +1,18 @@
-"""`Watch`: looks over a unit's shoulder while it works: races, early stores, early returns."""
+"""`UnitWatch`: looks over a unit's shoulder while it works: races, early stores, early returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock, Event
+from covp.hardware.clock_view import ClockView
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import JobUnit
+from covp.hardware.observer import Observer
 from covp.hardware.peripheral import Peripheral
 
 
@@ -36,7 +36,7 @@ class _Job:
         return low, max(low, min(start + size, self.before.size))
 
 
-class Watch:
+class UnitWatch(Observer):
     """Stands between a unit and its bus and clock.
 
     A unit's model loads its operands when it is started and stores when it is done; a unit in
@@ -66,7 +66,7 @@ class Watch:
         own_memory: Callable[[], list[tuple[int, int]]] = list,
     ) -> None:
         self.own_memory = own_memory
-        self.unit, self.bus = unit, unit.bus
+        self.unit = unit
         self.base, self.used = base, memory.size
         self.pace = 1.0
         self.cycles: int | None = None
@@ -78,9 +78,8 @@ class Watch:
         self._now_ending: _Job | None = None
         self._stored_at_start = self._stored_now = False
         self._late = ""
-        # they pass on all that is asked of a bus and a clock
-        unit.bus = _WatchedBus(self, unit.bus)  # type: ignore[assignment]
-        unit.clock = _WatchedClock(self, unit.clock)  # type: ignore[assignment]
+        unit.bus.observe(self)
+        unit.clock = _WatchedClock(self, unit.clock)
         if isinstance(unit, JobUnit):
             self._watch_start(unit)
 
@@ -101,16 +100,21 @@ class Watch:
 
     # -- the bus ------------------------------------------------------------------------------
 
-    def read(self, address: int, size: int) -> None:
-        """The unit loads."""
-        self._reads.append((address, size))
+    def load(self, master: str, address: int, size: int) -> None:
+        """See `Observer`."""
+        if master == self.unit.name:
+            self._reads.append((address, size))
 
     def time_of(self, cycles: int) -> int:
         """That the unit takes for what its model gives a time of ``cycles``."""
         return round(cycles * self.pace) if self.cycles is None else self.cycles
 
-    def written(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
-        """The unit is about to store."""
+    def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
+        """See `Observer`."""
+        if master == self.unit.name:
+            self._stored(address, data.size, data)
+
+    def _stored(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
         self._demand_own(address, size)
         job = self._now_ending
         if job is None:
@@ -186,14 +190,6 @@ class Watch:
             if self._stored_at_start and not busy and unit.get("STATUS", "BUSY"):
                 self.says("the unit stored its result when it was started, not when it was done")
 
-        poll = unit.poll
-
-        def polled() -> None:
-            if self.skips:
-                poll()
-            else:
-                unit.clock.run_due()
-
         store, names = unit.write_register, {r.offset: r.name for r in unit.registers}
 
         def stored(offset: int, size: int, value: int) -> None:
@@ -203,54 +199,27 @@ class Watch:
 
         unit.write_register = stored  # type: ignore[method-assign]
         unit.start = watched  # type: ignore[method-assign]
-        unit.poll = polled  # type: ignore[method-assign]
 
 
-class _WatchedBus:
-    """A bus that tells a `Watch`."""
+class _WatchedClock(ClockView):
+    """A clock that tells a `UnitWatch`, and on which the unit is faster or slower."""
 
-    def __init__(self, watch: Watch, bus: Bus) -> None:
-        self._watch, self._bus = watch, bus
+    __slots__ = ("_moved", "_watch")
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bus, name)
-
-    def read(self, address: int, size: int) -> bytes:
-        """See `Bus`."""
-        self._watch.read(address, size)
-        return self._bus.read(address, size)
-
-    def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """See `Bus`."""
-        self._watch.read(address, size)
-        return self._bus.view(address, size)
-
-    def write(self, address: int, data: bytes | bytearray | memoryview | NDArray[Any]) -> None:
-        """See `Bus`."""
-        raw = np.frombuffer(data, np.uint8)
-        self._watch.written(address, raw.size, raw)
-        self._bus.write(address, data)
-
-
-class _WatchedClock:
-    """A clock that tells a `Watch`, and on which the unit is faster or slower."""
-
-    def __init__(self, watch: Watch, clock: Clock) -> None:
-        self._watch, self._clock = watch, clock
+    def __init__(self, watch: UnitWatch, clock: Clock) -> None:
+        super().__init__(clock)
+        self._watch = watch
         self._moved: dict[int, int] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
         """See `Clock`."""
-        now = self._clock.now
+        now = self.now
         real = now + self._watch.time_of(cycle - now)
         self._moved = {cycle: real}
         job, end = self._watch.scheduled(fire)
-        job.event = self._clock.at(real, end)
+        job.event = super().at(real, end)
         return job.event
 
     def wait_until(self, cycle: int) -> int:
         """See `Clock`; the cycle of an event stands for the one that it was moved to."""
-        return self._clock.wait_until(self._moved.get(cycle, cycle))
+        return super().wait_until(self._moved.get(cycle, cycle)) if self._watch.skips else 0

@@ -1,0 +1,68 @@
+"""`Observer`: sees what goes over a board's bus, and when time passes without an instruction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from covp.hardware.peripheral import Peripheral
+
+
+class RegisterAccess(NamedTuple):
+    """A load or store of a core that a peripheral has answered.
+
+    Attributes:
+        master: the core's name as a bus master.
+        start: the clock's cycle before it.
+        peripheral: the model.
+        offset: of the register, in bytes from the base address.
+        size: bytes.
+        value: loaded or stored.
+        is_store: stored, else loaded.
+    """
+
+    master: str
+    start: int
+    peripheral: Peripheral
+    offset: int
+    size: int
+    value: int
+    is_store: bool
+
+
+class Observer:
+    """Sees a board at work. Derive from it, override what is of interest, and register it::
+
+        with device.bus.observe(observer), device.clock.observe(observer):
+            device.execute(entry, stop)
+
+    A master is named as its peripheral is; a core's own loads and stores of memory are not told.
+    """
+
+    def load(self, master: str, address: int, size: int) -> None:
+        """A master loads ``size`` bytes of memory from ``address``, or looks at them in place."""
+
+    def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
+        """A master is about to store ``data`` to memory from ``address`` on."""
+
+    def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
+        """Hardware moved bytes: what a model loads and stores, or says that its unit does.
+
+        Args:
+            master: its name.
+            place: a memory or peripheral; `covp.hardware.traffic.UNKNOWN`.
+            is_write: stored, else loaded.
+            size: bytes.
+        """
+
+    def accessed(self, access: RegisterAccess) -> None:
+        """A core has accessed a register."""
+
+    def stalled(self, cycle: int, cycles: int) -> None:
+        """From ``cycle`` on so many ``cycles`` pass without an instruction."""
+
+    def restarted(self) -> None:
+        """Phases and functions are set: counts begin at zero."""
