@@ -143,9 +143,9 @@ def kill_workers(process: subprocess.Popen[str]) -> int:
 
 
 def is_worker(pid: int) -> bool:
-    """Whether a process is a worker of Dask."""
+    """Whether a process is one that evaluates."""
     try:
-        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"covp.evaluation.jobs.child" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -43,7 +43,7 @@ _PACKAGES = (
     *(
         (package, f"covp sweep: {what}", "pip install covp[sweep]")
         for package, what in (
-            ("distributed", "workers"),
+            ("distributed", "workers of a cluster"),
             ("sqlalchemy", "the store"),
             ("optuna", "search"),
             ("pandas", "tables"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 
 from covp.errors import CovpError
+from covp.evaluation.jobs import open_jobs
 from covp.evaluation.sweep.execute import execute, terminable
 from covp.evaluation.sweep.status import Progress
 from covp.evaluation.sweep.store import Store
-from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 
@@ -27,8 +27,11 @@ def main(where: str, count: str, cluster: str = "2") -> None:
         with (
             terminable(),
             Store(where) as store,
-            Workers(
-                standins.slowly, int(cluster) if local else None, None if local else cluster
+            open_jobs(
+                standins.slowly,
+                int(cluster) if local else None,
+                None if local else cluster,
+                isolated=True,
             ) as workers,
         ):
             execute(standins.points(int(count), binaries=40), store, workers, tell=tell)

@@ -1,22 +1,24 @@
-"""Workers on Dask: each point has its row, and only those fail that end their process."""
+"""Worker processes: each point has its row, and only those fail that end their process."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from covp.evaluation.sweep.execute import execute
+from covp.evaluation.jobs import Processes
+from covp.evaluation.sweep.execute import Workers, execute
 from covp.evaluation.sweep.status import Progress
 from covp.evaluation.sweep.store import Store
-from covp.evaluation.sweep.workers import Workers
+from tests.processes import descendants
 from tests.sweep import standins
 
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
-    with Workers(standins.evaluated, 2) as started:
+    with Processes(standins.evaluated, 2) as started:
         yield started
 
 
@@ -47,8 +49,8 @@ def test_only_points_that_end_their_process_fail(tmp_path: Path, workers: Worker
 
 
 def test_nothing_starts_where_nothing_is_left(tmp_path: Path) -> None:
-    points = standins.points(30)
-    with Store(tmp_path / "s.sqlite") as store, Workers(standins.evaluated, 2) as unused:
+    points, before = standins.points(30), descendants(os.getpid())
+    with Store(tmp_path / "s.sqlite") as store, Processes(standins.evaluated, 2) as unused:
         store.put(standins.arithmetic(points), 0)
         execute(points, store, unused)
-        assert "_client" not in vars(unused)
+        assert descendants(os.getpid()) == before

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from covp.errors import CovpError
+from covp.evaluation.jobs import Processes, open_jobs
 from covp.evaluation.sweep.execute import execute
 from covp.evaluation.sweep.status import read_status
 from covp.evaluation.sweep.store import Store, stored_rows
-from covp.evaluation.sweep.workers import Workers
 from tests.processes import descendants, running
 from tests.sweep import standins
 from tests.sweep.cluster import cluster
@@ -92,17 +92,13 @@ def test_interrupted_and_started_again(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []  # nor what the killed one had left
 
 
-@pytest.mark.parametrize("whom", ["workers", pytest.param("children", marks=pytest.mark.slow)])
-def test_killed_workers_are_not_missed(tmp_path: Path, whom: str) -> None:
-    points = standins.points(100, binaries=40)
-    with Store(tmp_path / "s.sqlite") as store, Workers(standins.slowly, 4) as workers:
+def test_killed_workers_are_not_missed(tmp_path: Path) -> None:
+    points, before = standins.points(100, binaries=40), descendants(os.getpid())
+    with Store(tmp_path / "s.sqlite") as store, Processes(standins.slowly, 4) as workers:
 
         def victims() -> Iterator[int]:
-            """Processes of the workers, and those that they have evaluate."""
             while True:
-                pids = set(workers._client.run(os.getpid, on_error="ignore").values())
-                if whom == "children":
-                    pids = {child for pid in pids for child in descendants(pid)}
+                pids = descendants(os.getpid()) - before
                 if pids:
                     yield random.choice(sorted(pids))
 
@@ -135,7 +131,7 @@ def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     with (
         cluster(0) as (address, _),
         Store(tmp_path / "s.sqlite") as store,
-        Workers(standins.arithmetic, scheduler=address) as workers,
+        open_jobs(standins.arithmetic, scheduler=address) as workers,
         pytest.raises(CovpError, match=f"dask worker {address}"),
     ):
         execute(standins.points(3), store, workers)
@@ -156,7 +152,7 @@ def test_a_scheduler_that_is_not_there(address: str, tmp_path: Path) -> None:
     points = standins.points(3)
     with (
         Store(tmp_path / "s.sqlite") as store,
-        Workers(standins.arithmetic, scheduler=address) as workers,
+        open_jobs(standins.arithmetic, scheduler=address) as workers,
         pytest.raises(CovpError, match=f"^{address}: no ") as error,
     ):
         execute(points, store, workers)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from covp.errors import UsageError
+from covp.evaluation.jobs import Processes
 from covp.evaluation.sweep.constraints import Constraint
 from covp.evaluation.sweep.points import Point, Row
 from covp.evaluation.sweep.reader import make_spec
@@ -18,7 +19,6 @@ from covp.evaluation.sweep.search import Searcher, search
 from covp.evaluation.sweep.space import Space
 from covp.evaluation.sweep.spec import Search
 from covp.evaluation.sweep.store import Store
-from covp.evaluation.sweep.workers import Workers
 from tests.sweep import standins
 
 MACS, WIDTHS, WAITS = (16, 1, 4, 64, 2, 8, 32), tuple(range(1, 9)), (3, 0, 1, 2)
@@ -117,7 +117,7 @@ SPEC = {
 @pytest.mark.costly
 def test_a_search_that_is_started_again_goes_on(tmp_path: Path) -> None:
     space = Space(make_spec(SPEC))
-    with Workers(standins.designs, 1) as workers:
+    with Processes(standins.designs, 1) as workers:
         with Store(tmp_path / "a.sqlite") as store:
             whole = search(space, store, workers)
             rows = store.rows([point.key for point in whole])
@@ -129,7 +129,7 @@ def test_a_search_that_is_started_again_goes_on(tmp_path: Path) -> None:
     energy = {**SPEC, "search": {"kind": "optuna", "objectives": ["energy_j"], "points": 15}}
     with (
         Store(tmp_path / "a.sqlite") as store,
-        Workers(standins.designs, 1) as workers,
+        Processes(standins.designs, 1) as workers,
         pytest.raises(UsageError, match="energy_j is not known of any design"),
     ):
         search(Space(make_spec(energy)), store, workers)

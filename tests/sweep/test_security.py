@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from covp.evaluation.sweep.workers import Workers
+from covp.evaluation.jobs import Processes
+from tests.processes import descendants
 from tests.sweep import standins
-
-distributed = pytest.importorskip("distributed")
 
 SHADOWS = ("ziglang", "signal", "json", "tokenize", "multiprocessing", "socket", "numpy", "yaml")
 
@@ -42,18 +42,27 @@ def covp(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
     )
 
 
-def test_only_the_coordinator_gets_into_the_local_cluster() -> None:
-    points = standins.points(4)
-    with Workers(standins.arithmetic, 1) as workers:
-        workers.submit(tuple(points))
-        assert [done.result for done in workers.wait(60)] == [standins.arithmetic(points)]
-        address = workers._client.scheduler.address
-        assert address.startswith("tls://127.0.0.1:")
-        host = address.partition("://")[2]
-        strangers = distributed.Security.temporary()  # keys, but not this cluster's
-        for scheme, security in (("tcp", None), ("tls", strangers)):
-            with pytest.raises((OSError, TimeoutError)):
-                distributed.Client(f"{scheme}://{host}", security=security, timeout=2)
+def listening(pids: set[int]) -> set[str]:
+    """The sockets of processes that others could connect to, by inode (Linux)."""
+    tables = [path for name in ("tcp", "tcp6") if (path := Path("/proc/net", name)).is_file()]
+    lines = [line.split() for table in tables for line in table.read_text().splitlines()]
+    inodes = {f"socket:[{fields[9]}]" for fields in lines if fields[3] == "0A"}
+    files = [f"/proc/{pid}/fd/{name}" for pid in pids for name in os.listdir(f"/proc/{pid}/fd")]
+    # but for those of the listing itself
+    return inodes & {os.readlink(file) for file in files if os.path.lexists(file)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_nobody_else_gets_into_the_workers() -> None:
+    """They talk over pipes; nothing of a sweep on this machine listens."""
+    points, before = standins.points(4), descendants(os.getpid())
+    with socket.create_server(("127.0.0.1", 0)):
+        assert listening({os.getpid()})
+    with Processes(standins.arithmetic, 1) as workers:
+        (done,) = workers.call([tuple(points)])
+        assert done.result == standins.arithmetic(points)
+        started = descendants(os.getpid()) - before
+        assert started and not listening({os.getpid(), *started})
 
 
 @pytest.mark.costly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -132,14 +133,17 @@ class Jobs(Owned, Generic[Given, Result]):
         Raises:
             DeviceError: the workers are gone.
         """
-        found = []
-        for number, outcome, passed in self._ended(seconds) if self._calls else ():
+        found: list[Done[Given, Result]] = []
+        if not self._calls:
+            time.sleep(seconds or 0.0)
+            return found
+        for number, outcome, passed in self._ended(seconds):
             if self._is_again(number, outcome[1]):
                 continue
             call = self._calls.pop(number)
             if isinstance(outcome[1], Died):
                 outcome = None, Died(outcome[1].status, max(call.ends, 1))
-            found.append(Done[Given, Result](number, call.argument, outcome, passed))
+            found.append(Done(number, call.argument, outcome, passed))
         if self._alone and len(self._calls) == len(self._alone):
             number = self._alone.popleft()
             self._start(number, self._calls[number].argument)

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from covp.errors import CovpError, UsageError
+from covp.evaluation.jobs import open_jobs
 from covp.evaluation.sweep.evaluate import evaluate_points
 from covp.evaluation.sweep.export import extra, write_file
 from covp.evaluation.sweep.points import Point
@@ -19,10 +20,9 @@ from covp.evaluation.sweep.space import Space, designs
 from covp.evaluation.sweep.spec import Spec
 
 if TYPE_CHECKING:
-    from covp.evaluation.sweep.execute import Tell
+    from covp.evaluation.sweep.execute import Tell, Workers
     from covp.evaluation.sweep.status import Progress
     from covp.evaluation.sweep.store import Store
-    from covp.evaluation.sweep.workers import Workers
 
 STORE, COPY = "sweep.sqlite", "sweep.yaml"
 """What a sweep's folder holds: its rows, and its file with absolute paths."""
@@ -65,18 +65,18 @@ def sweep(
     given = _read(spec)
     space = Space(given, where)
     is_search = given.search.kind == "optuna"
-    for name in ("sqlalchemy", "distributed", *(["optuna"] if is_search else [])):
+    wanted = {"sqlalchemy": True, "distributed": scheduler, "optuna": is_search}
+    for name in filter(wanted.get, wanted):
         extra(name)
     from covp.evaluation.sweep.execute import execute, silent, terminable
     from covp.evaluation.sweep.store import Store
-    from covp.evaluation.sweep.workers import Workers
 
     folder = _folder(Path(directory), given)
     points = designs(space)
     with (
         terminable(),
         Store(store or folder / STORE) as kept,
-        Workers(evaluate_points, jobs, scheduler) as workers,
+        open_jobs(evaluate_points, jobs, scheduler, isolated=True) as workers,
     ):
         if retry_failed:
             known = kept.rows() if is_search else points

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
-from covp.evaluation.sweep.child import Died
 from covp.evaluation.sweep.points import Point
-from covp.evaluation.sweep.workers import Batch, Lost, Result
+
+Batch = tuple[Point, ...]
 
 _SECONDS = 2.0
 """That a batch should take: what a kill costs at most, and how often progress is seen."""
@@ -17,10 +17,6 @@ _FIRST = 4
 _GROWTH = 8
 """A batch has at most so many times the points of the one before."""
 _LARGEST = 10_000
-_CRASHES = 3
-"""Processes that a point may end by itself."""
-_LOSSES = 5
-"""Times that a batch may be lost with the workers that have it."""
 
 
 def binary(point: Point) -> Hashable:
@@ -54,15 +50,9 @@ class Batches:
             self._groups.setdefault(group(point), _Group()).waiting.append(point)
         self._ready = deque(self._groups.values())
         self._again: deque[Batch] = deque()
-        self._alone: deque[Batch] = deque()
-        self._ends: Counter[str] = Counter()
 
-    def take(self, in_flight: int) -> Batch | None:
-        """The next batch; None where there is none now.
-
-        Args:
-            in_flight: how many are being evaluated.
-        """
+    def take(self) -> Batch | None:
+        """The next batch; None where there is none now."""
         if self._again:
             return self._again.popleft()
         if self._ready:
@@ -72,8 +62,6 @@ class Batches:
             if not group.waiting or not group.size:
                 self._ready.popleft()
             return batch
-        if self._alone and in_flight == 0:
-            return self._alone.popleft()
         return None
 
     def came_back(self, batch: Batch, seconds: float) -> None:
@@ -85,26 +73,10 @@ class Batches:
         if was_closed and group.waiting:
             self._ready.appendleft(group)
 
-    def broke(self, batch: Batch, result: Result) -> str | None:
-        """A batch has no rows: it will be evaluated again, or in halves.
-
-        Returns:
-            The reason why its one point fails; None where it does not.
-        """
+    def broke(self, batch: Batch) -> bool:
+        """A batch has no rows: it will be evaluated in halves; False where it is one point."""
         self.came_back(batch, _SECONDS)
-        self._ends[batch[0].key] += 1
-        count = self._ends[batch[0].key]
-        if isinstance(result, Lost) and count < _LOSSES:
-            self._again.append(batch)
-        elif len(batch) > 1:
-            half = len(batch) // 2
+        half = len(batch) // 2
+        if half:
             self._again.extend((batch[:half], batch[half:]))
-            self._ends.pop(batch[0].key)
-        elif isinstance(result, Died) and count < _CRASHES:
-            self._again.append(batch)
-        elif isinstance(result, Died) and not result.is_crash and count < 2 * _CRASHES:
-            # killed from elsewhere, as by the system when memory is full: once more without others
-            self._alone.append(batch)
-        else:
-            return f"{result} {count} times" if count > 1 else str(result)
-        return None
+        return half > 0

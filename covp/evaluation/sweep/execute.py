@@ -9,19 +9,20 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from covp.evaluation.sweep.batches import Batches, binary
-from covp.evaluation.sweep.child import Raised
+from covp.evaluation.jobs import Done, Jobs
+from covp.evaluation.sweep.batches import Batch, Batches, binary
 from covp.evaluation.sweep.points import Point, Row
 from covp.evaluation.sweep.status import Progress, Rate
 from covp.evaluation.sweep.store import Store
 from covp.evaluation.sweep.tables import LEASE
-from covp.evaluation.sweep.workers import Batch, Done, Workers
 
 _BEAT = LEASE / 6
 _AHEAD = 2
 """Batches in flight per process: one that is evaluated, and one that follows at once."""
 
 Tell = Callable[[Progress], None]
+Workers = Jobs[Sequence[Point], list[Row]]
+"""What evaluates batches of points."""
 
 
 def silent(progress: Progress) -> None:
@@ -121,14 +122,14 @@ class Execution:
         workers = self._workers
         most = max(1, _AHEAD * workers.slots)
         while workers.in_flight < most:
-            batch = self._batches.take(workers.in_flight)
+            batch = self._batches.take()
             if batch is None:
                 if workers.in_flight == 0:
                     self._look_elsewhere()
                 return
             mine = self._claimed(batch)
             if mine:
-                workers.submit(mine)
+                workers.submit(mine, retry=len(mine) == 1)
             else:
                 self._batches.came_back(batch, 0.0)
 
@@ -162,16 +163,16 @@ class Execution:
         self._done += len(new) - failed
         return bool(new)
 
-    def _rows(self, done: Done) -> list[Row]:
+    def _rows(self, done: Done[Sequence[Point], list[Row]]) -> list[Row]:
         """The rows of a batch, those of points that fail for good included."""
-        batch, result = done.batch, done.result
-        if isinstance(result, list):
-            if {row.key for row in result} == {point.key for point in batch}:
-                self._batches.came_back(batch, done.seconds)
-                return result
-            result = Raised("the rows of other points came back")
-        reason = self._batches.broke(batch, result)
-        return [] if reason is None else [batch[0].row({"status": "failed", "reason": reason})]
+        batch = tuple(done.argument)
+        if done.error is None and {row.key for row in done.result} == {p.key for p in batch}:
+            self._batches.came_back(batch, done.seconds)
+            return done.result
+        if self._batches.broke(batch):
+            return []
+        reason = str(done.error or "internal error: the rows of other points came back")
+        return [batch[0].row({"status": "failed", "reason": " ".join(reason.split())})]
 
     def _keep(self, rows: Sequence[Row]) -> None:
         left = self._left - {row.key for row in rows}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.evaluation.sweep.pareto import front
+from covp.evaluation.pareto import front
 from covp.evaluation.sweep.points import Row
 from covp.evaluation.sweep.spec import GREATER_IS_BETTER
 

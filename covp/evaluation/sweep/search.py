@@ -17,12 +17,11 @@ from optuna.trial import TrialState
 from covp.errors import UsageError
 from covp.evaluation.sweep.batches import binary
 from covp.evaluation.sweep.constraints import Constraint
-from covp.evaluation.sweep.execute import Execution, Tell, silent
+from covp.evaluation.sweep.execute import Execution, Tell, Workers, silent
 from covp.evaluation.sweep.points import Point, Row
 from covp.evaluation.sweep.space import Space
 from covp.evaluation.sweep.spec import GREATER_IS_BETTER, Search
 from covp.evaluation.sweep.store import Store
-from covp.evaluation.sweep.workers import Workers
 
 _BATCH = 10
 """Designs that are suggested at once; more would keep more processes busy and learn later."""

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from covp.base.request import FLASH_TRADE, Objective
+from covp.evaluation.pareto import front
 
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
@@ -104,9 +107,7 @@ def best_of(
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
     """The exact trials that no other beats in speed and flash, fastest first."""
-    best: list[Trial] = []
     exact = [trial for trial in trials if trial.exact]
-    for trial in sorted(exact, key=lambda t: (t.spent(), t.flash_bytes)):
-        if not best or trial.flash_bytes < best[-1].flash_bytes:
-            best.append(trial)
-    return best
+    costs = np.array([(each.spent(), each.flash_bytes) for each in exact]).reshape(-1, 2)
+    best = [trial for trial, is_best in zip(exact, front(costs), strict=True) if is_best]
+    return sorted(best, key=Trial.spent)

@@ -6,8 +6,6 @@ are equal in all objectives the first is on the front, so that the same rows giv
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,18 +47,4 @@ def _many(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:
             kept[count] = point
             count += 1
             found[index] = True
-    return found
-
-
-def fronts(costs: NDArray[np.float64], groups: Sequence[Hashable]) -> NDArray[np.bool_]:
-    """`front` of each group by itself, e.g. of each model.
-
-    Args:
-        costs: (points, objectives).
-        groups: of each point.
-    """
-    found = np.zeros(len(costs), bool)
-    for group in dict.fromkeys(groups):
-        members = np.array([i for i, one in enumerate(groups) if one == group])
-        found[members] = front(costs[members])
     return found

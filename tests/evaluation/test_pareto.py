@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from covp.evaluation.sweep.pareto import front, fronts
+from covp.evaluation.pareto import front
 
 
 def by_definition(costs: NDArray[np.float64]) -> list[bool]:
@@ -35,8 +35,3 @@ def test_many_points() -> None:
     nowhere_worse = np.all(costs[None] <= costs[:, None], axis=2)
     somewhere_better = np.any(costs[None] < costs[:, None], axis=2)
     assert np.array_equal(front(costs), ~np.any(nowhere_worse & somewhere_better, axis=1))
-
-
-def test_each_group_by_itself() -> None:
-    costs = np.array([[1.0, 1], [2, 2], [2, 2], [3, 1]])
-    assert fronts(costs, ["a", "b", "b", "b"]).tolist() == [True, True, False, True]
