@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.candidates import Candidate, Findings, Rejection
 from covp.accelerator.placement import Alternative, Placement, Refusal, listed
+from covp.base.plural import counted
 from covp.graph.graph import Op
 
 Costs = Mapping[Op, int | None]
@@ -150,7 +151,7 @@ def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tu
 
 def _slower(name: str, unused: bool, own: Sequence[Candidate], costs: Costs) -> str:
     first = max(own, key=lambda candidate: candidate.cycles or 0)
-    count = f"{len(own)} layer{'s' if len(own) > 1 else ''}"
+    count = counted(len(own), "layer")
     what = f"{count} left to the core" if unused else count
     advice = "--allow-slower takes them" if unused else "used all the same"
     return (

@@ -1,4 +1,4 @@
-"""``covp debugport``: the debug hardware of a virtual board, for the real OpenOCD."""
+"""``covp debug port``: the debug hardware of a virtual board, for the real OpenOCD."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _TOOLS = (
         "apt install gcc-riscv64-unknown-elf",
     ),
     ("openocd", "--device openocd:HOST:PORT, real boards", "apt install openocd"),
-    ("gdb-multiarch", "debugging through `covp gdbserver`", "apt install gdb-multiarch"),
+    ("gdb-multiarch", "debugging through `covp debug gdb`", "apt install gdb-multiarch"),
     ("qemu-system-arm", "--device gdb:qemu for Arm", "apt install qemu-system-arm"),
     ("qemu-system-riscv32", "--device gdb:qemu for RISC-V", "apt install qemu-system-misc"),
     ("verilator_bin", "the same where the package is missing", "apt install verilator"),

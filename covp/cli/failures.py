@@ -62,7 +62,8 @@ def _wrong_call(error: click.ClickException) -> str:
     """click's message as one line."""
     text = _one_line(error.format_message()).rstrip(".")
     if isinstance(error, click.UsageError) and not text.endswith("?"):
-        text += "; see `covp --help`"
+        path = error.ctx.command_path if error.ctx else "covp"
+        text += f"; see `{path} --help`"
     return text
 
 

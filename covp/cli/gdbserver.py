@@ -1,4 +1,4 @@
-"""``covp gdbserver``: a virtual device that GDB attaches to."""
+"""``covp debug gdb``: a virtual device that GDB attaches to."""
 
 from __future__ import annotations
 

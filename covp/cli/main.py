@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,75 +11,58 @@ import click
 
 from covp.base.temporary import sweep
 from covp.cli.failures import report
+from covp.cli.groups import LazyGroup
 from covp.cli.streams import drop_output, occupy_closed_streams
-from covp.errors import near_misses
 
-COMMANDS = (
-    "accelerators",
-    "bisect",
-    "board",
-    "cache",
-    "calibrate",
-    "check",
-    "compare",
-    "cores",
-    "debugport",
-    "doctor",
-    "export",
-    "firmware",
-    "gdbserver",
-    "mlperf",
-    "models",
-    "multicore",
-    "new",
-    "openocd",
-    "platforms",
-    "report",
-    "run",
-    "sweep",
-    "tune",
-    "verify",
-)
+SECTIONS = {
+    "Run": {
+        "run": "Run a model once on a platform, check it, report it.",
+        "compare": "Compare the core alone with accelerators, or platforms.",
+        "report": "Show runs and sweeps as a page, figures or CSV.",
+    },
+    "Explore": {
+        "sweep": "Evaluate many designs, by a grid or a search.",
+        "tune": "Search kernel schedules for the layers of a model.",
+        "mlperf": "Measure models in the manner of MLPerf Tiny.",
+    },
+    "Trust": {
+        "verify": "Try layers and misuse on an accelerator.",
+        "bisect": "Find a model's first wrong layer, function and line.",
+        "check": "Fail where figures got worse than a baseline's.",
+        "calibrate": "Fit a timing model to measured cycles.",
+    },
+    "Ship": {
+        "export": "Write a model as a C project for a build system.",
+        "firmware": "Run a firmware image on a virtual board.",
+        "multicore": "Run firmware on all cores of a platform.",
+        "board": "Serve a virtual board to MLPerf Tiny's runner.",
+    },
+    "Debug": {
+        "debug": "Attach GDB or OpenOCD to a virtual board.",
+        "openocd": "Flash and inspect real boards through OpenOCD.",
+    },
+    "Look up": {
+        "models": "List the models of the zoo, fetch their files.",
+        "platforms": "List the platforms.",
+        "accelerators": "List the accelerators.",
+        "cores": "List the cores.",
+    },
+    "Setup": {
+        "doctor": "List the tools that are installed and what they enable.",
+        "cache": "Show, limit or clear the cache.",
+        "new": "Create an accelerator from a template.",
+    },
+}
+COMMANDS = tuple(name for section in SECTIONS.values() for name in section)
 """Each is a module of this package with a click command of its name."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a subcommand's module only when it is needed."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        """All names, without importing them."""
-        return list(COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The subcommand, or None."""
-        if name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(f"covp.cli.{name}"), name)
-        _read_environment(command, f"COVP_{name}")
-        return command
-
-    def resolve_command(
-        self, context: click.Context, arguments: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with near misses for an unknown name."""
-        name = arguments[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            context.fail(f"no command {name!r}: {near_misses(name, COMMANDS)}")
-        return super().resolve_command(context, arguments)
-
-
-def _read_environment(command: click.Command, prefix: str) -> None:
-    """Give each option a variable of its long name; click's own are those of Python parameters."""
-    for option in command.params:
-        if isinstance(option, click.Option):
-            long = max(option.opts, key=len).lstrip("-")
-            option.envvar = f"{prefix}_{long}".replace("-", "_").upper()
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            _read_environment(inner, f"{prefix}_{name}")
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    hidden=("gdbserver", "debugport"),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="covp")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def covp(debug: bool) -> None:

@@ -18,7 +18,7 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 @click.group()
 def new() -> None:
-    """Write the skeleton of something of your own."""
+    """Create a project from a template."""
 
 
 @new.command()

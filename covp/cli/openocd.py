@@ -13,7 +13,7 @@ from covp.device.openocd_server import OpenOcdServer
 
 @click.group()
 def openocd() -> None:
-    """OpenOCD, the way to real boards."""
+    """Flash and inspect boards through OpenOCD."""
 
 
 @openocd.command()

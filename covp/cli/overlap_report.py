@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from covp.base.plural import counted
 from covp.cli.tables import print_table
 from covp.evaluation import Evaluation
 
@@ -38,4 +39,4 @@ def print_schedules(result: Evaluation) -> None:
     rows = [[each.what, each.cycles, each.basis] for each in found.alternatives]
     print_table(["schedule", "cycles", "from"], rows, left=1)
     for name, count in found.rows.items():
-        click.echo(f"  {name}: bands of {count} row{'s' if count > 1 else ''}")
+        click.echo(f"  {name}: bands of {counted(count, 'row')}")

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="The page: one file that needs no network.",
+    help="The page: one file that needs no network. Default, without --csv and --figures: beside "
+    "the first of INPUTS, or in its folder.",
 )
 @click.option(
     "--label",
@@ -67,7 +68,7 @@ def report(
     Or the folders of one or more sweeps, the oldest first.
     """
     if output is None and table is None and folder is None:
-        raise UsageError("nothing to write: name a page (-o), a --csv or a folder for --figures")
+        output = _page_of(inputs[0])
     folders = [path.is_dir() for path in inputs]
     if any(folders):
         if not all(folders):
@@ -87,6 +88,11 @@ def report(
         if path is not None:
             click.echo(f"{path}")
     return 0
+
+
+def _page_of(first: Path) -> Path:
+    """Where the page is written by default."""
+    return first / "report.html" if first.is_dir() else first.with_suffix(".html")
 
 
 def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:

@@ -33,7 +33,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="A folder for the rows; a sweep that is there already goes on.",
+    help="A folder for the rows, needed; a sweep that is in it already is resumed.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
 @click.option(
@@ -71,6 +71,8 @@ def sweep(
     if schema:
         print_json(file_schema())
         return 0
+    if spec is not None and not Path(spec).is_file():
+        raise UsageError(f"{spec}: no such file; name the file of a sweep")
     if output is None and not (status and store):
         raise UsageError("name a folder for the rows: -o DIR")
     where = store or str(output / STORE if output else "")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from covp.base.plural import counted
 from covp.evaluation import Evaluation
 from covp.evaluation.check import default_level
 from covp.graph.equality import FLOAT_TOLERANCE
@@ -67,8 +68,8 @@ def amount(results: Sequence[Evaluation]) -> str:
     if checks[0].level == "output":
         return "checked: the outputs of 1 input; --check layers compares each layer"
     layers, seconds = sum(c.layers for c in checks), sum(c.seconds for c in checks)
-    inputs = checks[0].inputs
-    return f"checked: {layers} layers x {inputs} inputs beside the reference, in {seconds:.2f} s"
+    compared = f"{counted(layers, 'layer')} x {counted(checks[0].inputs, 'input')}"
+    return f"checked: {compared} beside the reference, in {seconds:.2f} s"
 
 
 def verdict_lines(result: Evaluation, again: str) -> list[str]:

@@ -265,4 +265,4 @@ def split_address(text: str, scheme: str, default_port: int | None = None) -> tu
     with contextlib.suppress(ValueError):
         if host and 0 < int(port) < 1 << 16:
             return host.strip("[]"), int(port)
-    raise DeviceError(f"{scheme}:{text}: write {scheme}:HOST:PORT, e.g. {scheme}:127.0.0.1:3333")
+    raise DeviceError(f"device {scheme}: {text!r} is not HOST:PORT, as in {scheme}:127.0.0.1:3333")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.plural import counted
 from covp.base.request import LEVELS, Level
 from covp.codegen.program import Program, ProgramLayer, ProgramTensor
 from covp.errors import UsageError, near_misses
@@ -141,8 +142,8 @@ class Check:
     @property
     def amount(self) -> str:
         """Such as "13 layers x 4 inputs"."""
-        inputs = f"{self.inputs} input{'' if self.inputs == 1 else 's'}"
-        return f"{self.layers} layers x {inputs}" if self.layers else f"outputs x {inputs}"
+        inputs = counted(self.inputs, "input")
+        return f"{counted(self.layers, 'layer') if self.layers else 'outputs'} x {inputs}"
 
 
 def check_layers(

@@ -25,7 +25,7 @@ OPTIONS = {
     "--json": [], "--profile": [], "--explain": [], "--untuned": [], "--debugg": [], "--": [],
     "--help": [], "": [],
 }  # fmt: skip
-SERVERS = ("gdbserver", "debugport", "board")  # they would wait for Ctrl-C
+SERVERS = ("debug", "board")  # they would wait for Ctrl-C
 LONG = ("tune", "verify", "mlperf", "sweep", "bisect", "calibrate", "openocd")
 
 

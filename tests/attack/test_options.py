@@ -36,7 +36,7 @@ GOOD = {
     "export": ["model.tflite", "-p", "riscv32", "-o", "out"],
     "tune": ["model.tflite", "-p", "riscv32", "--seconds", "0", "--jobs", "1"],
     "verify": ["nothing:such"],
-    "cores": ["main=nothing.elf", "-p", "dual-riscv32"],
+    "multicore": ["main=nothing.elf", "-p", "dual-riscv32"],
     "check": ["deep.json"],
     "new": ["accelerator", "mine"],
     "openocd": ["start", "-p", "riscv32"],
@@ -45,6 +45,7 @@ GOOD = {
     "debugport": ["-p", "nothing"],
 }
 """The rest of a call, which is quick."""
+NAMES = sorted({*COMMANDS, "gdbserver", "debugport"} - {"debug", "doctor", "models"})
 LONG = {"tune", "verify"}
 SERVES = {"gdbserver", "debugport", "openocd"}
 
@@ -149,12 +150,12 @@ def attack(name: str, every: int, first: int = 0) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="its junk is of POSIX")
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("doctor", "models")])
+@pytest.mark.parametrize("name", NAMES)
 def test_some_junk(name: str) -> None:
     attack(name, 19)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("doctor", "models")])
+@pytest.mark.parametrize("name", NAMES)
 def test_all_junk(name: str) -> None:
     attack(name, 1)

@@ -1,4 +1,4 @@
-"""``covp debugport`` and ``covp openocd start`` as processes, and the lines that they print."""
+"""``covp debug port`` and ``covp openocd start`` as processes, and the lines that they print."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def refuses(port: int) -> bool:
     ],
 )
 def test_the_printed_line_attaches(platform: str, protocol: str, ram: int, says: str) -> None:
-    with serving("debugport", "-p", platform, "--protocol", protocol, "--port", 0) as running:
+    with serving("debug", "port", "-p", platform, "--protocol", protocol, "--port", 0) as running:
         assert running.lines[0].startswith(f"{platform}: {protocol} at 127.0.0.1:")
         for number in (1, 2):  # one OpenOCD after the other
             text = running.openocd("halt", f"mww {ram:#x} {number:#x}", f"mdw {ram:#x}")
@@ -102,7 +102,7 @@ def test_the_printed_line_attaches(platform: str, protocol: str, ram: int, says:
 
 
 def test_ctrl_c_with_a_client_connected() -> None:
-    with serving("debugport", "-p", "stm32f746", "--port", 0) as running:
+    with serving("debug", "port", "-p", "stm32f746", "--port", 0) as running:
         client = socket.create_connection(("127.0.0.1", running.port), timeout=TIMEOUT)
         client.sendall(b"\x05")  # the first byte of a command
     with client, suppress(ConnectionResetError):
@@ -111,7 +111,7 @@ def test_ctrl_c_with_a_client_connected() -> None:
 
 def test_the_whole_chain_runs_a_model(small: Path, call: Call) -> None:
     need_openocd()
-    with serving("debugport", "-p", "stm32f746", "--port", 0) as board:
+    with serving("debug", "port", "-p", "stm32f746", "--port", 0) as board:
         backend = f"hla_stlink_backend tcp {board.port}"
         start = ("openocd", "start", "-p", "stm32f746", "--port", 0, "-c", backend)
         with serving(*start) as openocd:
@@ -132,7 +132,7 @@ def test_the_whole_chain_runs_a_model(small: Path, call: Call) -> None:
 
 def test_openocd_that_is_killed() -> None:
     need_openocd()
-    with serving("debugport", "-p", "stm32f746", "--port", 0) as board:
+    with serving("debug", "port", "-p", "stm32f746", "--port", 0) as board:
         backend = f"hla_stlink_backend tcp {board.port}"
         command = [*COVP, "openocd", "start", "-p", "stm32f746", "--port", "0", "-c", backend]
         process = subprocess.Popen(
@@ -152,7 +152,7 @@ def test_openocd_that_is_killed() -> None:
 def test_a_port_in_use(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        refusal = call("debugport", "-p", "stm32f746", "--port", port).refusal
+        refusal = call("debug", "port", "-p", "stm32f746", "--port", port).refusal
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in refusal
 
 
@@ -160,14 +160,18 @@ def test_bad_calls_are_refused(call: Call) -> None:
     def refusal(*arguments: object) -> str:
         return call(*arguments).refusal
 
-    assert "unknown platform 'stm32f747'" in refusal("debugport", "-p", "stm32f747")
+    assert "unknown platform 'stm32f747'" in refusal("debug", "port", "-p", "stm32f747")
     assert "unknown platform 'nix'" in refusal("openocd", "start", "-p", "nix")
-    assert "take the protocol jtag" in refusal("debugport", "-p", "riscv32", "--protocol", "stlink")
-    assert "use device host" in refusal("debugport", "-p", "host")
-    assert "'swd' is not one of" in refusal("debugport", "-p", "stm32f746", "--protocol", "swd")
-    assert "65536 is not in the range" in refusal("debugport", "-p", "stm32f746", "--port", 65536)
+    assert "take the protocol jtag" in refusal(
+        "debug", "port", "-p", "riscv32", "--protocol", "stlink"
+    )
+    assert "use device host" in refusal("debug", "port", "-p", "host")
+    assert "'swd' is not one of" in refusal("debug", "port", "-p", "stm32f746", "--protocol", "swd")
+    assert "65536 is not in the range" in refusal(
+        "debug", "port", "-p", "stm32f746", "--port", 65536
+    )
     assert "cannot listen on 1.2.3.4" in refusal(
-        "debugport", "-p", "stm32f746", "--port", 0, "--host", "1.2.3.4"
+        "debug", "port", "-p", "stm32f746", "--port", 0, "--host", "1.2.3.4"
     )
     assert "openocd.board" in refusal("openocd", "start", "-p", "riscv32")
 
@@ -176,7 +180,7 @@ def test_a_port_of_openocd_in_use(call: Call) -> None:
     need_openocd()
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
-        serving("debugport", "-p", "stm32f746", "--port", 0) as board,
+        serving("debug", "port", "-p", "stm32f746", "--port", 0) as board,
     ):
         port = other.getsockname()[1]
         backend = f"hla_stlink_backend tcp {board.port}"

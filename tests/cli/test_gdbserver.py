@@ -1,4 +1,4 @@
-"""``covp gdbserver`` as a process, and the GDB command line that it prints."""
+"""``covp debug gdb`` as a process, and the GDB command line that it prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROGRAM = "volatile int seen;\nint main(void)\n{\n    seen = 42;\n    return see
 
 @dataclass
 class Server:
-    """A running ``covp gdbserver``."""
+    """A running ``covp debug gdb``."""
 
     lines: list[str]
     rest: str = ""
@@ -49,7 +49,7 @@ class Server:
 @contextmanager
 def serving(*arguments: object, hints: int = 2) -> Iterator[Server]:
     process = subprocess.Popen(
-        [*COVP, "gdbserver", "--port", "0", *map(str, arguments)],
+        [*COVP, "debug", "gdb", "--port", "0", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -149,7 +149,7 @@ def test_a_model_stops_in_its_layers(small: Path, platform: str, accelerator: st
 
 def test_bad_calls_are_refused(call: Call, elf: Path, small: Path, tmp_path: Path) -> None:
     def refusal(*arguments: object) -> str:
-        return call("gdbserver", "--port", 0, *arguments).refusal
+        return call("debug", "gdb", "--port", 0, *arguments).refusal
 
     text = tmp_path / "text.elf"
     text.write_text("not ELF")
@@ -169,7 +169,7 @@ def test_slow_accelerators_are_as_in_a_run(call: Call, tmp_path: Path, allowed: 
     told = call("export", *slow, *more, "-o", tmp_path / "project").err
     assert ("2 layers left to the core" in told) == (not allowed)
     ends = ("--svd", tmp_path / "no" / "x.svd")
-    assert call("gdbserver", "--port", 0, *ends, "--model", *slow, *more).err.startswith(told)
+    assert call("debug", "gdb", "--port", 0, *ends, "--model", *slow, *more).err.startswith(told)
 
 
 def wrong_place(elf: Path, folder: Path) -> Path:
@@ -182,7 +182,7 @@ def wrong_place(elf: Path, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["gdbserver", "debugport"])
+@pytest.mark.parametrize("command", ["gdb", "port"])
 def test_an_empty_address_is_not_all_of_them(command: str, call: Call) -> None:
-    refused = call(command, "-p", "riscv32", "--host", "", "--port", "0")
+    refused = call("debug", command, "-p", "riscv32", "--host", "", "--port", "0")
     assert refused.refusal.startswith("covp: host: an address is needed")

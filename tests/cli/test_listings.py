@@ -1,12 +1,15 @@
 """What can be named, what is installed, help and version."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from covp.chip.cores import core_names
 from covp.chip.platform_file import platform_names
-from covp.cli.main import COMMANDS
+from covp.cli.main import COMMANDS, SECTIONS
 from covp.graph import zoo
 
 from .conftest import Call
@@ -114,9 +117,42 @@ def test_help(call: Call, command: str) -> None:
     assert done.out.startswith(f"Usage: covp {command}")
 
 
-def test_all_commands_are_listed(call: Call) -> None:
+def test_commands_are_listed_in_sections(call: Call) -> None:
     text = call("--help").out
-    assert all(f"  {command}" in text for command in COMMANDS)
+    assert re.findall(r"^(\w[\w ]*):", text, re.M) == ["Usage", "Options", *SECTIONS]
+    listed = text.split("\n\nRun:\n")[1]
+    assert re.findall(r"^  (\w+)  ", listed, re.M) == list(COMMANDS)
+    assert all(len(line) <= 80 and not line.endswith("...") for line in text.splitlines()[1:])
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys; from covp.cli.main import covp; covp(['--help'], standalone_mode=False); "
+        "assert not [m for m in sys.modules if m.startswith(('covp.evaluation', 'numpy'))]"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize(("old", "new"), [("gdbserver", "gdb"), ("debugport", "port")])
+def test_servers_for_debuggers_are_subcommands(call: Call, old: str, new: str) -> None:
+    assert old not in call("--help").out
+    options = call("debug", new, "--help").out.partition("\n")[2]
+    assert options == call(old, "--help").out.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [(("run",), "covp run"), (("debug", "gdb"), "covp debug gdb"), (("--no",), "covp")],
+)
+def test_a_wrong_call_names_the_help_of_its_command(
+    call: Call, words: tuple[str, ...], path: str
+) -> None:
+    assert call(*words).refusal.endswith(f"; see `{path} --help`")
+
+
+def test_the_help_of_run_fits_two_screens(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert len(call("run", "--help").out.splitlines()) <= 100
 
 
 def test_version(call: Call) -> None:

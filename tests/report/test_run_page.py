@@ -208,7 +208,6 @@ def test_calls_that_make_no_sense_are_one_line(
 ) -> None:
     path = written(plain)
     for arguments, message in (
-        ((), "nothing to write"),
         (("-o", tmp_path / "no" / "r.html"), "cannot be written: No such file"),
         (("--csv", tmp_path / "no" / "r.csv"), "cannot be written: No such file"),
         (("--figures", path, "--label", "a"), "r"),
@@ -218,6 +217,12 @@ def test_calls_that_make_no_sense_are_one_line(
         assert message in capsys.readouterr().err
     assert report(tmp_path / "none.json", "-o", tmp_path / "r.html") == 2
     assert "none.json: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_the_page_is_beside_the_first_run(plain: dict[str, Any], written: Written) -> None:
+    path = Path(written(plain))
+    assert report(path) == 0
+    assert path.with_suffix(".html").read_text(encoding="utf-8").startswith("<!")
 
 
 @pytest.mark.costly

@@ -28,15 +28,15 @@ def launch_json(
 ) -> str:
     """The content of .vscode/launch.json.
 
-    The first configuration attaches to `covp gdbserver`, the second one starts an OpenOCD at
-    `covp debugport`, for platforms with a board file and for RISC-V.
+    The first configuration attaches to `covp debug gdb`, the second one starts an OpenOCD at
+    `covp debug port`, for platforms with a board file and for RISC-V.
 
     Args:
         platform: the board.
-        gdb_target: HOST:PORT of `covp gdbserver`.
+        gdb_target: HOST:PORT of `covp debug gdb`.
         elf: the program; None: firmware.elf of the workspace.
         svd: description of the registers, for the register view; None: none.
-        stlink_port, jtag_port: of `covp debugport`.
+        stlink_port, jtag_port: of `covp debug port`.
     """
     common: dict[str, Any] = {
         "type": "cortex-debug",
@@ -50,14 +50,14 @@ def launch_json(
     if svd is not None:
         common["svdFile"] = str(svd)
     server = {
-        "name": f"{_MARK} gdbserver -p {platform.name}",
+        "name": f"{_MARK} debug gdb -p {platform.name}",
         "servertype": "external",
         "gdbTarget": gdb_target,
     }
     configurations = [server | common]
     openocd = _openocd(platform, stlink_port, jtag_port)
     if openocd is not None:
-        name = f"{_MARK} debugport -p {platform.name}, OpenOCD"
+        name = f"{_MARK} debug port -p {platform.name}, OpenOCD"
         configurations.append({"name": name, "servertype": "openocd"} | openocd | common)
     document = {"version": "0.2.0", "configurations": configurations}
     return json.dumps(document, indent=4) + "\n"

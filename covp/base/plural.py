@@ -1,0 +1,11 @@
+"""`counted`: a number with a noun."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 layer" or "13 layers".
+
+    Args:
+        number: how many.
+        noun: in the singular.
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
