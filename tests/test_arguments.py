@@ -93,7 +93,7 @@ def test_tuning() -> None:
     for seconds in (float("nan"), float("inf"), -1, "1"):
         with pytest.raises(covp.UsageError, match="finite"):
             tune(graph, platform, options=Options(seconds=seconds))  # type: ignore[arg-type]
-    for name in ("trials", "jobs", "strategy", "objective", "cost", "seed", "device"):
+    for name in ("trials", "jobs", "strategy", "build", "cost", "seed", "device"):
         for junk in (3.5, b"x", [], object()):
             wrong: dict[str, Any] = {name: junk}
             with pytest.raises(covp.UsageError):

@@ -78,15 +78,8 @@ def _measure(ops: list[Op], chosen: RecordedSchedules, toolchain: str) -> None:
     file = trial_file(platform.core, chosen.compiler)
     with closing(ScheduleBench(platform, toolchain)) as bench:
         for op in ops:
-            wanted = taken_over(
-                chosen.records,
-                op,
-                platform.core,
-                chosen.compiler,
-                chosen.options.optimize,
-                max_scratch=chosen.options.max_scratch,
-                flash_trade=chosen.options.flash_trade,
-            )
+            known, options = chosen.records, chosen.options
+            wanted = taken_over(known, op, platform.core, chosen.compiler, options)
             wanted = wanted or schedules(KernelRequest(op, platform.core, "layer"))[:1]
             measured: set[Schedule] = set()
             while wanted:

@@ -43,15 +43,8 @@ class RecordedSchedules:
 
     def trial(self, op: Op) -> Trial | None:
         """The record that an operator's schedule comes from."""
-        return self.records.find(
-            op,
-            self.platform.core,
-            self.compiler,
-            self.options.optimize,
-            self.device,
-            self.options.max_scratch,
-            self.options.flash_trade,
-        )
+        core, compiler = self.platform.core, self.compiler
+        return self.records.find(op, core, compiler, self.options, self.device)
 
 
 def recorded_schedules(

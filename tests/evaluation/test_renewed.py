@@ -30,7 +30,7 @@ def trials() -> tuple[Graph, Trial, Trial]:
     points = schedules(KernelRequest(op, CORE, "layer"))
     found = [trial for s in points[:: len(points) // 6] if (trial := bench.measure(op, s))]
     bench.close()
-    slow = max(found, key=lambda trial: trial.score("speed"))
+    slow = max(found, key=lambda trial: trial.score())
     assert slow.spent() > 1.1 * found[0].spent() and found[0].schedule == str(points[0])
     return graph, found[0], slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.base.request import FLASH_TRADE
+from covp.base.request import FLASH_TRADE, BuildOptions
 from covp.evaluation.tune.records import VERSION, Records, Trial, best_of
 
 
@@ -18,7 +18,7 @@ def trial(name: str, instructions: int | None, flash: int, nanoseconds: int | No
 
 
 def best(trials: list[Trial], flash_trade: int | None = FLASH_TRADE) -> str:
-    found = best_of(trials, "speed", flash_trade=flash_trade)
+    found = best_of(trials, BuildOptions(flash_trade=flash_trade))
     assert found is not None
     return found.schedule
 
@@ -60,7 +60,7 @@ def test_the_default_keeps_the_speed_of_the_shipped_models(core: str, tmp_path: 
     assert len(layers) > 70
 
     def total(flash_trade: int | None) -> int:
-        chosen = [best_of(trials, "speed", flash_trade=flash_trade) for trials in layers]
+        chosen = [best_of(trials, BuildOptions(flash_trade=flash_trade)) for trials in layers]
         return sum(trial.instructions or 0 for trial in chosen if trial is not None)
 
     assert total(None) <= total(FLASH_TRADE) <= 1.001 * total(None)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import covp
+from covp.base.request import BuildOptions, Objective
 from covp.chip.cores import all_cores, find_core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -19,6 +20,7 @@ from covp.evaluation.tune.records import (
     Records,
     Trial,
     append_trials,
+    best_of,
     layer_key,
     pareto_front,
     read_trials,
@@ -90,13 +92,14 @@ def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
     append_trials(path, rows)
     records = Records([path])
 
-    def best(objective: str) -> str:
-        found = records.best("layer", "rv32imc", "zig 1", objective)  # type: ignore[arg-type]
+    def best(objective: Objective) -> str:
+        known = records.trials("layer", "rv32imc", "zig 1")
+        found = best_of(known, BuildOptions(optimize=objective))
         assert found is not None
         return found.schedule
 
     assert (best("speed"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
-    assert records.best("layer", "rv32imc", "gcc 12") is None
+    assert records.trials("layer", "rv32imc", "gcc 12") == []
 
 
 def test_the_best_keeps_within_its_scratch_memory() -> None:
@@ -105,7 +108,8 @@ def test_the_best_keeps_within_its_scratch_memory() -> None:
         records.add(row)
 
     def best(most: int | None) -> Trial | None:
-        return records.best("layer", "rv32imc", "zig 1", max_scratch=most)
+        known = records.trials("layer", "rv32imc", "zig 1")
+        return best_of(known, BuildOptions(max_scratch=most))
 
     assert [t.schedule if (t := best(most)) else None for most in (None, 65, 64, 63)] == [
         "mac a=2",
@@ -121,7 +125,7 @@ def test_a_search_with_a_limit_of_scratch_memory_finds_what_is_within(own_cache:
     platform = covp.load_platform("riscv32")
     (free,) = tune(graph, platform, records=Records([]))
     assert free.best is not None and free.best.scratch_bytes > 0
-    (limited,) = tune(graph, platform, options=Options(max_scratch=0))
+    (limited,) = tune(graph, platform, options=Options(build=BuildOptions(max_scratch=0)))
     assert limited.tried == free.tried and limited.best == limited.best_for("speed")
     assert limited.best is not None and limited.best.scratch_bytes == 0
     choose = recorded_schedules(platform, max_scratch=0)
@@ -170,7 +174,7 @@ def test_the_front_drops_what_is_beaten_twice() -> None:
 def test_trials_of_other_versions_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     append_trials(path, [dataclasses.replace(trial("mac a=1", 1), version=VERSION - 1)])
-    assert Records([path]).best("layer", "rv32imc", "zig 1") is None
+    assert Records([path]).trials("layer", "rv32imc", "zig 1") == []
 
 
 @pytest.mark.parametrize("strategy", ["model", "random", "exhaustive"])

@@ -20,7 +20,7 @@ import msgspec
 
 import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.base.cache import cache_dir
-from covp.base.request import FLASH_TRADE, Objective
+from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.evaluation.tune.compilers import by_distance
@@ -112,21 +112,6 @@ class Records:
         self.open(core)
         return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
 
-    def best(
-        self,
-        layer: str,
-        core: str,
-        compiler: str,
-        objective: Objective = "speed",
-        cost: Cost = "instructions",
-        device: str = "virtual",
-        max_scratch: int | None = None,
-        flash_trade: int | None = FLASH_TRADE,
-    ) -> Trial | None:
-        """The best of a layer's trials, see `best_of`; None where there is none."""
-        trials = self.trials(layer, core, compiler, device)
-        return best_of(trials, objective, cost, max_scratch, flash_trade)
-
     def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
         """The trials that an operator's layer can use, the most telling group first.
 
@@ -157,27 +142,24 @@ class Records:
         op: Op,
         core: Core,
         compiler: str,
-        objective: Objective = "speed",
+        options: BuildOptions = DEFAULT_BUILD,
         device: str = "virtual",
-        max_scratch: int | None = None,
-        flash_trade: int | None = FLASH_TRADE,
     ) -> Trial | None:
         """The best trial of the first of an operator's `groups` that has a usable one.
 
         Args:
+            op, core: whose.
             compiler: name and version, e.g. "zig 0.17.0".
+            options: of the build, as for `best_of`.
             device: the kind, such as "virtual" or "host".
-            max_scratch: bytes of working memory at most; None for no limit.
-            flash_trade: as for `Trial.score`.
 
         Returns:
             The trial, whose schedule fits the layer; None where nothing is known of it.
         """
         for trials in self.groups(op, core, compiler, device):
-            best = best_of(trials, objective, max_scratch=max_scratch, flash_trade=flash_trade)
+            best = best_of(trials, options)
             if best is not None and self._file(best) is not None:
-                fitting = self.fitting(trials, op, core)
-                best = best_of(fitting, objective, max_scratch=max_scratch, flash_trade=flash_trade)
+                best = best_of(self.fitting(trials, op, core), options)
             if best is not None:
                 return best
         return None

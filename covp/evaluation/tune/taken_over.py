@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from covp.base.request import FLASH_TRADE, Objective
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, changed
 from covp.chip.cores import Core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -25,27 +25,25 @@ def taken_over(
     op: Op,
     core: Core,
     compiler: str,
-    objective: Objective = "speed",
+    options: BuildOptions = DEFAULT_BUILD,
     cost: Cost = "instructions",
     device: str = "virtual",
-    max_scratch: int | None = None,
-    flash_trade: int | None = FLASH_TRADE,
 ) -> list[Schedule]:
     """What is to be measured again: what a build takes, the default, then other objectives' best.
 
     Args:
         records: where builds look.
         op, core, compiler, device: as for `Records.groups`.
-        objective, cost, max_scratch, flash_trade: of the build, as for `best_of`.
+        options, cost: of the build, as for `best_of`.
 
     Returns:
         Schedules that fit the layer; none where it has trials of its own, or no others.
     """
     points = schedules(KernelRequest(op, core, "layer"))
     for trials in records.groups(op, core, compiler, device):
-        objectives = dict.fromkeys([objective, *get_args(Objective)])
+        objectives = dict.fromkeys([options.optimize, *get_args(Objective)])
         usable = records.fitting(trials, op, core)
-        best = [best_of(usable, each, cost, max_scratch, flash_trade) for each in objectives]
+        best = [best_of(usable, changed(options, {"optimize": each}), cost) for each in objectives]
         found = dict.fromkeys(Schedule.parse(trial.schedule) for trial in best if trial is not None)
         fitting = list(found)
         if fitting and _is_own(trials[0], op, core, compiler, device):

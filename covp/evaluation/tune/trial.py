@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from covp.base.request import FLASH_TRADE, Objective
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective
 from covp.evaluation.pareto import front
 
 Cost = Literal["instructions", "cycles", "time"]
@@ -63,46 +63,36 @@ class Trial:
 
     def score(
         self,
-        objective: Objective,
+        options: BuildOptions = DEFAULT_BUILD,
         cost: Cost = "instructions",
-        flash_trade: int | None = FLASH_TRADE,
     ) -> float:
-        """What a search makes small: cost times flash to the power of the objective's weight.
+        """What a search makes small: cost times flash to the power of a weight.
 
         With "speed" flash counts too, as far as ``flash_trade`` says; not beside a cost in time.
 
         Args:
-            objective: whose weight.
+            options: ``optimize`` gives the weight; ``flash_trade`` are bytes that a thousand
+                instructions or cycles are worth, None: speed at any price.
             cost: as for `spent`; all trials of a device know the same.
-            flash_trade: bytes that a thousand instructions or cycles are worth; None: speed at any
-                price.
         """
-        score: float = self.spent(cost) * self.flash_bytes ** _SIZE_WEIGHT[objective]
+        score: float = self.spent(cost) * self.flash_bytes ** _SIZE_WEIGHT[options.optimize]
         timed = cost == "time" or self.instructions is self.cycles is None
-        if objective == "speed" and flash_trade is not None and not timed:
-            score += 1000 * self.flash_bytes / flash_trade
+        if options.optimize == "speed" and options.flash_trade is not None and not timed:
+            score += 1000 * self.flash_bytes / options.flash_trade
         return score
 
 
 def best_of(
     trials: Iterable[Trial],
-    objective: Objective = "speed",
+    options: BuildOptions = DEFAULT_BUILD,
     cost: Cost = "instructions",
-    max_scratch: int | None = None,
-    flash_trade: int | None = FLASH_TRADE,
 ) -> Trial | None:
-    """The exact trial with the smallest score, then flash, of those with no more scratch memory.
-
-    None where there is none.
-    """
+    """The exact trial with the smallest score, then flash, within ``max_scratch``; None without."""
+    most = options.max_scratch
     fitting = [
-        trial
-        for trial in trials
-        if trial.exact and (max_scratch is None or trial.scratch_bytes <= max_scratch)
+        trial for trial in trials if trial.exact and (most is None or trial.scratch_bytes <= most)
     ]
-    return min(
-        fitting, key=lambda t: (t.score(objective, cost, flash_trade), t.flash_bytes), default=None
-    )
+    return min(fitting, key=lambda t: (t.score(options, cost), t.flash_bytes), default=None)
 
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:

@@ -10,7 +10,7 @@ from typing import get_args
 from covp.base import cache
 from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.base.closing import Closing
-from covp.base.request import FLASH_TRADE, Objective
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, changed
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -64,6 +64,7 @@ class LayerResult:
         best: the best exact trial within the limits of the search.
         trials: all that are known of the layer, old ones included.
         space: number of its valid schedules.
+        build: the options that schedules are judged by.
     """
 
     op: Op
@@ -71,8 +72,7 @@ class LayerResult:
     best: Trial | None
     trials: tuple[Trial, ...]
     space: int
-    max_scratch: int | None = None
-    flash_trade: int | None = FLASH_TRADE
+    build: BuildOptions = DEFAULT_BUILD
 
     @property
     def tried(self) -> int:
@@ -81,9 +81,7 @@ class LayerResult:
 
     def best_for(self, objective: Objective) -> Trial | None:
         """The best exact trial for another objective."""
-        return best_of(
-            self.trials, objective, max_scratch=self.max_scratch, flash_trade=self.flash_trade
-        )
+        return best_of(self.trials, changed(self.build, {"optimize": objective}))
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,7 @@ class Options:
         seconds: host time for all at most; None for no limit. Each layer may take an equal share
             of what is left when its turn comes.
         strategy: order of the trials.
-        objective, cost: what is made small.
-        max_scratch: bytes of working memory that a schedule may take; None for no limit.
-        flash_trade: bytes of flash that "speed" pays at most for a thousand instructions or cycles
-            saved; None for no limit.
+        build, cost: what is made small, within which limits, as for `best_of`.
         jobs: processes; a board or server has room for one only.
         seed: of random choices.
         device: what the trials run on, as for `Session`.
@@ -107,10 +102,8 @@ class Options:
     trials: int | None = 64
     seconds: float | None = None
     strategy: Strategy = "model"
-    objective: Objective = "speed"
+    build: BuildOptions = DEFAULT_BUILD
     cost: Cost = "instructions"
-    max_scratch: int | None = None
-    flash_trade: int | None = FLASH_TRADE
     jobs: int = 1
     seed: int = 0
     device: str = "virtual"
@@ -163,10 +156,11 @@ def _check(options: Options) -> None:
         demand_count("trials", options.trials, 1)
     if options.seconds is not None:
         demand_seconds("seconds", options.seconds)
-    if options.max_scratch is not None:
-        demand_count("max_scratch", options.max_scratch)
+    demand("build", options.build, BuildOptions, "covp.base.request.BuildOptions")
+    if options.build.max_scratch is not None:
+        demand_count("max_scratch", options.build.max_scratch)
     demand_name("strategy", options.strategy, get_args(Strategy))
-    demand_name("objective", options.objective, get_args(Objective))
+    demand_name("optimize", options.build.optimize, get_args(Objective))
     demand_name("cost", options.cost, get_args(Cost))
     demand_count("jobs", options.jobs, 1)
     demand_count("seed", options.seed)
@@ -249,8 +243,7 @@ class _Tuner(Closing):
             self._best(known),
             tuple(known.values()),
             len(points),
-            self.options.max_scratch,
-            self.options.flash_trade,
+            self.options.build,
         )
 
     def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
@@ -263,11 +256,9 @@ class _Tuner(Closing):
             op,
             self.platform.core,
             self.compiler,
-            wanted.objective,
+            wanted.build,
             wanted.cost,
             wanted.device_kind,
-            wanted.max_scratch,
-            wanted.flash_trade,
         )
         while True:
             while started < planned and len(running) < self.jobs.slots and not self._late():
@@ -290,18 +281,15 @@ class _Tuner(Closing):
                 self.report(Progress(op.name, tried, planned, self.total, self._best(known)))
 
     def _best(self, known: dict[str, Trial]) -> Trial | None:
-        wanted = self.options
-        return best_of(
-            known.values(), wanted.objective, wanted.cost, wanted.max_scratch, wanted.flash_trade
-        )
+        return best_of(known.values(), self.options.build, self.options.cost)
 
     def _late(self) -> bool:
         return self.layer_end is not None and monotonic() >= self.layer_end
 
     def _score(self, trial: Trial | None) -> float:
-        limit = self.options.max_scratch
+        limit = self.options.build.max_scratch
         if trial is None or not trial.exact or trial.version != VERSION:
             return float("inf")
         if limit is not None and trial.scratch_bytes > limit:
             return float("inf")
-        return trial.score(self.options.objective, self.options.cost, self.options.flash_trade)
+        return trial.score(self.options.build, self.options.cost)
