@@ -20,8 +20,6 @@ _GLOBAL_OR_WEAK = (1, 2)
 _OBJECT, _FUNC = 1, 2
 _SHN_UNDEF, _SHN_ABS = 0, 0xFFF1
 _SYMBOL = struct.Struct("<IIIBBH")
-MACHINES = {"arm": 40, "riscv": 243, "x86": 62}
-"""The numbers of architectures, `ElfImage.machine`."""
 
 
 class _Header(NamedTuple):
@@ -90,7 +88,7 @@ class ElfImage:
 
     Attributes:
         content: the bytes of the file.
-        machine: the number of the architecture.
+        machine: `elf_machine` of one of `covp.chip.isa.ARCHITECTURES`.
         entry: address of the first instruction, as in the file.
 
     Raises:

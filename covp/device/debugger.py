@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from covp.base.closing import Owned
+from covp.chip.isa import ARCHITECTURES
 from covp.chip.platform_file import Platform, Region
 from covp.compilers.symbols import Symbols
 from covp.compilers.unwind import call_stack
@@ -18,7 +19,6 @@ from covp.errors import DeviceError, DeviceFault, FaultKind
 
 DEFAULT_TIMEOUT = 300.0
 _XPSR_THUMB = 0x01000000
-_SAVED = frozenset({"r4", "s0"})  # a register that calls keep, of each architecture
 
 
 class DebuggerDevice(Owned):
@@ -188,10 +188,11 @@ class DebuggerDevice(Owned):
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
         """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
-        if not _SAVED & registers.keys():  # the record of the runtime's handler, which keeps them
+        architecture = self.platform.core.architecture
+        kept = {*ARCHITECTURES[architecture].kept} - {"sp"}
+        if not kept & registers.keys():  # the record of the runtime's handler, which keeps them
             with suppress(DeviceError):
                 registers = {**self.registers(), **registers}
-        architecture = self.platform.core.architecture
         return call_stack(self._symbols, architecture, pc, registers, self.read)
 
     # -----------------------------------------------------------------------------------------

@@ -6,17 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from covp.chip.isa import ARCHITECTURES
+
 # A description is read with regular expressions: QEMU's uses the prefix xi: without declaring it.
 _TAG = re.compile(r"<(?:xi:include|reg)\b[^>]*>")
 _ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
 _DEPTH = 4
 _LARGEST = 256  # bytes; vector registers are the longest there are
-
-_ARM = [*(f"r{n}" for n in range(13)), "sp", "lr", "pc"]
-_RISCV = [
-    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)),
-    *(f"s{n}" for n in range(2, 12)), "t3", "t4", "t5", "t6", "pc",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,9 +25,9 @@ class RemoteRegister:
 
 def default_registers(architecture: str) -> dict[str, RemoteRegister]:
     """The registers of servers that describe none: GDB's own numbers."""
-    names = _ARM if architecture == "arm" else _RISCV
-    found = {name: RemoteRegister(number, 4) for number, name in enumerate(names)}
-    return found | ({"xpsr": RemoteRegister(25, 4)} if architecture == "arm" else {})
+    shown = ARCHITECTURES[architecture].shown
+    found = {name: RemoteRegister(number, 4) for number, name in enumerate(shown)}
+    return found | ({"xpsr": RemoteRegister(25, 4)} if "xpsr" in found else {})
 
 
 def parse_description(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from covp.chip.isa import ARCHITECTURES
 from covp.device.machine.emulated_core import EmulatedCore
 from covp.device.semihosting import Semihosting
 from covp.device.semihosting.abi import call_bytes
 from covp.errors import DeviceError, DeviceFault, ProgramExit
-
-_REGISTERS = {"arm": ("r0", "r1"), "riscv": ("a0", "a1")}
 
 
 class HostCalls:
@@ -26,7 +25,7 @@ class HostCalls:
     ) -> None:
         self._core, self._read, self._host = core, read, host
         self._architecture = core.core.architecture
-        self._names = _REGISTERS[self._architecture]
+        self._names = ARCHITECTURES[self._architecture].arguments[:2]
 
     def __call__(self, pc: int) -> int | None:
         """Execute the call at ``pc``; where to go on, or None: it is no call.

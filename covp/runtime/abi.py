@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from covp.chip.cores import Core
+from covp.chip.isa.riscv import RISCV
 from covp.errors import UsageError
 from covp.runtime.signature import CType, Signature
 
@@ -26,7 +27,6 @@ RESULT_FLOAT = 1
 WIDE = 1 << 8  # TASK_CODES_WIDE of device_runtime/task_layout.h
 TASK_BYTES = 96
 _TASK = struct.Struct("<4I12I8f")
-_RISCV_REGISTERS = 8
 _ADDRESSED: set[type] = set()
 """Types whose objects are `Addressed`, which takes long to find out."""
 
@@ -182,7 +182,7 @@ def _pair_is_aligned(core: Core, position: int) -> bool:
     """
     if position % 2 == 0 or core.architecture == "x86":
         return False
-    return core.architecture == "arm" or position >= _RISCV_REGISTERS
+    return core.architecture == "arm" or position >= len(RISCV.arguments)
 
 
 def _check_result(signature: Signature) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from covp.base.memory_states import Finding, Forbidden
+from covp.chip.isa import ARCHITECTURES
 from covp.chip.memory_errors import stack_overflow_detail
 from covp.chip.platform_file import Platform
 from covp.compilers.elf import ElfImage
@@ -240,7 +241,8 @@ class Sanitizer:
         if len(calls) != 1 or not calls[0].signature.parameters:
             return []
         result = calls[0].signature.result
-        first = 0 if self._platform.core.architecture == "arm" else 10
+        isa = ARCHITECTURES[self._platform.core.architecture]
+        first = isa.registers.index(isa.arguments[0])
         if result.kind == "float" and self._platform.core.has("fpu"):
             return [(FLOATS + first, 15)]
         low = (1 << min(result.bytes, 4)) - 1
@@ -253,7 +255,7 @@ class Sanitizer:
             return 4 * WORDS
         words = sum(2 if parameter.type.bytes == 8 else 1 for parameter in parameters)
         pads = sum(parameter.type.bytes == 8 for parameter in parameters)
-        registers = 4 if self._platform.core.architecture == "arm" else 8
+        registers = len(ARCHITECTURES[self._platform.core.architecture].arguments)
         return 4 * max(words + pads - registers, 0)
 
     def _extents_of(self, call: Call) -> Iterator[Extent]:

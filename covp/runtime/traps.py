@@ -10,6 +10,8 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
+from covp.chip.isa.arm import EXCEPTION_FRAME, exception_frame_bytes
+from covp.chip.isa.riscv import CAUSES
 from covp.chip.memory_errors import is_stack_overflow
 from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice
@@ -37,21 +39,7 @@ _CFSR: tuple[tuple[int, FaultKind, str, int | None], ...] = (
 )
 _STACK_ERRORS = (4, 12)
 _ADDRESS_VALID = {_MMFAR: 7, _BFAR: 15}
-# DDI0403E B1.5.6 and B1.5.8: of EXC_RETURN and the stacked xPSR
-_NO_FPU_FRAME, _PADDED = 1 << 4, 1 << 9
 _ARM_EXCEPTIONS = {2: "NMI", 3: "HardFault", 11: "SVC", 12: "DebugMonitor", 14: "PendSV"}
-
-# mcause, RISC-V privileged ISA 20211203, table 3.6.
-_MCAUSE: dict[int, FaultKind] = {
-    0: "misaligned access",
-    1: "unmapped fetch",
-    2: "illegal instruction",
-    3: "breakpoint",
-    4: "misaligned access",
-    5: "unmapped read",
-    6: "misaligned access",
-    7: "unmapped write",
-}
 
 
 def fault_of(
@@ -72,12 +60,11 @@ def fault_of(
 def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
     number, how = record[0] & 0x1FF, record[0] >> 16
     frame, status = record[1:3]
-    names = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
     registers = {"sp": frame}
     with suppress(DeviceError):  # a stack that ran out has no frame
-        registers |= dict(zip(names, struct.unpack("<8I", device.read(frame, 32)), strict=True))
-        size = 0x68 if how and not how & _NO_FPU_FRAME else 0x20
-        registers["sp"] = frame + size + (4 if registers["xpsr"] & _PADDED else 0)
+        stacked = struct.unpack("<8I", device.read(frame, 32))
+        registers |= dict(zip(EXCEPTION_FRAME, stacked, strict=True))
+        registers["sp"] = frame + exception_frame_bytes(how, registers["xpsr"])
     pc = registers.get("pc")
     raised = [row for row in _CFSR if status >> row[0] & 1]
     overflow = [row for row in raised if row[0] in _STACK_ERRORS]
@@ -97,7 +84,7 @@ def _arm(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> D
 def _riscv(platform: Platform, device: LowLevelDevice, record: Sequence[int]) -> DeviceFault:
     _, cause, pc, value, sp, ra = record
     registers = {"pc": pc, "sp": sp, "ra": ra, "mcause": cause, "mtval": value}
-    kind: FaultKind = _MCAUSE.get(cause, "unhandled exception")
+    kind, _ = CAUSES.get(cause, ("unhandled exception", ""))
     if cause in (2, 3) or kind == "unhandled exception":
         return DeviceFault(kind, pc=pc, detail=f"mcause {cause}", registers=registers)
     if kind == "unmapped write" and is_stack_overflow(platform, value, sp):

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import functools
 
-from unicorn import arm_const, riscv_const
-
 from covp.chip.cores import Core
-from covp.device.machine.engine import register_ids
+from covp.chip.isa.arm import ARM
+from covp.chip.isa.riscv import (
+    COUNTER_CSRS,
+    FLOAT_CSRS,
+    IDENTITY_CSRS,
+    MISA,
+    RISCV,
+    STATE_CSRS,
+)
+from covp.device.machine.engine import register_id, register_ids
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, near_misses
 
 _WORD = 0xFFFFFFFF
 _ARM_SPECIAL = ("msp", "psp", "control", "primask")
 _ARM_SPECIAL_7M = ("basepri", "faultmask")
-# RISC-V privileged ISA 20211203, table 2.5; the counters are covp's own.
-_CSRS = {
-    0x300: "MSTATUS", 0x304: "MIE", 0x305: "MTVEC", 0x306: "MCOUNTEREN",
-    0x340: "MSCRATCH", 0x341: "MEPC", 0x342: "MCAUSE", 0x343: "MBADADDR", 0x344: "MIP",
-}  # fmt: skip
-_FLOAT_CSRS = {0x001: "FFLAGS", 0x002: "FRM", 0x003: "FCSR"}
-_MISA = 0x301
-_ZERO_CSRS = (0xF11, 0xF12, 0xF13, 0xF14, 0xF15)  # mvendorid, marchid, mimpid, mhartid, mconfigptr
-_COUNTERS = (0xB00, 0xB02, 0xB80, 0xB82, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82)
+_ZERO_CSRS = (*IDENTITY_CSRS, 0xF15)  # mconfigptr
+_COUNTERS = (*COUNTER_CSRS, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82)
 
 
 class CoreRegisters:
@@ -78,22 +78,20 @@ class CoreRegisters:
 def _constant_csrs(core: Core) -> dict[str, int]:
     if core.architecture != "riscv":
         return {}
-    return {f"csr0x{n:x}": 0 for n in _ZERO_CSRS} | {f"csr0x{_MISA:x}": core.isa.misa}
+    return {f"csr0x{n:x}": 0 for n in _ZERO_CSRS} | {f"csr0x{MISA:x}": core.isa.misa}
 
 
 @functools.cache
 def _ids(core: Core) -> dict[str, int]:
     ids = dict(register_ids(core.architecture))
+    number = functools.partial(register_id, core.architecture)
     if core.architecture == "arm":
         extra = [*_ARM_SPECIAL, *(_ARM_SPECIAL_7M if not core.isa.is_armv6m else ())]
         if core.has("fpu"):
-            extra += ["fpscr", *(f"s{number}" for number in range(32))]
-        return ids | {name: getattr(arm_const, f"UC_ARM_REG_{name.upper()}") for name in extra}
-    csrs = dict(_CSRS)
+            extra += ["fpscr", *ARM.floats]
+        return ids | {name: number(name) for name in extra}
+    csrs = STATE_CSRS
     if core.has("fpu"):
-        csrs |= _FLOAT_CSRS
-        ids |= {f"f{n}": getattr(riscv_const, f"UC_RISCV_REG_F{n}") for n in range(32)}
-    return ids | {
-        f"csr0x{number:x}": getattr(riscv_const, f"UC_RISCV_REG_{name}")
-        for number, name in csrs.items()
-    }
+        csrs = csrs | FLOAT_CSRS
+        ids |= {f"f{n}": number(name) for n, name in enumerate(RISCV.floats)}
+    return ids | {f"csr0x{n:x}": number(name) for n, name in csrs.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from covp.chip.isa.arm import ARM
 from covp.device.debug.cortex_m_comparators import WatchpointUnit
 from covp.device.debug.cortex_m_ids import CoreIds
 from covp.device.debug.target import DebugTarget, HaltReason
@@ -43,9 +44,9 @@ _FAULT_BITS = {
 }  # fmt: skip
 _PC, _PACKED = 15, 20
 _CORE_REGISTERS = {
-    **{number: f"r{number}" for number in range(13)},
-    13: "sp", 14: "lr", _PC: "pc", 16: "xpsr", 17: "msp", 18: "psp", 33: "fpscr",
-    **{64 + number: f"s{number}" for number in range(32)},
+    **dict(enumerate(ARM.shown)),
+    17: "msp", 18: "psp", 33: "fpscr",
+    **{64 + number: name for number, name in enumerate(ARM.floats)},
 }  # fmt: skip
 _PACKED_NAMES = ("primask", "basepri", "faultmask", "control")  # from the lowest byte
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.chip.isa import ARCHITECTURES
 from covp.chip.platform_file import Platform
-from covp.compilers.elf import MACHINES, ElfImage, Symbol
+from covp.compilers.elf import ElfImage, Symbol
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, UsageError
 
@@ -68,7 +69,7 @@ def read_program(path: Path, platform: Platform) -> ProgramFile:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise UsageError(f"{path}: not an ELF file that can be loaded: {error}") from None
-    if elf.machine != MACHINES[core.architecture]:
+    if elf.machine != ARCHITECTURES[core.architecture].elf_machine:
         raise UsageError(f"{path}: not for the {core.name} of {platform.name}")
     return ProgramFile(
         elf.entry & ~1 if core.architecture == "arm" else elf.entry,

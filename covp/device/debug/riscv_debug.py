@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from covp.chip.isa.riscv import RISCV
 from covp.device.debug.target import Access, DebugTarget, HaltReason
 from covp.errors import DeviceError
 
@@ -44,12 +45,6 @@ TRIGGERS = 4
 _MCONTROL, _MCONTROL_KEPT = 2 << 28, 1 << 27 | 0xF << 12 | 0x5F
 _SB_VERSION, _SB_WIDTHS = 1 << 29 | 32 << 5, 0b111
 _SB_KEPT, _SB_ERROR = 1 << 20 | 7 << 17 | 1 << 16 | 1 << 15, 7 << 12
-_REGISTERS = (
-    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
-    *(f"a{n}" for n in range(8)),
-    *(f"s{n}" for n in range(2, 12)),
-    *("t3", "t4", "t5", "t6"),
-)
 
 
 class DebugModule:
@@ -201,7 +196,7 @@ class DebugModule:
         if number == _DPC:
             return "pc"
         if 0x1000 <= number < 0x1020:
-            return _REGISTERS[number - 0x1000]
+            return RISCV.registers[number - 0x1000]
         if 0x1020 <= number < 0x1040:
             return f"f{number - 0x1020}"
         return f"csr0x{number:x}"

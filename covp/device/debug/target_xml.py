@@ -10,25 +10,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from covp.chip.cores import Core
+from covp.chip.isa import ARCHITECTURES
+from covp.chip.isa.arm import ARM
+from covp.chip.isa.riscv import (
+    COUNTER_CSRS,
+    FLOAT_CSRS,
+    IDENTITY_CSRS,
+    MISA,
+    RISCV,
+    STATE_CSRS,
+)
 from covp.chip.platform_file import Platform
-from covp.device.machine.engine import RISCV_NAMES
 from covp.hardware.peripheral import Peripheral
 
 FLASH_BLOCK = 1024
 """Bytes that GDB erases together; the sizes of memory regions are multiples of it."""
 
-_RISCV_FLOATS = (
-    *(f"ft{number}" for number in range(8)), "fs0", "fs1",
-    *(f"fa{number}" for number in range(8)), *(f"fs{number}" for number in range(2, 12)),
-    *(f"ft{number}" for number in range(8, 12)),
-)  # fmt: skip
-_RISCV_CSRS = {
-    0x300: "mstatus", 0x301: "misa", 0x304: "mie", 0x305: "mtvec", 0x306: "mcounteren",
-    0x340: "mscratch", 0x341: "mepc", 0x342: "mcause", 0x343: "mtval", 0x344: "mip",
-    0xB00: "mcycle", 0xB02: "minstret", 0xB80: "mcycleh", 0xB82: "minstreth",
-    0xF11: "mvendorid", 0xF12: "marchid", 0xF13: "mimpid", 0xF14: "mhartid",
-}  # fmt: skip
-_RISCV_FLOAT_CSRS = {0x001: "fflags", 0x002: "frm", 0x003: "fcsr"}
+_RISCV_CSRS = dict(sorted((STATE_CSRS | {MISA: "misa"} | COUNTER_CSRS | IDENTITY_CSRS).items()))
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,7 @@ def general_registers(registers: Iterable[GdbRegister]) -> list[GdbRegister]:
 def _arm(core: Core) -> list[GdbRegister]:
     feature = "org.gnu.gdb.arm.m-profile"
     types = {"sp": "data_ptr", "pc": "code_ptr"}
-    names = [*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr"]
-    found = [GdbRegister(name, feature, (name,), types.get(name, "")) for name in names]
+    found = [GdbRegister(name, feature, (name,), types.get(name, "")) for name in ARM.shown]
     if core.has("fpu"):
         # single precision or not: GDB requires all d registers and derives the s registers
         feature = "org.gnu.gdb.arm.vfp"
@@ -92,14 +89,12 @@ def _arm(core: Core) -> list[GdbRegister]:
 def _riscv(core: Core) -> list[GdbRegister]:
     feature = "org.gnu.gdb.riscv.cpu"
     types = {"ra": "code_ptr", "sp": "data_ptr", "pc": "code_ptr"}
-    found = [
-        GdbRegister(name, feature, (name,), types.get(name, "")) for name in (*RISCV_NAMES, "pc")
-    ]
+    found = [GdbRegister(name, feature, (name,), types.get(name, "")) for name in RISCV.shown]
     if core.has("fpu"):
         feature = "org.gnu.gdb.riscv.fpu"
-        for number, name in enumerate(_RISCV_FLOATS):
+        for number, name in enumerate(RISCV.floats):
             found.append(GdbRegister(name, feature, (f"f{number}",), "ieee_single"))
-        for number, name in _RISCV_FLOAT_CSRS.items():
+        for number, name in FLOAT_CSRS.items():
             found.append(GdbRegister(name, feature, (f"csr0x{number:x}",), "int"))
     for number, name in _RISCV_CSRS.items():
         found.append(GdbRegister(name, "org.gnu.gdb.riscv.csr", (f"csr0x{number:x}",), "int"))
@@ -112,7 +107,7 @@ def target_description(core: Core, registers: Iterable[GdbRegister]) -> str:
         '<?xml version="1.0"?>',
         '<!DOCTYPE target SYSTEM "gdb-target.dtd">',
         '<target version="1.0">',
-        f"<architecture>{'arm' if core.architecture == 'arm' else 'riscv:rv32'}</architecture>",
+        f"<architecture>{ARCHITECTURES[core.architecture].gdb}</architecture>",
     ]
     feature = ""
     for number, register in enumerate(registers):

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
-from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_R0, UC_ARM_REG_SP, UC_ARM_REG_XPSR
-from unicorn.riscv_const import UC_RISCV_REG_PC, UC_RISCV_REG_SP, UC_RISCV_REG_X0
 
 from covp.device.machine.data_cache import DataCache
+from covp.device.machine.engine import register_ids
 from covp.device.machine.inlining import inline_calls
 from covp.device.machine.native_caches import MAX_REGIONS, CacheState, Ghosts, NativeCaches
 from covp.device.machine.native_counter import (
@@ -139,10 +138,11 @@ class Counter:
         self.state.emu_stop = ctypes.cast(uclib.uc_emu_stop, pointer).value
         self.state.reg_read = ctypes.cast(uclib.uc_reg_read, pointer).value
         self.state.reg_write = ctypes.cast(uclib.uc_reg_write, pointer).value
-        self.state.xpsr = UC_ARM_REG_XPSR if thumb else 0
-        self.state.first_register = UC_ARM_REG_R0 if thumb else UC_RISCV_REG_X0
+        self._ids = register_ids("arm" if thumb else "riscv")
+        self.state.xpsr = self._ids.get("xpsr", 0)
+        self.state.first_register = next(iter(self._ids.values()))
         self.state.emu_start = ctypes.cast(uclib.uc_emu_start, pointer).value
-        self.state.pc_register = UC_ARM_REG_PC if thumb else UC_RISCV_REG_PC
+        self.state.pc_register = self._ids["pc"]
         self.state.wait_bytes = 2 if thumb else 4
         self.state.hook_add = ctypes.cast(uclib.uc_hook_add, pointer).value
         self.state.all_aligned = all_aligned
@@ -226,8 +226,7 @@ class Counter:
 
     def add_shadow(self) -> Shadow:
         """Check every access to memory from now on; before any code has run."""
-        stack_pointer = UC_ARM_REG_SP if self.state.is_thumb else UC_RISCV_REG_SP
-        shadow = Shadow(self._library, self._machine, stack_pointer)
+        shadow = Shadow(self._library, self._machine, self._ids["sp"])
         self._library.machine_decode_all(self._machine)
         self.state.looks_at_accesses = True
         return shadow

@@ -97,8 +97,8 @@ class EmulatedCore:
         self._platform, self.core, self.memories = platform, core, memories
         self.divider = divider
         self.thumb = 1 if core.architecture == "arm" else 0
-        self._ids = register_ids(core.architecture)
         self._engine: Uc | None = open_engine(core)
+        self._ids = register_ids(core.architecture)
         for memory in memories:
             _map(self._engine, memory)
         self.timing = core_timing(core)

@@ -11,14 +11,9 @@ from unicorn.unicorn_py3.unicorn import Uc, UcError
 
 from covp.base.dependencies import demand_version
 from covp.chip.cores import Core
+from covp.chip.isa import ARCHITECTURES
 from covp.errors import DeviceError
 
-RISCV_NAMES = (
-    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
-    *(f"a{number}" for number in range(8)),
-    *(f"s{number}" for number in range(2, 12)),
-    *(f"t{number}" for number in range(3, 7)),
-)
 _RISCV_FS_INITIAL = 1 << 13
 _THUMB = 1 << 24
 _CODE_BYTES = 1 << 30
@@ -29,17 +24,16 @@ _MOST_BYTES = _CODE_BYTES + _OTHER_BYTES
 
 
 @functools.cache
+def register_id(architecture: str, name: str) -> int:
+    """Unicorn's number of a register of an architecture, by the name of `covp.chip.isa`."""
+    constants = arm_const if architecture == "arm" else riscv_const
+    return int(getattr(constants, ARCHITECTURES[architecture].emulator_name(name)))
+
+
+@functools.cache
 def register_ids(architecture: str) -> dict[str, int]:
-    """Unicorn's numbers of the general registers and the pc, by the names a debugger shows."""
-    if architecture == "arm":
-        names = [*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr"]
-        return {name: getattr(arm_const, f"UC_ARM_REG_{name.upper()}") for name in names}
-    found = {
-        name: getattr(riscv_const, f"UC_RISCV_REG_X{number}")
-        for number, name in enumerate(RISCV_NAMES)
-        if number
-    }
-    return {"zero": riscv_const.UC_RISCV_REG_X0, **found, "pc": riscv_const.UC_RISCV_REG_PC}
+    """Unicorn's numbers of the registers that every debugger shows, by name."""
+    return {name: register_id(architecture, name) for name in ARCHITECTURES[architecture].shown}
 
 
 def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> Uc:
@@ -106,8 +100,8 @@ def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
         elif name != "zero":
             engine.reg_write(number, stack_top if name == "sp" else 0)
     if core.architecture == "riscv" and core.has("fpu"):
-        status = engine.reg_read(riscv_const.UC_RISCV_REG_MSTATUS)
-        engine.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, status | _RISCV_FS_INITIAL)
+        mstatus = register_id("riscv", "mstatus")
+        engine.reg_write(mstatus, engine.reg_read(mstatus) | _RISCV_FS_INITIAL)
 
 
 def read_registers(engine: Uc, architecture: str) -> dict[str, int]:

@@ -10,9 +10,10 @@ from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.base.memory_states import Finding
 from covp.chip.cores import Core
+from covp.chip.isa.riscv import RISCV
 from covp.device.machine.counter import NOWHERE, Counter
 from covp.device.machine.custom_instructions import CustomInstructions
-from covp.device.machine.engine import RISCV_NAMES, register_ids
+from covp.device.machine.engine import register_ids
 from covp.device.machine.faults import FaultReader
 from covp.device.machine.instructions import MRET, is_wait_for_interrupt, may_unmask
 from covp.device.machine.mmio import MmioPort
@@ -411,14 +412,14 @@ class Execution:
             return self.run(pc, pc + size, last, masked=True, allowed=pc, exactly=True)
         if not self._is_arm and RiscvCounters.takes(bits):
             rs1, rd = bits >> 15 & 31, bits >> 7 & 31
-            value = self._csrs.access(bits, self._register(RISCV_NAMES[rs1]))
+            value = self._csrs.access(bits, self._register(RISCV.registers[rs1]))
             if value is not None:
                 if rd:
-                    self._engine.reg_write(self._ids[RISCV_NAMES[rd]], value)
+                    self._engine.reg_write(self._ids[RISCV.registers[rd]], value)
                 self._counter.count_one(pc, 4)
                 return pc + 4
         if not self._is_arm:
-            address = self._register(RISCV_NAMES[bits >> 15 & 31])
+            address = self._register(RISCV.registers[bits >> 15 & 31])
             if self._counter.data_cache.execute(bits, address):
                 self._counter.count_one(pc, 4)
                 return pc + 4

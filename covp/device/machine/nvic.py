@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unicorn import arm_const
 from unicorn.unicorn_py3.unicorn import Uc
 
+from covp.device.machine.engine import register_id
 from covp.errors import DeviceFault
 from covp.hardware.bus import Bus
 
@@ -269,7 +269,7 @@ class Nvic:
         return [self._read(f"S{number}") & 0xFFFFFFFF for number in range(16)]
 
     def _read(self, name: str) -> int:
-        return int(self._engine.reg_read(getattr(arm_const, f"UC_ARM_REG_{name}")))
+        return int(self._engine.reg_read(register_id("arm", name)))
 
     def _write(self, name: str, value: int) -> None:
-        self._engine.reg_write(getattr(arm_const, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
+        self._engine.reg_write(register_id("arm", name), value & 0xFFFFFFFF)

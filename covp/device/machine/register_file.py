@@ -14,8 +14,10 @@ import os
 import struct
 import sys
 
-from unicorn.riscv_const import UC_RISCV_REG_X0
 from unicorn.unicorn_py3.unicorn import Uc
+
+from covp.chip.isa.riscv import RISCV
+from covp.device.machine.engine import register_id
 
 _COUNT = 32
 _HANDLE_BYTES = 8 << 10
@@ -31,7 +33,7 @@ def find_registers(engine: Uc) -> int | None:
     """
     if not sys.platform.startswith("linux"):
         return None
-    numbers = [UC_RISCV_REG_X0 + register for register in range(1, _COUNT)]
+    numbers = [register_id("riscv", name) for name in RISCV.registers[1:]]
     values = [engine.reg_read(number) for number in numbers]
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
@@ -72,7 +74,7 @@ def _is_alive(engine: Uc, address: int) -> bool:
     """Whether a value written there is the register's."""
     last = _COUNT - 1
     ctypes.c_uint32.from_address(address + 4 * last).value = _STEPS[0]
-    return bool(engine.reg_read(UC_RISCV_REG_X0 + last) == _STEPS[0])
+    return bool(engine.reg_read(register_id("riscv", RISCV.registers[last])) == _STEPS[0])
 
 
 def _read(memory: int, address: int, size: int) -> bytes:

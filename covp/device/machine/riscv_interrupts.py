@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unicorn import riscv_const
 from unicorn.unicorn_py3.unicorn import Uc
+
+from covp.device.machine.engine import register_id
 
 # RISC-V privileged ISA 20211203, sections 3.1.6, 3.1.9 and 3.1.15.
 _MIE, _MPIE, _MPP = 1 << 3, 1 << 7, 3 << 11
@@ -78,7 +79,7 @@ class RiscvInterrupts:
         self._high, self._pulsed = map(set, state)
 
     def _read(self, name: str) -> int:
-        return int(self._engine.reg_read(getattr(riscv_const, f"UC_RISCV_REG_{name}")))
+        return int(self._engine.reg_read(register_id("riscv", name)))
 
     def _write(self, name: str, value: int) -> None:
-        self._engine.reg_write(getattr(riscv_const, f"UC_RISCV_REG_{name}"), value)
+        self._engine.reg_write(register_id("riscv", name), value)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covp.chip.cores import Core, Isa
+from covp.chip.cores import Core
+from covp.chip.isa import Isa
 from covp.device.machine.data_cache import FLUSH, RISCV_OPERATIONS
 from covp.device.machine.riscv_counters import CSRS
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from unicorn import unicorn_const as uc
-from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_XPSR
-from unicorn.riscv_const import UC_RISCV_REG_PC
 from unicorn.unicorn_py3.unicorn import uclib
 
 from covp.compilers.host_compiler import PLAIN_LIBRARY, compile_for_host
 from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.machine.engine import register_ids
 from covp.errors import DeviceError
 
 STORE = np.dtype(
@@ -71,14 +70,14 @@ class StoreLog:
         self._records = np.empty(most, STORE)  # pages that are never touched take no memory
         self._error: BaseException | None = None
         self._callback = _TOLD(functools.partial(self._call, told))
-        is_arm = bool(core.thumb)
+        ids = register_ids(core.core.architecture)
         self._log = _Log(
             limit=most,
             notice=_NEVER if number is None else number,
             first=first,
             end=first + size,
-            pc=UC_ARM_REG_PC if is_arm else UC_RISCV_REG_PC,
-            xpsr=UC_ARM_REG_XPSR if is_arm else 0,
+            pc=ids["pc"],
+            xpsr=ids.get("xpsr", 0),
             reg_read=ctypes.cast(uclib.uc_reg_read, ctypes.c_void_p).value,
             reg_write=ctypes.cast(uclib.uc_reg_write, ctypes.c_void_p).value,
             told=self._callback,

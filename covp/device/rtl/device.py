@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from covp.base.closing import Closing
+from covp.chip.isa.riscv import CAUSES
 from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.chip.platform_file import Platform
 from covp.compilers.symbols import Symbols
@@ -21,7 +22,7 @@ from covp.device.rtl.model import Event, RtlModel
 from covp.device.rtl.recording import RtlRecording
 from covp.device.stop import Source, Sources, Stop
 from covp.device.wave import Wave
-from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
+from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Memory
 from covp.hardware.clock import Clock
 from covp.hardware.custom_instruction import CustomInstruction
@@ -33,20 +34,6 @@ _BOOT = 0x7FFFF000
 """Address of the boot code: below those that some cores take for I/O."""
 _SLOWER = 20
 """A core that is recorded takes up to so many times as long."""
-
-# mcause, RISC-V privileged ISA 20211203, table 3.6.
-_CAUSES: dict[int, tuple[FaultKind, str]] = {
-    0: ("misaligned access", "the jump's target is not on an instruction boundary"),
-    1: ("unmapped fetch", "the instruction cannot be fetched"),
-    2: ("illegal instruction", "this core does not have it"),
-    3: ("breakpoint", "EBREAK"),
-    4: ("misaligned access", "load"),
-    5: ("unmapped read", ""),
-    6: ("misaligned access", "store"),
-    7: ("unmapped write", ""),
-    8: ("unhandled exception", "ecall, and there is no handler"),
-    11: ("unhandled exception", "ecall, and there is no handler"),
-}
 
 
 class RtlDevice(Closing):
@@ -196,7 +183,7 @@ class RtlDevice(Closing):
 
     def _trap(self) -> DeviceFault:
         state = self.model.state
-        kind, detail = _CAUSES.get(state.cause, ("unhandled exception", f"mcause {state.cause}"))
+        kind, detail = CAUSES.get(state.cause, ("unhandled exception", f"mcause {state.cause}"))
         if self.platform.region_of(state.pc) is None:
             kind, detail = "unmapped fetch", nearest_region(self.platform, state.pc)
         if kind in ("illegal instruction", "breakpoint"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from covp.chip.cores import Isa
+from covp.chip.isa import Isa
 from covp.evaluation.calibration.divisions import DIVISIONS
 
 _NAMES = [*(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(7))]

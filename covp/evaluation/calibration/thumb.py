@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from covp.chip.cores import Isa
+from covp.chip.isa import Isa
 from covp.evaluation.calibration.divisions import DIVISIONS
 
 _NAMES = ["r0", "r1", "r2", "r3", "r4", "r5", "r8", "r9"]

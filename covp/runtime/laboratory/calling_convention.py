@@ -6,26 +6,21 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from unicorn import arm_const, riscv_const
-
 from covp.base.arguments import demand_count
+from covp.chip.isa import ARCHITECTURES
 from covp.device.abilities import Emulator
+from covp.device.machine.engine import register_id
 from covp.errors import KernelError
 from covp.runtime.laboratory.aftermath import Aftermath, place_of, same
 from covp.runtime.laboratory.inside import Span, copies, emulator_of, inside
 from covp.runtime.laboratory.kernel import Kernel
 
-# Procedure Call Standard for the Arm Architecture, 6.1.1 and 6.1.2.1 (of FPSCR: AHP, DN, FZ and
-# RMode are kept, the other bits are flags); RISC-V calling convention, table 1 (gp and tp belong to
-# the program as a whole) and the C standard, 7.6: the rounding mode is the program's.
-_ARM = (*(f"R{n}" for n in range(4, 12)), "SP")
-_ARM_FLOATS = tuple(f"S{n}" for n in range(16, 32))
-_RISCV = {"sp": 2, "gp": 3, "tp": 4, "s0": 8, "s1": 9} | {f"s{n}": 16 + n for n in range(2, 12)}
 _POINTERS = ("sp", "gp", "tp")
 _MODES = ("fpscr", "frm")
 _REMEDY = "name {name} among the clobbers of inline assembly, or save it"
 _REMEDIES = dict.fromkeys(_MODES, "put its modes back before the function returns")
-_RISCV_FLOATS = {"fs0": 8, "fs1": 9} | {f"fs{n}": 16 + n for n in range(2, 12)}
+# Of FPSCR AHP, DN, FZ and RMode are kept, the other bits are flags (Procedure Call Standard for the
+# Arm Architecture, 6.1.2.1); the rounding mode is the program's (C standard, 7.6).
 _FPSCR_MODES, _FPSCR_FLAGS = 0x07C0_0000, 0xF800_009F
 _APSR_FLAGS = 0xF80F_0000  # NZCVQ, GE
 _RISCV_FLAGS = 0x1F
@@ -42,37 +37,30 @@ def kept_registers(device: Emulator) -> dict[str, int]:
 def _kept_ids(device: Emulator) -> dict[str, int]:
     """Unicorn's numbers of the registers that a function has to keep, by name."""
     core = device.core.core
-    if core.architecture == "arm":
-        names = _ARM + ((*_ARM_FLOATS, "FPSCR") if core.has("fpu") else ())
-        return {name.lower(): getattr(arm_const, f"UC_ARM_REG_{name}") for name in names}
-    whole = {name: f"X{n}" for name, n in _RISCV.items()}
-    floats = {"frm": "FRM"} | {name: f"F{n}" for name, n in _RISCV_FLOATS.items()}
-    floats = floats if core.has("fpu") else {}
-    return {
-        name: getattr(riscv_const, f"UC_RISCV_REG_{number}")
-        for name, number in (whole | floats).items()
-    }
+    isa = ARCHITECTURES[core.architecture]
+    modes = "fpscr" if core.architecture == "arm" else "frm"
+    floats = (*isa.kept_floats, modes) if core.has("fpu") else ()
+    return {name: register_id(isa.name, name) for name in (*isa.kept, *floats)}
 
 
 def _scratch_ids(device: Emulator) -> tuple[int, ...]:
     """Those of general registers that hold nothing when a function is entered."""
-    if device.core.core.architecture == "arm":
-        return (arm_const.UC_ARM_REG_R12,)
-    return tuple(getattr(riscv_const, f"UC_RISCV_REG_X{n}") for n in (5, 6, 7, 28, 29, 30, 31))
+    isa = ARCHITECTURES[device.core.core.architecture]
+    return tuple(register_id(isa.name, name) for name in isa.scratch)
 
 
 def _fill_flags(device: Emulator, chance: random.Random) -> None:
     """Random values for the flags, which hold nothing when a function is entered, either."""
     engine, core = device.core.engine, device.core.core
     if core.architecture == "arm":
-        engine.reg_write(arm_const.UC_ARM_REG_APSR_NZCVQG, chance.getrandbits(32) & _APSR_FLAGS)
+        engine.reg_write(register_id("arm", "apsr_nzcvqg"), chance.getrandbits(32) & _APSR_FLAGS)
         if core.has("fpu"):
-            modes = engine.reg_read(arm_const.UC_ARM_REG_FPSCR) & ~_FPSCR_FLAGS
-            flags = chance.getrandbits(32) & _FPSCR_FLAGS
-            engine.reg_write(arm_const.UC_ARM_REG_FPSCR, modes | flags)
+            fpscr = register_id("arm", "fpscr")
+            modes = engine.reg_read(fpscr) & ~_FPSCR_FLAGS
+            engine.reg_write(fpscr, modes | chance.getrandbits(32) & _FPSCR_FLAGS)
     elif core.has("fpu"):
         flags = chance.getrandbits(32) & _RISCV_FLAGS
-        engine.reg_write(riscv_const.UC_RISCV_REG_FFLAGS, flags)
+        engine.reg_write(register_id("riscv", "fflags"), flags)
 
 
 def check_kept(kernel: Kernel, before: dict[str, int], device: Emulator) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
-from unicorn import arm_const, riscv_const
-
+from covp.chip.isa.riscv import RISCV
 from covp.device.abilities import Emulator
+from covp.device.machine.engine import register_id
 from covp.device.machine.nvic import FIRST_LINE, Nvic
 from covp.errors import UsageError
 from covp.runtime.module import Module
@@ -40,8 +39,8 @@ covp_interrupt_entry:
     jr t0
     .size covp_interrupt_entry, . - covp_interrupt_entry
 """
-_KEPT = ("ra", *(f"t{n}" for n in range(1, 7)), *(f"a{n}" for n in range(8)))
-_KEPT_FLOATS = (*(f"ft{n}" for n in range(12)), *(f"fa{n}" for n in range(8)))
+_KEPT = ("ra", *RISCV.scratch[1:], *RISCV.arguments)
+_KEPT_FLOATS = tuple(name for name in RISCV.floats if name not in RISCV.kept_floats)
 
 
 class Handler:
@@ -161,10 +160,8 @@ class Handler:
     def _write(self, name: str, value: int) -> None:
         self._device.core.engine.reg_write(self._id(name), value & 0xFFFFFFFF)
 
-    def _id(self, name: str) -> Any:
-        if isinstance(self.interrupts, Nvic):
-            return getattr(arm_const, f"UC_ARM_REG_{name}")
-        return getattr(riscv_const, f"UC_RISCV_REG_{name}")
+    def _id(self, name: str) -> int:
+        return register_id(self._device.core.core.architecture, name)
 
 
 def _free_line(device: Emulator) -> int:
