@@ -1,10 +1,11 @@
-"""The layouts by name."""
+"""The layouts by name; a file beside this one that registers one is found by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from covp.base.registry import Registry
 from covp.errors import UsageError, near_misses
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ Files = Mapping[str, str | bytes]
 Layout = Callable[["Project"], Files]
 """From a project to its files: path relative to the folder, to content."""
 
-_LAYOUTS: dict[str, Layout] = {}
+_LAYOUTS: Registry[str, Layout] = Registry("covp.firmware.layouts")
 
 
 def layout(name: str) -> Callable[[Layout], Layout]:
