@@ -231,7 +231,9 @@ def test_a_driver_whose_job_is_rejected_stops_with_the_reason(platform: str, wai
             return "size" if job.ROWS == 2 else None
 
     with covp.Session(platform) as session:
-        program = covp.compile(LAYER.graph(), platform, [Refusing({"wait": wait})])
+        program = covp.compile(
+            LAYER.graph(), platform, [Refusing({"wait": wait})], allow_slower=True
+        )
         with pytest.raises(DeviceFault, match=r"mac\S* rejected its job: size \(by check\(\)\)"):
             session.load(program).run(*LAYER.inputs())
 
