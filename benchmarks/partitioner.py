@@ -13,7 +13,6 @@ from collections import Counter
 
 from covp.accelerator.placement import Partition
 from covp.accelerator.registry import find_backends
-from covp.chip.platform_file import load_platform
 from covp.codegen.offload import split_graph
 from covp.graph.models import load_model
 from covp.graph.passes import run_passes
@@ -26,11 +25,10 @@ COMPARED = ("qconv2d", "gemm", "vector", "dma", "vanilla", "wide=gemm:size=16")
 def measure(model: str, accelerators: tuple[str, ...], tries: int = 5) -> tuple[float, Partition]:
     """Seconds of the fastest try, and the partition."""
     graph, backends = run_passes(load_model(model)), find_backends(accelerators)
-    core = load_platform("riscv32").core
     seconds = []
     for _ in range(tries):
         start = time.perf_counter()
-        _, split = split_graph(graph, backends, core)
+        _, split = split_graph(graph, backends)
         seconds.append(time.perf_counter() - start)
     return min(seconds), split
 

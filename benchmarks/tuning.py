@@ -17,7 +17,7 @@ import time
 
 import covp
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation.tune.records import Records, layer_key
+from covp.evaluation.tune.records import Records
 from covp.evaluation.tune.tuner import Options, Progress, tune
 
 MODEL, PLATFORM, TOOLCHAIN = "resnet", "riscv32", "zig"
@@ -52,7 +52,7 @@ def main() -> int:
         f"{'layer':>5} {'operator':16} {'default':>12} {'found':>12} {'shipped':>12}  ratio  tried"
     )
     for result in results:
-        best = shipped.best(layer_key(result.op), platform.core.name, compiler)
+        best = shipped.find(result.op, platform.core, compiler)
         if result.best is None or result.default is None or best is None:
             print(f"{result.op.index:5} {result.op.kind:16} no shipped record, or no time for it")
             continue

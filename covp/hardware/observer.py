@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from covp.hardware.peripheral import Peripheral
 
 
 class RegisterAccess(NamedTuple):
@@ -17,7 +15,7 @@ class RegisterAccess(NamedTuple):
     Attributes:
         master: the core's name as a bus master.
         start: the clock's cycle before it.
-        peripheral: the model.
+        peripheral: the model, a `covp.hardware.peripheral.Peripheral`.
         offset: of the register, in bytes from the base address.
         size: bytes.
         value: loaded or stored.
@@ -26,7 +24,7 @@ class RegisterAccess(NamedTuple):
 
     master: str
     start: int
-    peripheral: Peripheral
+    peripheral: Any
     offset: int
     size: int
     value: int

@@ -183,7 +183,9 @@ def test_no_cover_of_a_random_graph_is_cheaper(data: st.DataObject, graph: Graph
         backends.append(unit(name, cost(name), *own))
     split = partition(graph, backends, COSTS, EVERY_MATCH)
     assert [op for op in graph.ops if not any(op in p.ops for p in split.placements)] == []
-    known = {(op,): cycles or 0 for op, cycles in COSTS.operators(graph).items()}
+    known: dict[tuple[Op, ...], int] = {
+        (op,): cycles or 0 for op, cycles in COSTS.operators(graph).items()
+    }
     spent = [known[p.ops] if p.backend is None else p.cycles or 0 for p in split.placements]
     assert sum(spent) == min(all_costs(graph, prices))
 

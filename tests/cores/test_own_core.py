@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from covp.device.rtl.device import RtlDevice
 from covp.device.timing.model import core_timing, load_timing
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.evaluation.sweep.content import platform_content, value_content
+from covp.evaluation.platform_content import platform_content
+from covp.evaluation.sweep.content import value_content
 from covp.evaluation.tune.records import Records
 from covp.evaluation.varied import varied
 from tests.conftest import load
@@ -169,7 +171,8 @@ def test_another_configuration_of_ibex_is_fitted_to_its_rtl(
     [error] = core_timing(board_of(folder).core).errors.values()
     assert error <= 0.001
     cycles = []
-    for make in (VirtualDevice, RtlDevice):
+    devices: tuple[Any, ...] = (VirtualDevice, RtlDevice)
+    for make in devices:
         loaded = load("riscv32", LOOP, device=make(board_of(folder)))
         with loaded.device:
             cycles.append(loaded.run().cycles)

@@ -104,8 +104,8 @@ def _windows() -> Iterator[Graph]:
             yield single_op_graph(kind, _floats(1, 7, 8, 3), attributes=attributes)
     for shape, kept in (((2, 3, 4), False), ((3, 5, 6), True), ((4, 6), False)):
         weights = int8("w", (5, 6), 0.01, 0, _weights(5, 6))
-        attributes = FullyConnected(keep_num_dims=kept)
-        yield single_op_graph("FULLY_CONNECTED", _x(*shape), weights, None, attributes=attributes)
+        whole = FullyConnected(keep_num_dims=kept)
+        yield single_op_graph("FULLY_CONNECTED", _x(*shape), weights, None, attributes=whole)
 
 
 def _pointwise() -> Iterator[Graph]:
@@ -171,8 +171,8 @@ def _others() -> Iterator[Graph]:
     yield single_op_graph("SHAPE", _floats(2, 3), dtype="int32")
     buffer = CircularBuffer(1)
     yield single_op_graph("CIRCULAR_BUFFER", _x(1, 6, 2), int8("n", (1, 2, 2)), attributes=buffer)
-    for data, kept in test_svdf.FORMS:
-        yield test_svdf.network(data, kept, 1)
+    for data, dtype in test_svdf.FORMS:
+        yield test_svdf.network(data, dtype, 1)
     for form in ("float32", "int8", "int16"):
         yield test_sequence_lstm.network(form, 1, time_major=form == "int8")
     yield test_detection.network("float32", 1)

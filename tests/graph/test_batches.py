@@ -109,7 +109,9 @@ def widened_is_single(op: Op, is_each: Sequence[bool], samples: int = 3) -> None
 
 def test_a_map_of_a_users_operator_takes_many() -> None:
     def both(reads: Any) -> bool:
-        operator = UserOperator("DOUBLED", lambda op, values: [values[0] * 2], reads=reads)
+        operator = UserOperator(
+            "DOUBLED", lambda op, values: [np.asarray(values[0]) * 2], reads=reads
+        )
         register_operator(operator)
         tensors = (Tensor(name, (1, 4), np.dtype(np.int32)) for name in "xy")
         x, y = tensors

@@ -104,7 +104,8 @@ def _other(op: Op, position: int, values: Array, place: Any, rng: np.random.Gene
 
 
 def _differ(one: Array, other: Array) -> NDArray[np.bool_]:
-    return (one != other) & ~((one != one) & (other != other))
+    differ: NDArray[np.bool_] = (one != other) & ~((one != one) & (other != other))
+    return differ
 
 
 def test_each_kind_has_layers() -> None:

@@ -13,6 +13,7 @@ import covp
 from covp.evaluation import Sample, build, compare, run, survey
 from covp.evaluation.source import check_source, extreme_samples
 from covp.evaluation.source.oracle import Library, NoAnswer
+from covp.graph.arithmetic import by_rule
 from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op
 from covp.graph.onnx.proto_graph import ProtoGraph
@@ -119,16 +120,19 @@ def test_a_softmax_that_overflows_is_found(tmp_path, monkeypatch, unvalidated):
         "whole steps"
     }
 
-    def overflowing(op, x):
+    def overflowing(op, values):
+        x = values[0]
         powers = np.float32(3e38) * np.exp(
             np.float32(0.05) * np.arange(0, -256, -1, dtype=np.float32)
         )
         chosen = powers.astype(np.float32)[x.max(-1, keepdims=True) - x.astype(int)]
         with np.errstate(all="ignore"):
             levels = np.rint(chosen * np.float32(256) / chosen.sum(-1, keepdims=True))
-            return np.clip(np.nan_to_num(levels) - 128, -128, 127).astype(np.int8)
+            return [np.clip(np.nan_to_num(levels) - 128, -128, 127).astype(np.int8)]
 
-    monkeypatch.setattr("covp.graph.ops.half_even.softmax", overflowing)
+    softmax = OPS["SOFTMAX"]
+    wrong_softmax = replace(softmax, reference=by_rule(softmax.reference, overflowing))
+    monkeypatch.setitem(OPS, "SOFTMAX", wrong_softmax)
     wrong = checked(path)
     assert not wrong.holds and max(each.steps for each in wrong.operators) > 1
 
