@@ -27,6 +27,9 @@ from tests.sampling import (  # noqa: F401  (hooks of pytest)
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_configure,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
 )
 
 # a busy machine is not a wrong result; examples are of the sample's seed, in CI, too

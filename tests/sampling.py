@@ -4,9 +4,10 @@ The cases of a test are cores, compilers, types and operators, and every core me
 file's tests. A sample has at least one case of each test that is not marked ``costly``, one in
 `COMMITS` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
 samples of any `COMMITS` commits in a row have all cases, and more examples than one run of all.
-``--all-cases`` runs them at once, ``--sample N`` those of another commit. Tests that are marked
-``slow`` are sampled on request, by ``--slow-sample``. The number is Hypothesis's seed as well: what
-failed on a commit fails there again.
+``--all-cases`` runs them at once, ``--sample N`` those of another commit. Whoever names files,
+tests or a ``-k`` expression gets all of their cases, unless ``--sample`` is given. Tests that are
+marked ``slow`` are sampled on request, by ``--slow-sample``. The number is Hypothesis's seed as
+well: what failed on a commit fails there again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ FEWEST_EXAMPLES = 5
 NUMBER = "COVP_TEST_SAMPLE"
 """Environment variable: the number of the sample where the tests are not in a git checkout."""
 
+_RAN = pytest.StashKey[tuple[int, int]]()
+"""Cases that run, of how many."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sampling")
@@ -53,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # after cases are deselected by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--all-cases"):
+    if not _is_sampled(config):
         return
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -62,16 +66,51 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         costly = is_slow or item.get_closest_marker("costly") is not None
         groups["costly" if costly else item.nodeid.partition("[")[0]].append(item)
-    named = set(config.args)
     number: int | None = config.getoption("--sample")
     left_out: set[pytest.Item] = set()
     for group in groups.values():
         kept = sample([item.nodeid for item in group], COMMITS, number)
-        left_out |= {item for item in group if item.nodeid not in kept | named}
+        left_out |= {item for item in group if item.nodeid not in kept}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    config.stash[_RAN] = (len(items) - len(left_out), len(items))
     items[:] = [item for item in items if item not in left_out]
     for test in {item.function for item in items if isinstance(item, pytest.Function)}:
         _try_fewer_examples(test)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that prints, where tests run in workers."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["sample"] = session.config.stash.get(_RAN, None)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker tells: all of them collect the same."""
+    told = getattr(node, "workeroutput", {}).get("sample")
+    if told:
+        node.config.stash[_RAN] = tuple(told)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what the sample left out."""
+    ran, of = config.stash.get(_RAN, (0, 0))
+    if ran < of:
+        terminalreporter.write_line(
+            f"sample: {ran:,} of {of:,} cases ran, and one in {EXAMPLES} of properties' examples; "
+            "--all-cases runs all"
+        )
+
+
+def _is_sampled(config: pytest.Config) -> bool:
+    """Return whether a part of the cases is wanted: of folders, not of what was named."""
+    if config.getoption("--all-cases"):
+        return False
+    if config.getoption("--sample") is not None or config.getoption("--slow-sample"):
+        return True
+    named = any(".py" in argument for argument in config.args)
+    return not (named or config.getoption("keyword"))
 
 
 def _try_fewer_examples(test: Any) -> None:

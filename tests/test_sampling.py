@@ -35,6 +35,7 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
     (tmp_path / "tests" / "sampling.py").write_text(source, encoding="utf-8")
     (tmp_path / "tests" / "conftest.py").write_text(
         "from tests.sampling import pytest_addoption, pytest_collection_modifyitems\n"
+        "from tests.sampling import pytest_terminal_summary\n"
     )
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npythonpath = .\ntestpaths = tests\nmarkers =\n slow\n costly\n"
@@ -47,7 +48,7 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
         + "".join(f"@pytest.mark.costly\ndef test_c{n}(): pass\n" for n in range(20))
     )
 
-    def selected(*options: str, run: bool = False) -> set[str]:
+    def printed(*options: str, run: bool = True) -> str:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist"]
         command += [] if run else ["--collect-only"]
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", sampling.NUMBER: "3"}
@@ -55,8 +56,13 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
             [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        return {line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line}
+        return done.stdout
 
+    def selected(*options: str, run: bool = False) -> set[str]:
+        lines = printed(*options, run=run).splitlines()
+        return {line.rpartition("::")[2] for line in lines if "::" in line}
+
+    selected.text = printed  # type: ignore[attr-defined]
     return selected
 
 
@@ -76,9 +82,25 @@ def test_options(project: Callable[..., set[str]]) -> None:
     assert len(tenth) == 20 / COMMITS and tenth < slow
 
 
-def test_a_case_that_is_named_runs(project: Callable[..., set[str]]) -> None:
-    for case in ("test_a[7]", "test_a[8]"):
-        assert case in project(f"tests/codegen/test_it.py::{case}")
+@pytest.mark.parametrize(
+    "named",
+    [
+        ["tests/codegen/test_it.py"],
+        ["-k", "test_a or test_c"],
+        ["tests/codegen/test_it.py::test_a"],
+    ],
+)
+def test_all_cases_of_what_is_named_run(project: Callable[..., set[str]], named: list[str]) -> None:
+    """A bug in one of them would pass unseen otherwise."""
+    all_of_a = {f"test_a[{n}]" for n in range(20)}
+    assert all_of_a <= project(*named)
+    assert len(project(*named, "--sample", "4") & all_of_a) == 20 / COMMITS
+
+
+def test_a_sample_says_that_it_is_one(project: Callable[..., set[str]]) -> None:
+    line = "sample: 4 of 40 cases ran"
+    assert line in project.text("tests")  # type: ignore[attr-defined]
+    assert "sample:" not in project.text("tests", "--all-cases")  # type: ignore[attr-defined]
 
 
 def test_a_sample_draws_its_own_examples(pytestconfig: pytest.Config) -> None:
@@ -96,9 +118,9 @@ def test_examples(project: Callable[..., set[str]], stated: int, tmp_path: Path)
         f"@settings(max_examples={stated}, database=None)\n@given(st.integers())\n"
         f"def test_c(n): open({str(log)!r}, 'a').write('.')\n"
     )
-    project("tests/codegen/test_examples.py", run=True)
+    project("tests/codegen", run=True)
     few = len(log.read_text())
     log.unlink()
-    project("tests/codegen/test_examples.py", "--all-cases", run=True)
+    project("tests/codegen", "--all-cases", run=True)
     assert len(log.read_text()) == stated
     assert few == (stated if stated < FEWEST_EXAMPLES else stated // EXAMPLES)

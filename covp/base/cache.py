@@ -13,7 +13,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import stat
 import sys
 import tempfile
 import threading
@@ -23,22 +22,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from covp.base.cache_folder import (
+    IN_USE,
+    KEPT,
+    MADE,
+    PARTIAL,
+    REPAIRED,
+    claim,
+    distrust,
+    open_own,
+)
 from covp.base.temporary import TemporaryFolder, owner, sweep, temporary_folder
 from covp.errors import CovpError
 
 _T = TypeVar("_T")
 SUM = ".crc"
 """Ends the name of a checksum, after the entry's own."""
-REPAIRED = "repaired"
-"""A file in the cache folder with one byte for each damaged entry that was found."""
 TOUCH_SECONDS = 30.0
 """How exactly an entry's file time tells when it was used."""
-_PARTIAL = "partial"
-_UNWRITABLE = {
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR,
-    errno.EEXIST, errno.EISDIR, errno.EIO, errno.ENOENT, errno.EFBIG, errno.ENAMETOOLONG,
-    errno.ELOOP, errno.ENODEV, errno.ENXIO, errno.EINVAL, errno.EMLINK, errno.ENOTSUP,
+_OF_THE_PROCESS = {
+    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ECHILD, errno.EPIPE, errno.EBADF,
 }  # fmt: skip
+"""Errors that another folder would not mend; all others say that this one cannot be used."""
 _lock = threading.Lock()
 _instead: dict[Path, TemporaryFolder] = {}
 _in_use: dict[Path, int] = {}
@@ -56,6 +61,9 @@ def cache_root() -> Path:
 
 def cache_dir(kind: str) -> Path:
     """The folder of one kind of cached file, made on demand, in a temporary place if need be.
+
+    Args:
+        kind: one of those that `covp.base.cache_folder` declares, so that all can be cleared.
 
     Raises:
         CovpError: neither the cache folder nor a temporary one can be written.
@@ -154,7 +162,7 @@ def writing(work: Callable[[], _T]) -> _T:
     try:
         return work()
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno is None or error.errno in _OF_THE_PROCESS:
             raise
         if was_instead:
             raise _no_place(error) from None
@@ -167,8 +175,9 @@ def writing(work: Callable[[], _T]) -> _T:
 
 def count_damaged() -> None:
     """Note that one entry was found damaged."""
-    with contextlib.suppress(OSError), (cache_root() / REPAIRED).open("ab") as stream:
-        stream.write(b".")
+    path = cache_root() / REPAIRED
+    with contextlib.suppress(OSError), open(open_own(path, os.O_WRONLY | os.O_APPEND), "ab") as log:
+        log.write(b".")
 
 
 def hold() -> None:
@@ -177,7 +186,10 @@ def hold() -> None:
     if root in _in_use or root in _instead:
         return
     with contextlib.suppress(OSError):
-        handle = os.open(root / "in-use", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not root.is_dir():
+            return
+        claim(root)
+        handle = open_own(root / IN_USE, os.O_RDWR)
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         _in_use[root] = handle
@@ -197,24 +209,17 @@ def _root() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    """A folder of the cache. Raises OSError: it cannot be made or written, or is another user's."""
-    for each in (path.parent, path):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        reason = _distrust(each.stat())
-        if reason:
-            raise PermissionError(errno.EACCES, reason, str(each))
+    """A folder of the cache. Raises OSError: it cannot be made or written, or is not ours."""
+    if path.name not in (*MADE, *KEPT):
+        raise ValueError(f"{path.name} is not declared as a folder of the cache")
+    claim(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    reason = distrust(path.lstat())
+    if reason:
+        raise PermissionError(errno.EACCES, reason, str(path))
     if not os.access(path, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return path
-
-
-def _distrust(state: os.stat_result) -> str | None:
-    """Why a file or folder may hold what this user did not put there; root may do anything."""
-    if state.st_uid not in (os.getuid(), 0):
-        return f"it belongs to another user (uid {state.st_uid})"
-    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "other users may write to it (chmod -R go-w mends that if all in it is yours)"
-    return None
 
 
 def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
@@ -223,13 +228,13 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
     for root in dict.fromkeys((cache_root(), _root())):
         path = f"{root}/{kind}/{name}"
         try:
-            folders = os.stat(root), os.stat(f"{root}/{kind}")
-            with open(path, "rb", buffering=0) as stream:
+            folders = os.stat(root), os.lstat(f"{root}/{kind}")
+            with open(path, "rb", buffering=0, opener=_without_links) as stream:
                 state = os.fstat(stream.fileno())
-                if any(map(_distrust, (*folders, state))):
+                if any(map(distrust, (*folders, state))):
                     continue
                 data = stream.readall()
-            with open(path + SUM, "rb", buffering=0) as stream:
+            with open(path + SUM, "rb", buffering=0, opener=_without_links) as stream:
                 expected = stream.read(256)
         except OSError:
             continue
@@ -242,14 +247,20 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
     return None
 
 
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
 def _checksum(data: bytes) -> str:
     """Against accidents, not attacks: a lookup is to cost no more than the disk."""
     return f"{zlib.crc32(data):08x} {len(data)}"
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
-    partial = path.parent.parent / _PARTIAL
+    partial = path.parent.parent / PARTIAL
     partial.mkdir(mode=0o700, exist_ok=True)
+    if partial.is_symlink():
+        raise PermissionError(errno.EACCES, "it is a link", str(partial))
     sweep(partial)
     handle, temporary = tempfile.mkstemp(dir=partial, prefix=f"covp-{owner('entry')}-")
     try:

@@ -17,17 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.base import cache
-from covp.base.cache import REPAIRED, SUM, TOUCH_SECONDS
+from covp.base.cache import SUM, TOUCH_SECONDS
+from covp.base.cache_folder import (
+    IN_USE,
+    KEPT,
+    LIMIT,
+    MADE,
+    PARTIAL,
+    REPAIRED,
+    claim,
+    open_own,
+    refusal,
+)
 from covp.base.temporary import sweep
 from covp.errors import CovpError
 
-MADE = (
-    "images", "native", "objects", "rtl", "signatures", "source", "sources", "versions", "zig",
-)  # fmt: skip
-"""Folders of what is made again when it is needed."""
-KEPT = ("records", "models")
-"""Folders of what costs hours or a network: the tuner's records, fetched models."""
-_LIMIT = "limit"
 _IN_USE_SECONDS = 120.0 + TOUCH_SECONDS
 _LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at each new entry
 
@@ -65,8 +69,9 @@ class _Item:
 def state() -> CacheState:
     """Counted now; stale temporary files are removed before."""
     root = cache.cache_root()
-    sweep(root / "partial", again=True)
-    kinds = {folder: _bytes(root / folder) for folder in sorted((*MADE, *KEPT, "partial"))}
+    if _is_folder(root / PARTIAL):
+        sweep(root / PARTIAL, again=True)
+    kinds = {folder: _bytes(root / folder) for folder in sorted((*MADE, *KEPT, PARTIAL))}
     kinds = {folder: size for folder, size in kinds.items() if size}
     entries = sum(name.endswith(SUM) for kind in kinds for name in _names(root / kind))
     repaired = _size(root / REPAIRED)
@@ -80,8 +85,9 @@ def clear(everything: bool = False) -> int:
         everything: the tuner's records and fetched models too.
 
     Raises:
-        CovpError: something cannot be removed.
+        CovpError: the folder is not a cache folder of this user's, or something cannot be removed.
     """
+    _demand_ours()
     before = state()
     with _alone() as alone:
         for item in _items():
@@ -97,7 +103,7 @@ def clear(everything: bool = False) -> int:
 def limit() -> int | None:
     """The bytes that the cache may take; None where there is no limit."""
     try:
-        return int((cache.cache_root() / _LIMIT).read_text(encoding="ascii"))
+        return int((cache.cache_root() / LIMIT).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
@@ -106,11 +112,12 @@ def set_limit(size: int | None) -> int:
     """Limit the cache to ``size`` bytes, or not at all; returns the bytes that were evicted.
 
     Raises:
-        CovpError: the cache folder cannot be written.
+        CovpError: the cache folder cannot be written, or is not one of this user's.
     """
-    path = cache.cache_root() / _LIMIT
+    _demand_ours()
+    path = cache.cache_root() / LIMIT
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        claim(path.parent)
         if size is None:
             path.unlink(missing_ok=True)
         else:
@@ -125,11 +132,15 @@ def evict(at_work: bool = False) -> int:
 
     Args:
         at_work: this process goes on with what it used in the last minutes.
+
+    Raises:
+        CovpError: the folder is not a cache folder of this user's, or something cannot be removed.
     """
     allowed = limit()
     root = cache.cache_root()
     if allowed is None:
         return 0
+    _demand_ours()
     used = sum(_bytes(root / folder) for folder in (*MADE, *KEPT))
     if used <= allowed:
         return 0
@@ -163,7 +174,7 @@ def _alone() -> Iterator[bool]:
     root = cache.cache_root()
     cache.release()
     try:
-        handle = os.open(root / "in-use", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = open_own(root / IN_USE, os.O_RDWR)
     except OSError:
         yield False
         return
@@ -184,7 +195,7 @@ def _items() -> list[_Item]:
     found = []
     for folder in MADE:
         if folder == "zig":
-            found += _item(root / folder)
+            found += _item(root / folder) if _is_folder(root / folder) else []
             continue
         for name in _names(root / folder):
             if not name.endswith(SUM):
@@ -219,7 +230,7 @@ def _remove(item: _Item) -> int:
 
 def _bytes(path: Path) -> int:
     """Of a file, or of all files in a folder."""
-    if not path.is_dir():
+    if not _is_folder(path):
         return _size(path)
     return sum(_size(Path(at) / name) for at, _, names in os.walk(path) for name in names)
 
@@ -232,7 +243,26 @@ def _size(path: Path) -> int:
 
 
 def _names(folder: Path) -> list[str]:
+    """Return what is in a folder of the cache; nothing where it is a link or cannot be read."""
     try:
-        return os.listdir(folder)
+        return os.listdir(folder) if _is_folder(folder) else []
     except OSError:
         return []
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether the path is a folder itself: what a link names is not the cache's."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _demand_ours() -> None:
+    """Raises CovpError: the cache folder is another user's, or holds other files."""
+    root = cache.cache_root()
+    try:
+        reason = refusal(root)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = error.strerror
+    if reason:
+        raise CovpError(f"nothing in {root} is removed: {reason}")

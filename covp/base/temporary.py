@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
 import tempfile
 import time
 import weakref
+from functools import cache
 from pathlib import Path
 
 from covp.errors import CovpError
 
-_NAME = re.compile(r"^\.?covp-[a-z]+-(?P<space>\d+)-(?P<pid>\d+)-")
-_FOREIGN_AGE = 7 * 24 * 3600.0  # seconds until a folder of another process namespace is stale
+_NAME = re.compile(r"^\.?covp-[a-z]+-(?P<space>[0-9a-f]+)-(?P<pid>\d+)-")
+_FOREIGN_AGE = 7 * 24 * 3600.0  # seconds until what another host or container made is stale
 _swept: set[Path] = set()
 
 
@@ -92,9 +94,9 @@ def _is_stale(entry: os.DirEntry[str]) -> bool:
         state = entry.stat(follow_symlinks=False)
         if state.st_uid != os.getuid():
             return False
-        if int(match["space"]) == _process_space():
+        if match["space"] == _process_space():
             return not _is_running(int(match["pid"]))
-        # containers may share a folder and not see each other's processes
+        # containers and hosts may share a folder and do not see each other's processes
         return time.time() - state.st_mtime > _FOREIGN_AGE
     return False
 
@@ -109,12 +111,18 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _process_space() -> int:
-    """The number of the process namespace; 0 where the system has none."""
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        return 0
+@cache
+def _process_space() -> str:
+    """Return what tells the processes that this one sees from those of other hosts and containers.
+
+    The first process namespace has the same number on every host, so the host's name and its boot
+    count, too; what was left before a boot is taken for another host's.
+    """
+    facts = [os.uname().nodename]
+    with contextlib.suppress(OSError):
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        facts.append(str(os.stat("/proc/self/ns/pid").st_ino))
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
 def _remove_own(path: Path, process: int) -> None:

@@ -1,5 +1,6 @@
 """The cache folder: damage, places that cannot be written, limits, what killed processes leave."""
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -8,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from covp.base import cache, cache_upkeep
+from covp.base import cache, cache_upkeep, temporary
 from covp.base.temporary import owner, sweep, temporary_folder
 from covp.errors import CovpError
 
@@ -70,6 +72,26 @@ def test_a_folder_in_an_entrys_place() -> None:
     assert cache.load("objects", "a.o") == b"content"
 
 
+@pytest.mark.parametrize(
+    "number", [errno.ESTALE, errno.EXDEV, errno.EBUSY, errno.ENOLCK, errno.ENOSPC, errno.EIO]
+)
+def test_a_file_system_that_cannot_rename(
+    number: int, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Network file systems: one line, and work goes on."""
+    rename = os.replace
+
+    def fail(source: str, target: str | Path) -> None:
+        if root in Path(target).parents:
+            raise OSError(number, os.strerror(number), source, None, str(target))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    cache.store("objects", "a.o", b"content")
+    assert cache.load("objects", "a.o") == b"content"
+    assert f"cannot be used: {os.strerror(number)}; a temporary" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("place", ["/proc/covp", "/dev/null/covp", "/dev/full"])
 def test_a_place_that_cannot_be_written(
     place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -111,6 +133,102 @@ def test_what_others_own_or_may_write_is_not_there(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == (what != "native/a.so")
     assert all(f"the cache folder {root} cannot be used: " in line for line in lines)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+REMOVING: dict[str, Callable[[], object]] = {
+    "clear": lambda: cache_upkeep.clear(everything=True),
+    "limit": lambda: cache_upkeep.set_limit(1),
+    "evict": cache_upkeep.evict,
+}
+
+
+@pytest.mark.parametrize("names", [["images/a.png", "notes"], ["images/a.png", "sources/a.c"]])
+@pytest.mark.parametrize("removing", REMOVING)
+def test_a_project_named_as_the_cache_keeps_its_files(
+    removing: str, names: list[str], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """COVP_CACHE_DIR=. in a project whose folders have the names of the cache's."""
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"the user's")
+    (root / "images" / "limit").write_text("1")
+    before = files(root)
+    assert root not in cache.store("objects", "a.o", b"content").parents
+    assert cache.load("objects", "a.o") == b"content"
+    assert "it holds other files" in capsys.readouterr().err
+    if removing == "evict":
+        (root / "limit").write_text("1")
+        before = files(root)
+    with pytest.raises(CovpError, match=r"nothing in .* is removed: it holds other files"):
+        REMOVING[removing]()
+    assert files(root) == before
+
+
+@pytest.mark.parametrize("how", [opened_up, given_away])
+@pytest.mark.parametrize("removing", ["clear", "limit"])
+def test_nothing_is_removed_from_the_cache_of_another_user(
+    how: Callable[[Path], None], removing: str, root: Path
+) -> None:
+    cache.store("objects", "a.o", b"content")
+    how(root)
+    before = files(root)
+    with pytest.raises(CovpError, match=r"nothing in .* is removed: (it belongs|other users)"):
+        REMOVING[removing]()
+    assert files(root) == before
+
+
+@pytest.mark.parametrize("kind", ["images", "records", "zig", "partial"])
+def test_links_to_folders_are_not_followed(kind: str, root: Path, tmp_path: Path) -> None:
+    cache.store("objects", "a.o", b"content")
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_bytes(b"the victim's")
+    (victim / "file.crc").write_text(cache._checksum(b"the victim's"))
+    for leftover in (root / kind).parent.glob(kind):
+        leftover.rmdir()
+    (root / kind).symlink_to(victim)
+    before = files(victim)
+    if kind != "partial":
+        assert cache.load(kind, "file") is None
+        assert root not in cache.store(kind, "file", b"content").parents
+    cache_upkeep.state()
+    cache_upkeep.set_limit(1)
+    cache_upkeep.clear(everything=True)
+    assert files(victim) == before
+
+
+@pytest.mark.parametrize("name", ["in-use", "repaired", "limit", "CACHEDIR.TAG"])
+def test_no_file_is_made_behind_a_link(name: str, root: Path, tmp_path: Path) -> None:
+    root.mkdir(mode=0o700)
+    (root / name).symlink_to(tmp_path / "made")
+    cache.store("objects", "a.o", b"content").write_bytes(b"damaged")
+    cache.load("objects", "a.o")
+    with contextlib.suppress(CovpError):
+        cache_upkeep.set_limit(1)
+        cache_upkeep.clear()
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_cache_of_before_the_marker_is_taken_over(root: Path) -> None:
+    cache.store("objects", "a.o", b"content")
+    (root / "CACHEDIR.TAG").unlink()
+    assert cache_upkeep.clear() > 0
+    assert cache.load("objects", "a.o") is None
+    assert root in cache.store("objects", "a.o", b"content").parents
+
+
+def test_all_kinds_are_cleared() -> None:
+    """A kind that is not declared would never be counted or removed."""
+    with pytest.raises(ValueError, match="mine is not declared"):
+        cache.cache_dir("mine")
 
 
 def test_the_cache_is_ours_whatever_the_umask(root: Path) -> None:
@@ -268,6 +386,30 @@ def test_folders_of_killed_processes_are_swept(tmp_path: Path) -> None:
         assert sweep(tmp_path, again=True) == 0
         os.utime(foreign, (1, 1))
         assert sweep(tmp_path, again=True) == 1 and not foreign.exists()
+
+
+def test_what_another_host_makes_is_not_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hosts that share a folder have the same process namespace, and none of each other's ids."""
+    here = owner("link")
+
+    def one_that_ended() -> Path:
+        temporary._process_space.cache_clear()
+        folder = tmp_path / f"covp-{owner('link').replace(str(os.getpid()), str(gone()))}-abc"
+        folder.mkdir()
+        return folder
+
+    with monkeypatch.context() as other_boot:
+        other_boot.setattr(Path, "read_text", lambda *_, **__: "another boot")
+        folders = [one_that_ended()]
+    with monkeypatch.context() as other_name:
+        other_name.setattr(os, "uname", lambda: SimpleNamespace(nodename="another-host"))
+        folders += [one_that_ended()]
+    ours = one_that_ended()
+    assert owner("link") == here
+    sweep(tmp_path, again=True)
+    assert [folder.exists() for folder in (*folders, ours)] == [True, True, False]
 
 
 def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(tmp_path: Path) -> None:

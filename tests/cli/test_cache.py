@@ -36,9 +36,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     import shutil
 
     from covp.base.cache import cache_root
+    from covp.base.cache_folder import claim
     from covp.device.machine.native_counter import counter_library
 
     counter_library()
+    claim(tmp_path / "cache")
     shutil.copytree(cache_root() / "native", tmp_path / "cache" / "native")
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"

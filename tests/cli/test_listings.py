@@ -80,7 +80,7 @@ def test_stand_ins_are_called_so(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     run = call("run", "toycar", "-p", "riscv32", "--json").document
     assert run["model_source"] == "synthetic"
     assert "SYNTHETIC" in call("run", "toycar", "-p", "riscv32").out

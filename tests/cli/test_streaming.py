@@ -32,7 +32,7 @@ def test_tune_and_compare_know_streams(
     done = call("compare", "sww", "-p", "riscv32", "-p", "cortex-m4", "--streaming", "--json")
     macs = [row["run"]["streaming"]["macs"] for row in json.loads(done.out)["rows"]]
     assert macs == [46_040, 46_040]
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     done = call("tune", "sww", "-p", "riscv32", "--streaming", "--trials", "1", "--json")
     layers = json.loads(done.out)["layers"]
     assert len(layers) == 10 and layers[0]["op"] == "DEPTHWISE_CONV_2D"

@@ -21,8 +21,8 @@ from .test_process import COVP, run
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the trials of an empty cache go."""
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
-    return tmp_path / "records"
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "records"
 
 
 def test_what_was_found_is_printed_and_used(call: Call, records: Path, small: Path) -> None:

@@ -50,7 +50,7 @@ def test_getting_started(
     printed = {}
     for line in lines:
         if line.startswith("covp tune"):  # the last one: its records stay here
-            monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+            monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
         if line.startswith("covp "):
             printed[line] = run(line, capsys)
     assert len(printed) == len(lines) - 1, "all but pip"

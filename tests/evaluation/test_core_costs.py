@@ -46,7 +46,7 @@ def kws() -> Graph:
 def test_costs_come_from_the_cache_and_objects_are_those_of_the_build(
     kws: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     compiled: list[str] = []
     compile_one = Toolchain._compile_one
 

@@ -36,7 +36,7 @@ def convolution() -> Graph:
 
 @pytest.mark.parametrize("platform", [BOARD, WITHOUT_DSP], ids=["dsp", "nodsp"])
 def test_tuned(platform: covp.Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     graph = convolution()
     (result,) = tune(graph, platform, options=Options(trials=6), records=Records([]))
     assert result.tried == 6 and all(trial.exact for trial in result.trials)

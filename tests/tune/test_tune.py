@@ -33,7 +33,7 @@ from covp.graph.passes import run_passes
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     # synthetic models: of the official ones, trials come with covp
     monkeypatch.delenv("COVP_MODEL_DIR", raising=False)
     return tmp_path

@@ -27,7 +27,7 @@ BROKEN = {
 def broken(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DotProduct]:
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     expression = BROKEN[request.param]
     yield register(DotProduct(request.param, MAC.requires, 1, "int8", expression))
     unregister(request.param)

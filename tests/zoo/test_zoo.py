@@ -215,7 +215,7 @@ def test_a_damaged_download_is_not_used(alone: Path) -> None:
 def test_all_files_that_could_not_be_had_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(CovpError) as caught:
         zoo.fetch(base_url="http://127.0.0.1:1")
     text = str(caught.value)
