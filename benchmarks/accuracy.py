@@ -248,6 +248,8 @@ def _rule_row(rule: Rule) -> str:
     if rule.theirs is not None:
         allowed = f"{allowed} from " if rule.steps else ""
         allowed += f"what {rule.oracle} is known to compute"
+    if rule.nearby:
+        allowed = "the other one of two elements that are equally near in float32"
     if rule.at_zero:
         allowed += "; any number where covp's result is zero"
     if rule.tie is not None:
@@ -257,7 +259,7 @@ def _rule_row(rule: Rule) -> str:
         allowed = f"{allowed}, or {floats}" if rule.steps else floats
     allowed = "NaN" if rule.nan else "an infinity" if rule.infinite else allowed
     kinds = ", ".join(rule.kinds.split())
-    return f"| {rule.name} | {kinds} | {rule.dtypes} | {allowed} | {rule.reason} |"
+    return f"| {rule.name} | {kinds} | {rule.dtypes or 'any'} | {allowed} | {rule.reason} |"
 
 
 def made() -> dict[Path, str]:

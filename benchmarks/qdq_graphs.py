@@ -3,7 +3,8 @@
     python benchmarks/qdq_graphs.py [--graphs 1000] [--first 0] [--inputs 4]
 
 Each graph has some layers between DequantizeLinear and QuantizeLinear: sums of products with biases
-of any scale, clamps after everything, soft maxima of any depth, averages, tables. All integer
+of any scale, clamps after everything, soft maxima of any depth, averages, reductions of every kind,
+tables; optional inputs, zero points among them, are left out where that means the same. All integer
 tensors of covp's reader are compared with those of onnxruntime, which executes the file as it is;
 what differs is counted by the documented rule that allows it. Exit status 1 where no rule does.
 """
@@ -31,6 +32,10 @@ from covp.evaluation.source.check import SourceCheck, compare
 from covp.evaluation.source.worker import onnxruntime
 
 Array = NDArray[Any]
+REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
 SHARED_SCALES = (1 / 256, 1 / 255, 1 / 128, 1 / 64, 0.02, 0.05, 0.1)
 
 
@@ -97,10 +102,26 @@ class Network:
 
     def real(self, value: Value) -> str:
         """DequantizeLinear."""
-        point = self.constant(np.array(value.zero, self.dtype))
-        return self.add(
-            "DequantizeLinear", value.name, self.constant(np.float32(value.scale)), point
-        )
+        scale, point = self.constant(np.float32(value.scale)), self.point(value.zero)
+        return self.add("DequantizeLinear", value.name, scale, *point)
+
+    def point(self, zero: int, dtype: Any = None, default: Any = None) -> list[str]:
+        """A zero point, or nothing: one of 0 may be left out.
+
+        Args:
+            zero: its value.
+            dtype: of the integers; None: of activations.
+            default: the type that it has to be for that; None: any.
+        """
+        dtype = np.dtype(dtype or self.dtype)
+        if zero == 0 and dtype == np.dtype(default or dtype) and self.rng.random() < 0.5:
+            return [] if self.rng.random() < 0.5 else [""]
+        return [self.constant(np.array(zero, dtype))]
+
+    def quantize(self, name: str, scale: float, zero: int) -> str:
+        """QuantizeLinear, whose type is uint8 where it has no zero point."""
+        point = self.point(zero, default=np.uint8)
+        return self.add("QuantizeLinear", name, self.constant(np.float32(scale)), *point)
 
     def quantized(self, name: str, shape: tuple[int, ...], reach: float) -> Value:
         """A clamp, or none, and QuantizeLinear."""
@@ -108,13 +129,13 @@ class Network:
         if kind == "Clip":
             ends = np.sort(self.rng.uniform(-0.7, 0.7, 2) * reach).astype(np.float32)
             ends = self.pick(ends, np.array([0, 6], np.float32), ends)
-            name = self.add("Clip", name, *(self.constant(end) for end in ends))
+            low, high = (self.constant(end) for end in ends)
+            limits: list[str] = self.pick([low, high], [low, high], [low], ["", high], [])
+            name = self.add("Clip", name, *limits)
         elif kind:
             name = self.add(kind, name)
         scale, zero = self.scale(reach), self.zero()
-        point = self.constant(np.array(zero, self.dtype))
-        made = self.add("QuantizeLinear", name, self.constant(np.float32(scale)), point)
-        return Value(made, shape, 128 * scale, scale, zero)
+        return Value(self.quantize(name, scale, zero), shape, 128 * scale, scale, zero)
 
     def weights(self, shape: tuple[int, ...], axis: int) -> tuple[str, Array]:
         """A dequantized constant, and its scales."""
@@ -126,7 +147,9 @@ class Network:
         zero = np.full(count, self.pick(0, 0, 5) if dtype == np.int8 else 128).astype(dtype)
         if count == 1:
             scale, zero = scale.reshape(()), zero.reshape(())
-        names = [self.constant(each) for each in (stored, scale, zero)]
+        names = [self.constant(each) for each in (stored, scale)]
+        if zero.any() or self.rng.random() < 0.5:
+            names.append(self.constant(zero))
         return self.add("DequantizeLinear", *names, axis=axis), np.atleast_1d(scale)
 
     def bias(self, outputs: int, unit: Array, reach: float) -> list[str]:
@@ -141,8 +164,9 @@ class Network:
             scale = np.float32(10 ** self.rng.uniform(-3, 0, count) * reach / 4)
         stored = np.clip(np.rint(real / scale), -(2**30), 2**30).astype(np.int32)
         scale = scale.reshape(()) if scale.size == 1 else np.resize(scale, outputs)
-        zero = np.zeros(scale.shape, np.int32)
-        names = [self.constant(each) for each in (stored, scale, zero)]
+        names = [self.constant(each) for each in (stored, scale)]
+        if self.rng.random() < 0.5:
+            names.append(self.constant(np.zeros(scale.shape, np.int32)))
         return [self.add("DequantizeLinear", *names, axis=0)]
 
     # -- layers --------------------------------------------------------------------------------
@@ -194,12 +218,8 @@ class Network:
         if len(x.shape) == 2:
             return x
         shape = (x.shape[0], int(np.prod(x.shape[1:])))
-        made = self.add("Flatten", self.real(x))
-        point = self.constant(np.array(x.zero, self.dtype))
-        scale = self.constant(np.float32(x.scale))
-        return Value(
-            self.add("QuantizeLinear", made, scale, point), shape, x.reach, x.scale, x.zero
-        )
+        made = self.quantize(self.add("Flatten", self.real(x)), x.scale, x.zero)
+        return Value(made, shape, x.reach, x.scale, x.zero)
 
     def binary(self, x: Value) -> Value:
         """Add or Mul of the value and a constant, or of the value and itself."""
@@ -211,8 +231,8 @@ class Network:
             info = np.iinfo(self.dtype)
             stored = self.rng.integers(info.min, info.max + 1, shape).astype(self.dtype)
             scale = self.scale(x.reach)
-            zero = np.array(self.zero(), self.dtype)
-            names = [self.constant(each) for each in (stored, np.float32(scale), zero)]
+            names = [self.constant(each) for each in (stored, np.float32(scale))]
+            names += self.point(self.zero())
             other, reach = self.add("DequantizeLinear", *names), 128 * scale
         made = self.add(kind, self.real(x), other)
         total = max(x.reach, reach) if kind == "Add" else x.reach * reach
@@ -236,14 +256,14 @@ class Network:
         return self.quantized(made, (*x.shape[:2], *extents), 0.7 * x.reach)
 
     def softmax(self, x: Value) -> Value:
-        """Softmax along any axis."""
-        axis = int(self.rng.integers(-len(x.shape), len(x.shape)))
+        """Softmax along any axis of several elements."""
+        rank = len(x.shape)
+        axes = [n for n in range(-rank, rank) if x.shape[n] > 1] or [-1]
+        axis = int(self.pick(*axes))
         made = self.add("Softmax", self.real(x), axis=axis)
         scale = float(np.float32(self.pick(1 / 256, 1 / 255, 1 / 128, 0.0039, 0.05)))
         zero = self.pick(int(np.iinfo(self.dtype).min), self.zero())
-        point = self.constant(np.array(zero, self.dtype))
-        made = self.add("QuantizeLinear", made, self.constant(np.float32(scale)), point)
-        return Value(made, x.shape, 1.0, scale, zero)
+        return Value(self.quantize(made, scale, zero), x.shape, 1.0, scale, zero)
 
     def table(self, x: Value) -> Value:
         """A function of one value."""
@@ -253,8 +273,8 @@ class Network:
         return self.quantized(made, x.shape, min(x.reach, 1) if kind in "SigmoidTanh" else x.reach)
 
     def moved(self, x: Value) -> Value:
-        """Transpose, Concat, a mean, or a requantization."""
-        kind = self.pick("Transpose", "Concat", "ReduceMean", "")
+        """Transpose, Concat, or a requantization."""
+        kind = self.pick("Transpose", "Concat", "")
         if kind == "Transpose":
             order = [0, *(int(n) for n in 1 + self.rng.permutation(len(x.shape) - 1))]
             made = self.add(kind, self.real(x), perm=order)
@@ -262,18 +282,33 @@ class Network:
         if kind == "Concat":
             made = self.add(kind, self.real(x), self.real(x), axis=1)
             return self.quantized(made, (x.shape[0], 2 * x.shape[1], *x.shape[2:]), x.reach)
-        if kind == "ReduceMean":
-            axes = self.constant(np.array([len(x.shape) - 1], np.int64))
-            made = self.add(kind, self.real(x), axes, keepdims=1)
-            return self.quantized(made, (*x.shape[:-1], 1), 0.5 * x.reach)
         return self.quantized(self.real(x), x.shape, x.reach)
 
+    def reduction(self, x: Value) -> Value:
+        """Any reduction over some axes, or over all of them, which are left out then."""
+        kind = self.pick(*REDUCTIONS, "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin")
+        rank = len(x.shape)
+        axes = np.sort(self.rng.permutation(rank)[: self.pick(1, 1, 1, 2, rank)])
+        named: list[str] = []
+        if len(axes) < rank or self.rng.random() < 0.5:
+            shown = axes - rank if self.rng.random() < 0.5 else axes
+            named = [self.constant(shown.astype(np.int64))]
+        # one less axis is another network: images have four
+        made = self.add(kind, self.real(x), *named, keepdims=1)
+        count = int(np.prod([x.shape[axis] for axis in axes]))
+        if kind == "ReduceProd" and (count > 4 or x.reach > 1e7):
+            return self.table(x)  # the order of products decides which of them overflow
+        reach = {"ReduceMean": 0.5, "ReduceSum": 0.5 * count, "ReduceL1": 0.5 * count}
+        reach |= {"ReduceL2": count**0.5, "ReduceSumSquare": count * x.reach}
+        shape = tuple(1 if n in axes else extent for n, extent in enumerate(x.shape))
+        return self.quantized(made, shape, reach.get(kind, 1.0) * x.reach)
+
     def model(self) -> onnx.ModelProto:
-        """The graph, opset 19, quantized from its input to its output."""
+        """The graph, opset 20, quantized from its input to its output."""
         x = self.source
         for _ in range(int(self.rng.integers(1, 5))):
             flat = len(x.shape) == 2
-            layers = [self.gemm, self.binary, self.softmax, self.table, self.moved]
+            layers = [self.gemm, self.binary, self.softmax, self.table, self.moved, self.reduction]
             if not flat and min(x.shape[2:]) > 0:
                 layers += [self.conv, self.conv, self.pool, self.pool]
             x = self.pick(*layers)(x)
@@ -285,7 +320,7 @@ class Network:
             [helper.make_tensor_value_info(x.name, number, None)],
             self.constants,
         )
-        opset = helper.make_opsetid("", 19)
+        opset = helper.make_opsetid("", 20)
         return helper.make_model(graph, opset_imports=[opset], ir_version=9)
 
 

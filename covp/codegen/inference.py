@@ -12,6 +12,7 @@ from covp.codegen.c_text import c_comment
 from covp.codegen.calls import StartupCode
 from covp.codegen.layer import FunctionCall, LayerCode, PartCode, whole_part
 from covp.codegen.overlap import Action, one_after_the_other, spans
+from covp.codegen.program import wrapper_of
 from covp.codegen.states import StateCode
 
 
@@ -54,6 +55,7 @@ class InferenceCode:
             f"{self.name}_infer.h": self._header(),
             f"{self.name}_infer.c": self._source(),
             f"{self.name}_arena.c": self._arena(),
+            **self._wrappers(),
         }
 
     def _header(self) -> str:
@@ -101,6 +103,20 @@ class InferenceCode:
         prepare = f"void {self.startup_function}(void)"
         return "\n".join([f"{prepare};\n{prepare}\n{{", *self.startup.body, "}\n\n"])
 
+    def _wrappers(self) -> dict[str, str]:
+        """Files of layers with more arguments than the host can pass, for runs layer by layer."""
+        files = {}
+        for layer in self.layers:
+            name = wrapper_of(layer.function, len(layer.arguments))
+            if name:
+                call = whole_part(layer).call
+                files[f"{name}.c"] = (
+                    f"/* Calls {layer.function} with its places in the arena. */\n"
+                    f"#include <stdint.h>\n\n{call.declaration};\nvoid {name}(uint8_t *arena);\n\n"
+                    f"void {name}(uint8_t *arena)\n{{\n    {self._call(call)}\n}}\n"
+                )
+        return files
+
     def _body(self) -> str:
         upper = self.name.upper()
         lines = [f"{self.startup_function}();"] if self.startup.body else []
@@ -133,6 +149,9 @@ class InferenceCode:
         part = self._parts[action.layer][action.part]
         call = part.end if action.what == "end" else part.call
         assert call is not None
+        return self._call(call)
+
+    def _call(self, call: FunctionCall) -> str:
         pointers = ", ".join(
             f"(void *)(arena + {self.memory.offset(pointer.argument) + pointer.offset})"
             for pointer in call.pointers

@@ -117,6 +117,20 @@ class LayerPart:
         return len(self.functions) > 1
 
 
+MOST_ARGUMENTS = 12
+"""Of a function that the host calls by itself; a device's task has no room for more."""
+
+
+def wrapper_of(function: str, arguments: int) -> str:
+    """Return the name of the function that calls a layer's with its places in the arena.
+
+    Args:
+        function: of the layer.
+        arguments: that it has. Up to `MOST_ARGUMENTS` there is no such function, and no name.
+    """
+    return f"{function}_in_arena" if arguments > MOST_ARGUMENTS else ""
+
+
 @dataclass(frozen=True)
 class ProgramLayer:
     """One function of a program.
@@ -152,6 +166,11 @@ class ProgramLayer:
     work: int = 0
     memory: tuple[LayerMemory, ...] = ()
     parts: tuple[LayerPart, ...] = ()
+
+    @property
+    def wrapper(self) -> str:
+        """``void f(uint8_t *arena)`` that calls the function; empty where it has few arguments."""
+        return wrapper_of(self.function, len(self.arguments))
 
     @property
     def functions(self) -> tuple[str, ...]:

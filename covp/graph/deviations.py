@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.equality import differences
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops.definition import definition
 from covp.graph.regions import Region, Regions, as_signed
 from covp.graph.rounding_rules import CLAMPS, DYNAMIC, SUMS, Oracle, Rule, rules_of
 
 Array = NDArray[Any]
+_MOST_AXES = 4  # of a Resize; more would take 32 runs and more
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,9 @@ def compared(
     exact = _exact(source, values)
     dtype = last.output.dtype.name
     dtype = DYNAMIC if dynamic and dtype == "float32" else dtype
-    own = (rule for rule in rules if rule.is_of(source.kinds, dtype))
-    beside = ((rule, _theirs(rule, region, found)) for rule in own)
+    kinds = _telling_kinds(source)
+    own = (rule for rule in rules if rule.is_of(kinds, dtype))
+    beside = ((rule, _theirs(rule, region, values, found)) for rule in own)
     rule = next((r for r, it in beside if r.allows(got, wanted, target, exact, it)), None)
     index = tuple(int(i) for i in np.unravel_index(wrong[0], wanted.shape))
     yield Deviation(
@@ -152,13 +156,57 @@ def compared(
     )
 
 
-def _theirs(rule: Rule, region: Region, found: Mapping[int, Array]) -> Array | None:
-    """What a rule says that the library computes, where the target is one operator's."""
+def _telling_kinds(source: Region) -> frozenset[str]:
+    """The kinds of a region's operators without clamps that the result's range implies.
+
+    onnxruntime drops those before it looks for patterns: see `quantized_values.is_fused`.
+    """
+    target = source.ops[-1].output if source.ops else source.target
+    if target.quantization is None or target.quantization.per_channel:
+        return source.kinds
+    info = np.iinfo(target.dtype)
+    levels = np.array([info.min, info.max]) - target.zero_point
+    ends = np.float32(target.scale) * levels.astype(np.float32)
+    idle = {op.kind for op in source.ops if op.kind in CLAMPS and _keeps(op, ends)}
+    telling = {op.kind for op in source.ops if op.kind in CLAMPS and not _keeps(op, ends)}
+    return source.kinds - (idle - telling)
+
+
+def _keeps(clamp: Op, values: Array) -> bool:
+    """Whether a clamp by constant limits, one for all elements, leaves some values as they are."""
+    inputs = [t for t in clamp.inputs if t is not None]
+    if sum(t.data is None for t in inputs) != 1 or any(t.constant and t.size != 1 for t in inputs):
+        return False
+    given = [t if t is None else values if t.data is None else t.data.reshape(1)
+             for t in clamp.inputs]  # fmt: skip
+    result = definition(clamp.kind).reference(clamp, given)[0]
+    return bool((np.abs(result - values) <= np.finfo(np.float32).eps).all())
+
+
+def _theirs(
+    rule: Rule, region: Region, values: Mapping[str, Array], found: Mapping[int, Array]
+) -> list[Array]:
+    """What a rule says that the library may compute, where the target is one operator's."""
     op = region.ops[-1]
+    if rule.nearby:
+        return list(_nearby(region, values))
     if rule.theirs is None or op.kind not in rule.kinds.split():
-        return None
+        return []
     given = (found.get(id(t), t.data) for t in op.inputs if t is not None)
-    return rule.theirs(op, [value for value in given if value is not None])
+    return [rule.theirs(op, [value for value in given if value is not None])]
+
+
+def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
+    """The target with some GATHERs, one for each axis of a Resize, by their other indices."""
+    resized = [op for op in region.ops if op.kind == "GATHER" and op.attributes.nearby]
+    for chosen in product((False, True), repeat=min(len(resized), _MOST_AXES)):
+        other: dict[int, Op] = {}
+        for op in compress(resized, chosen):
+            indices = np.array(op.attributes.nearby, np.int32)
+            table = Tensor("nearby", indices.shape, indices.dtype, None, indices)
+            other[id(op)] = replace(op, inputs=[op.input(0), table])
+        ops = tuple(other.get(id(op), op) for op in region.ops)
+        yield replace(region, ops=ops).run(values)[id(region.target)]
 
 
 def _distance(got: Array, wanted: Array) -> float:

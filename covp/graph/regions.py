@@ -62,6 +62,8 @@ class Region:
             found[id(leaf)] = value if leaf is known else as_signed(value)
         for op in self.ops:
             given = [None if t is None else found.get(id(t), t.data) for t in op.inputs]
+            if wide and op.kind == "QUANTIZE":  # it tells floats by their type
+                given = [v if v is None or v.dtype.kind != "f" else v.astype("f4") for v in given]
             with ieee(), one_thread():
                 results = definition(op.kind).reference(op, given)
             if wide and op.kind == "DEQUANTIZE":

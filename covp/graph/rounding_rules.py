@@ -42,6 +42,7 @@ class Rule:
             same sign.
         at_zero: whether an integer result may be anything where covp's stands for zero.
         theirs: what the library computes of an operator's inputs instead; steps count from it, too.
+        nearby: whether elements may be those that a Resize in less precise places would take.
         reason: for people.
     """
 
@@ -58,6 +59,7 @@ class Rule:
     infinite: bool = False
     at_zero: bool = False
     theirs: Callable[[Op, Sequence[Array]], Array] | None = None
+    nearby: bool = False
 
     def is_of(self, kinds: frozenset[str], dtype: str) -> bool:
         """Whether the rule is of operators of these kinds that compute this type."""
@@ -72,7 +74,7 @@ class Rule:
         wanted: Array,
         tensor: Tensor,
         exact: Array | None,
-        theirs: Array | None = None,
+        theirs: Sequence[Array] = (),
     ) -> bool:
         """Whether every difference is one of this rule.
 
@@ -80,7 +82,7 @@ class Rule:
             got, wanted: covp's values and the oracle's.
             tensor: whose values they are.
             exact: real values before they were rounded, where they are known.
-            theirs: what `Rule.theirs` gives, where the operator's inputs are known.
+            theirs: other values that `Rule.theirs` or `Rule.nearby` allow, each element of its own.
         """
         if wanted.dtype.kind == "f":
             largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0))
@@ -89,10 +91,12 @@ class Rule:
             same = (got == wanted) | (np.isnan(got) & (np.isnan(wanted) | self.nan))
             ends = (np.isinf(got) | np.isinf(wanted)) & (got * np.sign(wanted) >= LARGE)
             ends &= (wanted * np.sign(got) >= LARGE) & self.infinite
+            for other in theirs:
+                same |= other == wanted
             return bool((near | same | ends).all())
         away = np.abs(got.astype(np.int64) - wanted)
-        if theirs is not None:
-            away = np.minimum(away, np.abs(theirs.astype(np.int64) - wanted))
+        for other in theirs:
+            away = np.minimum(away, np.abs(other.astype(np.int64) - wanted))
         if self.at_zero:
             away = away[got != tensor.zero_point]
         if away.max(initial=0) > self.steps:
@@ -128,7 +132,7 @@ DYNAMIC = "float32 of int8"
 _BOTH: tuple[Oracle, ...] = ("onnxruntime", "LiteRT")
 RULES: tuple[Rule, ...] = (
     Rule(
-        "onnxruntime", "integer sums", f"{_SUMS} MEAN", "int8", 1,
+        "onnxruntime", "integer sums", f"{_SUMS} MEAN SUM", "int8", 1,
         "integer sums are exact and rounded once; floats are rounded at each addition",
         tie=2.0**-8, beside=f"ADD MUL {_CLAMPS}",
     ),
@@ -138,7 +142,7 @@ RULES: tuple[Rule, ...] = (
         beside=f"ADD MUL {_CLAMPS}",
     ),
     Rule(
-        "onnxruntime", "one factor", "ADD MUL AVERAGE_POOL_2D", "int8", 1,
+        "onnxruntime", "one factor", "ADD MUL AVERAGE_POOL_2D AVERAGE_POOL", "int8", 1,
         "onnxruntime's own QLinearAdd, QLinearMul and QLinearAveragePool, which it makes of the "
         "pairs by default, join the scales to factors and round ties by them", tie=2.0**-12,
     ),
@@ -151,6 +155,12 @@ RULES: tuple[Rule, ...] = (
         "onnxruntime", "functions", "LOOKUP_TABLE LOGISTIC TANH EXP ERF GELU ELU SELU MISH",
         "int8", 1, "another library's last bit decides a tie in the table", tie=2.0**-12,
         beside="MUL ADD DIV",
+    ),
+    Rule(
+        "onnxruntime", "nearest in float32", "GATHER", "", 0,
+        "onnxruntime computes a Resize's places in float32 and may take the other one of two "
+        "elements that are as near as that tells; places are in double precision here, as in "
+        "ONNX's own reference", nearby=True,
     ),
     *(
         Rule(

@@ -157,18 +157,17 @@ class HostedGraph(GraphModule):
         return stops
 
     def _calls(self) -> list[Call]:
-        symbols = self._loaded().elf.symbols
         return [
-            void_call(
-                layer.function,
-                word_task(
-                    symbols[layer.function].value,
-                    [self._arena + offset for offset in layer.arguments],
-                ),
-                self._memory_of(layer),
-            )
+            void_call(layer.function, self._task_of(layer), self._memory_of(layer))
             for layer in self.program.layers
         ]
+
+    def _task_of(self, layer: ProgramLayer) -> bytes:
+        symbols = self._loaded().elf.symbols
+        if layer.wrapper:
+            return word_task(symbols[layer.wrapper].value, [self._arena])
+        words = [self._arena + offset for offset in layer.arguments]
+        return word_task(symbols[layer.function].value, words)
 
     def _memory_of(self, layer: ProgramLayer) -> list[Extent]:
         """Outputs and scratch hold nothing yet, except where they lie over what is read."""

@@ -172,7 +172,7 @@ class Session(Resident):
             )
         keep: list[str] = []
         if hosted:
-            keep += [layer.function for layer in program.layers]
+            keep += [layer.wrapper or layer.function for layer in program.layers]
             keep += [program.startup_function, program.keep_function]
         try:
             image = place_program(

@@ -13,7 +13,15 @@ import pytest
 import covp
 from covp.codegen.program import Program
 from covp.errors import DeviceFault
-from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, Pool2D, Softmax
+from covp.graph.attributes import (
+    Concatenation,
+    Conv2D,
+    Elementwise,
+    FullyConnected,
+    Padding,
+    Pool2D,
+    Softmax,
+)
 from covp.graph.graph import Graph
 from covp.graph.zoo.builder import GraphBuilder
 from covp.testing.bisect import Finding
@@ -53,6 +61,13 @@ def memory() -> Graph:
     after = b.add("ADD", x, before, attributes=Elementwise())
     b.becomes(before, after)
     return b.graph(b.add("LOGISTIC", after))
+
+
+def many(inputs: int = 40) -> Graph:
+    """A CONCATENATION of more tensors than a call from the host has arguments."""
+    b = GraphBuilder("many")
+    parts = [b.input((1, 3), scale=0.1) for _ in range(inputs)]
+    return b.graph(b.add("CONCATENATION", *parts, attributes=Concatenation(1)))
 
 
 Planted = Callable[[Graph, str, str, str, str], tuple[Program, Program]]

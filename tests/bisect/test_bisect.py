@@ -14,7 +14,7 @@ from covp.chip.platform_file import load_platform, platforms_dir
 from covp.codegen.program import Program
 from covp.errors import UsageError
 from covp.testing.bisect import bisect
-from tests.bisect.conftest import averaging, chain, line_of, memory, passes, planted
+from tests.bisect.conftest import averaging, chain, line_of, many, memory, passes, planted
 
 HEAD = "(const int8_t *input, int8_t *output, void *scratch)\n{"
 
@@ -34,6 +34,18 @@ def test_nothing_differs(platform, graph, layers, inputs, tmp_path, monkeypatch)
     assert verdict.finding is None
     assert (verdict.layers, verdict.inputs) == (layers, inputs)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_layer_of_many_inputs(platform, tmp_path):
+    right, wrong = planted(
+        many(), platform, "concatenation_0", "i + 31] = input10", "i + 31] = input11"
+    )
+    finding = found(wrong, tmp_path)
+    assert finding.layer == "concatenation_0"
+    assert not passes(finding.test.path)
+    name = right.layers[0].function + ".c"
+    (finding.test.path.parent / name).write_text(right.sources[name])
+    assert passes(finding.test.path)
 
 
 def test_wrong_rounding(platform, tmp_path):

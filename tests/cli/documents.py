@@ -167,10 +167,19 @@ class SourceOperator(msgspec.Struct):
     rule: str | None
 
 
+class SourceFloats(msgspec.Struct):
+    elements: Count
+    unequal: Count
+    beyond: Count
+    worst: Annotated[float, msgspec.Meta(ge=0)]
+
+
 class SourceCheck(msgspec.Struct):
     oracle: str
     bytes: Count
     differ: Count
+    floats: SourceFloats | None
+    unlike: list[str]
     inputs: Count
     operators: list[SourceOperator]
 

@@ -88,6 +88,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("run", *RESNET, "-a", "qconv2d:max_stride=1", "--explain", "--causes"),
         ("run", "toycar", "-p", "riscv32", "-a", "gemm", "--traffic"),
         ("run", "toycar", "-p", "stm32l4r5"),
+        ("run", "toycar_float", "-p", "riscv32f"),
         ("run", "sww", "-p", "stm32l4r5", "--streaming"),
         ("run", "toycar", "-p", "stm32l4r5", "-a", "gemm:technology=gemmini-22nm"),
         ("run", "toycar", "-p", "riscv32", "-a", "gemm", "--overlap"),

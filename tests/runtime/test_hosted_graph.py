@@ -11,9 +11,11 @@ import pytest
 
 import covp
 from covp.errors import UsageError
+from covp.evaluation import Sample
 from covp.graph.reference import run_all, run_reference
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
+from tests.bisect.conftest import many
 
 Open = Callable[..., Session]
 
@@ -111,3 +113,15 @@ def test_a_session_in_use_cannot_be_closed(open_session: Open) -> None:
     thread.join(30)
     assert not thread.is_alive()
     session.close()
+
+
+@pytest.mark.parametrize("inputs", [11, 12, 40, 256])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus", "cortex-m4", "host"])
+def test_a_layer_of_many_inputs(platform: str, inputs: int) -> None:
+    """As many as the file has: a task of the host has room for 12."""
+    graph = many(inputs)
+    sample = Sample.random(graph)
+    with covp.Session(platform, "host" if platform == "host" else "virtual") as session:
+        for hosted in (False, True):
+            module = session.load(covp.compile(graph, platform), hosted=hosted)
+            assert np.array_equal(module.run(*sample.inputs), sample.outputs[0])

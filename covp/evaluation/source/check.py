@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.request import Shapes
 from covp.evaluation.sample import Sample
 from covp.evaluation.source.oracle import Library, NoAnswer
 from covp.graph.deviations import Deviation, deviations, expected_values
-from covp.graph.equality import differences
-from covp.graph.graph import Graph
+from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
+from covp.graph.graph import Graph, Tensor
 from covp.graph.models import load_model
 from covp.graph.ops import macs
 from covp.graph.reference import run_all
@@ -31,31 +32,72 @@ _USUAL_SECONDS, _MOST_SECONDS = 3, 600
 
 
 @dataclass(frozen=True)
+class Floats:
+    """How floats compare.
+
+    Attributes:
+        elements: of all float tensors that both have, in all inferences.
+        unequal: elements that are not equal.
+        beyond: elements of which the tolerance does not allow the difference.
+        worst: the largest difference, as a share of its tensor's largest magnitude.
+    """
+
+    elements: int = 0
+    unequal: int = 0
+    beyond: int = 0
+    worst: float = 0.0
+
+    def and_other(self, got: Array, wanted: Array, beyond: int) -> Floats:
+        """Return both this and a further tensor of which so many elements are beyond."""
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        return Floats(
+            self.elements + wanted.size,
+            self.unequal + int(wanted.size - np.count_nonzero(same)),
+            self.beyond + beyond,
+            max(self.worst, relative_error(got, wanted)),
+        )
+
+    def __str__(self) -> str:
+        """Such as "floats within 1e-05, worst 2.1e-07, 8 of 10 elements not equal"."""
+        if not self.unequal:
+            return f"0 of {self.elements:,} floats differ"
+        apart = f"floats within {FLOAT_TOLERANCE:g}"
+        if self.beyond:
+            apart = f"{self.beyond:,} floats beyond {FLOAT_TOLERANCE:g}"
+        count = f"{self.unequal:,} of {self.elements:,} elements not equal"
+        return f"{apart}, worst {self.worst:.1e}, {count}"
+
+
+@dataclass(frozen=True)
 class SourceCheck:
     """What was compared with the file as it is.
 
     Attributes:
         oracle: that executed the file, such as "onnxruntime 1.32"; empty where nothing was.
-        bytes: of all tensors that both have, in all inferences.
-        differ: bytes of elements that are not equal; floats within the usual tolerance are.
+        bytes: of all tensors of integers that both have, in all inferences.
+        differ: bytes of their elements that are not equal.
+        floats: of all tensors of floats that both have; None: there are none.
         inputs: inferences.
         seconds: host time.
         operators: that compute something else from the same values, one entry each.
+        unlike: outputs that have another shape or type in the file's execution, a text each.
         skipped: why nothing was compared, one line; None where it was.
     """
 
     oracle: str = ""
     bytes: int = 0
     differ: int = 0
+    floats: Floats | None = None
     inputs: int = 0
     seconds: float = 0.0
     operators: tuple[Deviation, ...] = ()
+    unlike: tuple[str, ...] = ()
     skipped: str | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether a documented rule allows every difference."""
-        return all(found.rule is not None for found in self.operators)
+        """Whether a documented rule allows every difference, and outputs have their form."""
+        return not self.unlike and all(found.rule is not None for found in self.operators)
 
     def record(self) -> dict[str, Any] | None:
         """The key ``source`` of a run's ``check``."""
@@ -65,6 +107,8 @@ class SourceCheck:
             "oracle": self.oracle,
             "bytes": self.bytes,
             "differ": self.differ,
+            "floats": None if self.floats is None else asdict(self.floats),
+            "unlike": list(self.unlike),
             "inputs": self.inputs,
             "operators": [
                 {
@@ -84,14 +128,20 @@ class SourceCheck:
         """Such as "equal to onnxruntime 1.32: 0 of 9,200 bytes differ"."""
         if self.skipped is not None:
             return f"not compared with the file as it is: {self.skipped}"
-        of = f"{self.differ:,} of {self.bytes:,} bytes differ"
-        if not self.differ:
-            return f"equal to {self.oracle}: {of}"
-        if not self.operators:
+        if self.unlike:
+            more = f"; {len(self.unlike) - 1} more outputs" if len(self.unlike) > 1 else ""
+            return f"beside {self.oracle}: {self.unlike[0]}{more}"
+        amounts = [f"{self.differ:,} of {self.bytes:,} bytes differ"] if self.bytes else []
+        of = ", ".join(amounts + ([str(self.floats)] if self.floats else []))
+        if self.operators:
+            wrong = [str(found) for found in self.operators if found.rule is None]
+            shown = [*wrong[:2], *([f"{len(wrong) - 2} more operators"] if len(wrong) > 2 else [])]
+            return f"beside {self.oracle} {of}: {'; '.join(shown or self._allowed())}"
+        if self.differ or (self.floats and self.floats.beyond):
             return f"as {self.oracle} within the tolerance of each operator: {of}"
-        wrong = [str(found) for found in self.operators if found.rule is None]
-        shown = [*wrong[:2], *([f"{len(wrong) - 2} more operators"] if len(wrong) > 2 else [])]
-        return f"beside {self.oracle} {of}: {'; '.join(shown or self._allowed())}"
+        if self.floats and self.floats.unequal:
+            return f"as {self.oracle}: {of}"
+        return f"equal to {self.oracle}: {of}"
 
     def _allowed(self) -> list[str]:
         """What each rule allows."""
@@ -146,13 +196,26 @@ def check_source(
         name, answers = _answers(graph, given, wanted)
     except NoAnswer as error:
         return SourceCheck(skipped=str(error))
+    unlike: dict[str, str] = {}
     for answer in answers:
         known = expected_values(graph, answer)
         for output in graph.outputs:
-            if output.data is None and output.name not in known:
-                return SourceCheck(skipped=f"{name} has no {output.name} of its shape and type")
+            if output.data is not None or output.name in known:
+                continue
+            if output.name not in answer:
+                return SourceCheck(skipped=f"{name} has no {output.name}")
+            unlike[output.name] = _other_form(graph, output, name, answer[output.name])
     found = compare(graph, given, outputs, answers, "LiteRT" if "LiteRT" in name else "onnxruntime")
-    return replace(found, oracle=name, seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return replace(found, oracle=name, unlike=tuple(unlike.values()), seconds=seconds)
+
+
+def _other_form(graph: Graph, output: Tensor, oracle: str, theirs: Array) -> str:
+    """Say that an output has another shape or type in the file's execution."""
+    made = next((f"{op.kind} {op.name} gives " for op in graph.ops if output in op.outputs), "")
+    forms = [f"{dtype} {tuple(shape)}" for dtype, shape in
+             ((output.dtype, output.shape), (theirs.dtype, theirs.shape))]  # fmt: skip
+    return f"{made}{output.name} as {forms[0]}, {oracle} as {forms[1]}"
 
 
 def _starts_fresh(graph: Graph, sample: Sample) -> bool:
@@ -190,8 +253,7 @@ def _answers(
     except NoAnswer:
         if not _is_onnx(graph):
             raise
-    source = _source(graph)
-    assert source is not None
+    source = _source(graph, defined=True)
     values = [run_all(source, [each[t.name] for t in source.inputs]) for each in inputs]
     return _OWN, values
 
@@ -202,14 +264,19 @@ def _inputs(graph: Graph, sample: Sample) -> dict[str, Array]:
     return {t.name: v for t, v in zip(graph.inputs, sample.inputs, strict=True)} | states
 
 
-def _source(graph: Graph) -> Graph:
-    """The graph of the file with nothing fused."""
+def _source(graph: Graph, defined: bool = False) -> Graph:
+    """The graph of the file with nothing fused.
+
+    Args:
+        graph: that was read from it.
+        defined: quantization, too, is what the standard defines, see `load_onnx`.
+    """
     assert graph.origin is not None
     if not _is_onnx(graph):
         return graph
     from covp.graph.onnx.reader import load_onnx  # onnx takes a while to import
 
-    return load_onnx(graph.origin.path, graph.origin.shapes, fused=False)
+    return load_onnx(graph.origin.path, graph.origin.shapes, False, defined)
 
 
 def compare(
@@ -227,6 +294,7 @@ def compare(
         oracle: whose they are.
     """
     bytes_, differ, operators = 0, 0, dict[str, Deviation]()
+    floats: Floats | None = None
     source: Graph | None = None
     for number, (sample, answer) in enumerate(zip(samples, answers, strict=True)):
         inputs = _inputs(graph, sample)
@@ -235,11 +303,21 @@ def compare(
         if number == 0:
             ours |= {t.name: value for t, value in zip(graph.outputs, outputs, strict=True)}
         wrong = {name: differences(ours[name], value).size for name, value in wanted.items()}
-        bytes_ += sum(value.nbytes for value in wanted.values())
-        differ += sum(count * wanted[name].itemsize for name, count in wrong.items())
+        for name, value in wanted.items():
+            if value.dtype.kind == "f":
+                floats = (floats or Floats()).and_other(ours[name], value, wrong[name])
+            else:
+                bytes_ += value.nbytes
+                differ += wrong[name] * value.itemsize
         if any(wrong.values()):
             source = source or _source(graph)
             for found in deviations(graph, source, {**wanted, **inputs}, oracle):
                 before = operators.get(found.tensor)
                 operators[found.tensor] = found if before is None else found.and_other(before)
-    return SourceCheck("", bytes_, differ, len(samples), 0.0, tuple(operators.values()))
+    return SourceCheck(
+        bytes=bytes_,
+        differ=differ,
+        floats=floats,
+        inputs=len(samples),
+        operators=tuple(operators.values()),
+    )

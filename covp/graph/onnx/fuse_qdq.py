@@ -83,7 +83,12 @@ def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = ProtoGraph(changed)
     try:
         fuse_qdq(graph)
-    except (IndexError, TypeError, ValueError):  # what is wrong is said where nodes are converted
+    except (
+        ArithmeticError,
+        IndexError,
+        TypeError,
+        ValueError,
+    ):  # what is wrong is said where nodes are converted
         return model
     graph.write()
     return changed
@@ -222,6 +227,17 @@ def _unary(kind: str) -> Pattern:
     return make
 
 
+def _reduction(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    """A sum or mean of integers, which no order of additions changes."""
+    source = graph.dequantized(node.input[0])
+    if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
+        return None
+    if graph.number(node, "noop_with_empty_axes", 0):
+        return None
+    names = [*source.names, *result.parameters, *node.input[1:]]
+    return _copied(node, helper.make_node(node.op_type, names, [result.name], domain=OWN_DOMAIN))
+
+
 def _concat(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
     sources = [graph.dequantized(name) for name in node.input]
     if not all(s is not None and s.per_tensor for s in sources):
@@ -304,6 +320,8 @@ _PATTERNS: dict[str, Pattern] = {
     "LeakyRelu": _unary("QLinearLeakyRelu"),
     "MatMul": _matmul,
     "Mul": _elementwise("QLinearMul"),
+    "ReduceMean": _reduction,
+    "ReduceSum": _reduction,
     "Sigmoid": _unary("QLinearSigmoid"),
     "Softmax": _unary("QLinearSoftmax"),
 }

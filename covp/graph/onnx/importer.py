@@ -39,10 +39,13 @@ class Importer:
         label: prefix of names that have none in the model; the node being converted.
         index: of that node.
         signed: the int8 tensors that stand for uint8 ones.
+        defined: QuantizeLinear and DequantizeLinear are the arithmetic of the standard's text, so
+            that no operator for quantized values judges itself.
         read: reads another model, such as a function whose results become a table.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, defined: bool = False) -> None:
+        self.defined = defined
         self.ops: list[Op] = []
         self.label = "graph"
         self.index = 0

@@ -67,6 +67,7 @@ class ProtoGraph:
         self.nodes = list(model.graph.node)
         self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
         self._outputs = {value.name for value in model.graph.output}
+        self._input_types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
         self._producers: dict[str, onnx.NodeProto] = {}
         self._readers: Counter[str] = Counter()
         for node in self.nodes:
@@ -143,7 +144,12 @@ class ProtoGraph:
             if source is not None:
                 kind = source.data_type
             elif quantize is not None and quantize.op_type == "QuantizeLinear":
-                return self._zero(quantize, name, shape) if len(quantize.input) < 3 else None
+                if len(quantize.input) < 3 or not quantize.input[2]:
+                    return self._zero(quantize, name, shape)
+                point = self.constant(quantize.input[2])
+                return None if point is None else np.zeros(shape, point.dtype)
+            elif name in self._input_types:
+                kind = self._input_types[name]
             else:
                 return None
         try:

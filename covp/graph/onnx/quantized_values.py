@@ -29,18 +29,28 @@ _ACTIVATIONS: tuple[Activation, ...] = ("none", "relu", "relu6", "relu_n1_to_1")
 class Parameters:
     """Scale and zero point at two positions of a node's inputs.
 
+    Args:
+        node: whose inputs they are.
+        scale, zero_point: their positions.
+        what: they belong to, for errors.
+        like: position of a tensor of the same type, which a zero point that is left out has; None:
+            it is uint8, QuantizeLinear's default.
+
     Attributes:
         scale: float32, shape (n,).
         zero_point: of the model's type, the same shape.
     """
 
-    def __init__(self, node: Node, scale: int, zero_point: int, what: str) -> None:
+    def __init__(
+        self, node: Node, scale: int, zero_point: int, what: str, like: int | None = 0
+    ) -> None:
         self.scale = np.asarray(node.constant(scale, f"the scale of {what}"), np.float32).reshape(
             -1
         )
         given = node.optional(zero_point)
         if given is None:
-            self.zero_point: NDArray[Any] = np.zeros(self.scale.shape, np.uint8)
+            dtype = np.dtype(np.uint8) if like is None else node.input(like).dtype
+            self.zero_point: NDArray[Any] = np.zeros(self.scale.shape, dtype)
         else:
             point = node.constant(zero_point, f"the zero point of {what}").reshape(-1)
             self.zero_point = np.broadcast_to(point, self.scale.shape)

@@ -44,20 +44,26 @@ _OWN = ("", "ai.onnx")
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
 
 
-def load_onnx(path: str | Path, shapes: Shapes | None = None, fused: bool = True) -> Graph:
+def load_onnx(
+    path: str | Path,
+    shapes: Shapes | None = None,
+    fused: bool = True,
+    defined: bool = False,
+) -> Graph:
     """Read a .onnx file, with its external data from the same folder.
 
     Args:
         path: of the file.
         shapes: of inputs by name, for those that the file leaves open.
-        fused: make integer operators of QDQ patterns; else each node is what the standard says.
+        fused: make integer operators of QDQ patterns; else each node is an operator of its own.
+        defined: see `Importer`; for a graph that is executed, not compiled.
 
     Raises:
         ModelError: the file is missing, damaged, or uses what is not supported. The text names the
             file, the node or the tensor, and what would fix it.
     """
     path = Path(path)
-    return read_onnx(read_proto(path), identifier(path.stem), str(path), shapes, fused)
+    return read_onnx(read_proto(path), identifier(path.stem), str(path), shapes, fused, defined)
 
 
 def read_onnx(
@@ -66,12 +72,13 @@ def read_onnx(
     where: str = "model",
     shapes: Shapes | None = None,
     fused: bool = True,
+    defined: bool = False,
 ) -> Graph:
     """As `load_onnx` for a model in memory; errors begin with ``where``."""
     try:
         stated = prepared(model)
         integers = with_integers(stated) if fused else stated
-        graph = _Reader(integers, shapes or {}).graph(name)
+        graph = _Reader(integers, shapes or {}, defined).graph(name)
         if integers is not stated:
             _validate(stated, graph, shapes or {})
         return graph
@@ -123,12 +130,14 @@ class _Scope:
 class _Reader:
     """One model."""
 
-    def __init__(self, model: onnx.ModelProto, shapes: Shapes) -> None:
+    def __init__(self, model: onnx.ModelProto, shapes: Shapes, defined: bool = False) -> None:
         self.model = model
         self.shapes = shapes
-        self.importer = Importer()
+        self.importer = Importer(defined)
         self.importer.read = read_onnx
         self.converted = 0
+        self.named: set[int] = set()
+        self.results = {value.name for value in model.graph.output}
         opsets = {entry.domain: entry.version for entry in model.opset_import}
         opsets.setdefault("", opsets.get("ai.onnx", 1))
         self.scope = _Scope({}, stated_shapes(model.graph), opsets)
@@ -253,8 +262,11 @@ class _Reader:
                 raise ModelError(f"output {name} is not supported")
             if name in scope.tensors and not scope.label:
                 raise ModelError(f"writes {name}, which is there already")
-            if tensor.data is None and any(tensor is out for out in self._latest()):
+            # a node that changes nothing gives the tensor of another one, which keeps its name
+            keeps = id(tensor) in self.named and name not in self.results
+            if tensor.data is None and not keeps and any(tensor is t for t in self._latest()):
                 self.importer.rename(tensor, name)
+                self.named.add(id(tensor))
             scope.tensors[name] = tensor
 
     def _latest(self) -> list[Tensor]:

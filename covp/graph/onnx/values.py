@@ -109,6 +109,9 @@ def stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def check_size(shape: Sequence[int], dtype: np.dtype[Any], most: int, what: str) -> None:
-    """Raises ModelError for a tensor of more than ``most`` bytes or more axes than numpy has."""
+    """Raises ModelError for a tensor of more than ``most`` bytes or more axes than numpy has, or
+    of less than no elements, as of a window that is larger than its image."""
+    if min(shape, default=0) < 0:
+        raise ModelError(f"{what} would have the shape {tuple(shape)}: its input is too small")
     if math.prod(shape) * dtype.itemsize > most or len(shape) > 32:
         raise ModelError(f"{what} of shape {tuple(shape)} is larger than a core's memory")

@@ -39,10 +39,13 @@ class Gather:
     Attributes:
         axis: of data.
         batches: leading axes that data and indices share; at most ``axis``.
+        nearby: of constant indices that are rounded places, the ones that a place computed with
+            less precision could give; empty where they are none.
     """
 
     axis: int
     batches: int = 0
+    nearby: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

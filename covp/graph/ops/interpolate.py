@@ -174,18 +174,36 @@ def _filter(a: ResizeTaps, distance: Array) -> Array:
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
+def _nearest(a: ResizeTaps, x: Array) -> Array:
+    """Indices of the elements nearest to places."""
+    nearest = {
+        "floor": lambda: np.floor(x),
+        "ceil": lambda: np.ceil(x),
+        "round_prefer_floor": lambda: np.ceil(x - 0.5),
+        "round_prefer_ceil": lambda: np.floor(x + 0.5),
+    }[a.rounding]()
+    return np.clip(nearest, 0, a.extent - 1).astype(np.int32)
+
+
+def nearby(a: ResizeTaps, wanted: Array) -> tuple[int, ...]:
+    """Return the indices of nearest elements where places are off by the precision of float32.
+
+    Args:
+        a: of a RESIZE_TAPS of nearest elements.
+        wanted: its scales or sizes.
+    """
+    x = _places(a, _scale(a, wanted), None)
+    off = 2.0**-21 * max(a.extent, a.size)
+    ours, low, high = (_nearest(a, place) for place in (x, x - off, x + off))
+    return tuple(np.where(low != ours, low, high).tolist())
+
+
 def _taps(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a = op.attributes
     scale = _scale(a, given(values, 0))
     x = _places(a, scale, values[1])
     if a.mode == "nearest":
-        nearest = {
-            "floor": lambda: np.floor(x),
-            "ceil": lambda: np.ceil(x),
-            "round_prefer_floor": lambda: np.ceil(x - 0.5),
-            "round_prefer_ceil": lambda: np.floor(x + 0.5),
-        }[a.rounding]()
-        return [np.clip(nearest, 0, a.extent - 1).astype(np.int32)]
+        return [_nearest(a, x)]
     shrink = min(scale, 1.0) if a.antialias else 1.0
     first = np.floor(x - (1 if a.mode == "linear" else 2) / shrink) + 1
     at = first[:, None] + np.arange(a.taps)

@@ -1,6 +1,8 @@
 """Reductions over axes: SUM, MEAN, the largest and the least, products, norms, logic.
 
-float32 is summed in double precision and rounded once. Integers wrap modulo their size.
+float32 is added element by element in the order of memory and rounded each time, as kernels do: a
+mean of dequantized integers often lies half-way between two steps, where another order would show.
+Integers wrap modulo their size.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Reduction:
     """One kind.
 
     Attributes:
-        compute: of plain numbers; floats come as float64.
+        compute: of plain numbers.
         types: names of the plain types that it takes.
         quantized: the types of stored values that it takes.
     """
@@ -66,14 +68,24 @@ def _end(dtype: np.dtype[Any], name: str) -> Any:
     return name == "max" if dtype == np.bool_ else getattr(np.iinfo(dtype), name)
 
 
-def _single(total: Any) -> Any:
-    """A sum as the float32 that it is, which overflows and underflows."""
-    return np.asarray(total, np.float32)
+def _in_order(add: np.ufunc, x: Array, axes: Axes, start: int) -> Any:
+    """Combine elements one by one in the order of memory, in their type."""
+    if x.dtype.kind != "f":
+        return add.reduce(x, axis=axes, dtype=x.dtype)
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    extents = [x.shape[axis] for axis in kept]
+    rows = x.transpose(*kept, *sorted(axes)).reshape(*extents, count(x.shape, axes))
+    first = np.full((*rows.shape[:-1], 1), start, x.dtype)
+    return add.accumulate(np.concatenate([first, rows], axis=-1), axis=-1)[..., -1]
+
+
+def _sum(x: Array, axes: Axes) -> Any:
+    return _in_order(np.add, x, axes, 0)
 
 
 def _mean(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
-        return _single(x.sum(axis=axes)) / np.float64(count(x.shape, axes))
+        return _sum(x, axes) / x.dtype.type(count(x.shape, axes))
     total = x.sum(axis=axes, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
     # cut, where numpy rounds down
     quotient, rest = np.divmod(total, total.dtype.type(max(count(x.shape, axes), 1)))
@@ -82,9 +94,9 @@ def _mean(x: Array, axes: Axes) -> Any:
 
 def _log_of_exponentials(x: Array, axes: Axes) -> Any:
     largest = np.max(x, axis=axes, initial=-np.inf, keepdims=True)
-    largest = np.where(np.isfinite(largest), largest, 0.0)
-    powers = np.exp(x - largest).sum(axis=axes, keepdims=True)
-    return (np.log(powers) + largest).squeeze(axes)
+    largest = np.where(np.isfinite(largest), largest, np.float32(0))
+    powers = _sum(np.exp(x - largest), axes)
+    return np.log(powers) + largest.squeeze(axes)
 
 
 _STORED = ("int8", "int16")
@@ -92,15 +104,15 @@ REDUCTIONS: dict[str, Reduction] = {
     "MEAN": Reduction(_mean, _NUMBERS, _STORED),
     "REDUCE_ALL": Reduction(lambda x, axes: x.all(axis=axes), ("bool",)),
     "REDUCE_ANY": Reduction(lambda x, axes: x.any(axis=axes), ("bool",)),
-    "REDUCE_L1": Reduction(lambda x, axes: np.abs(x).sum(axis=axes, dtype=x.dtype), _NUMBERS),
-    "REDUCE_L2": Reduction(lambda x, axes: np.sqrt(_single((x * x).sum(axis=axes))), ("float32",)),
-    "REDUCE_LOG_SUM": Reduction(lambda x, axes: np.log(_single(x.sum(axis=axes))), ("float32",)),
+    "REDUCE_L1": Reduction(lambda x, axes: _sum(np.abs(x), axes), _NUMBERS),
+    "REDUCE_L2": Reduction(lambda x, axes: np.sqrt(_sum(x * x, axes)), ("float32",)),
+    "REDUCE_LOG_SUM": Reduction(lambda x, axes: np.log(_sum(x, axes)), ("float32",)),
     "REDUCE_LOG_SUM_EXP": Reduction(_log_of_exponentials, ("float32",)),
     "REDUCE_MAX": Reduction(_largest, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
     "REDUCE_MIN": Reduction(_least, (*_NUMBERS, "bool"), (*_STORED, "uint8")),
-    "REDUCE_PROD": Reduction(lambda x, axes: x.prod(axis=axes, dtype=x.dtype), _NUMBERS),
-    "REDUCE_SUM_SQUARE": Reduction(lambda x, axes: (x * x).sum(axis=axes, dtype=x.dtype), _NUMBERS),
-    "SUM": Reduction(lambda x, axes: x.sum(axis=axes, dtype=x.dtype), _NUMBERS, _STORED),
+    "REDUCE_PROD": Reduction(lambda x, axes: _in_order(np.multiply, x, axes, 1), _NUMBERS),
+    "REDUCE_SUM_SQUARE": Reduction(lambda x, axes: _sum(x * x, axes), _NUMBERS),
+    "SUM": Reduction(_sum, _NUMBERS, _STORED),
 }
 """Kind to its rule."""
 SAME_SCALE = ("REDUCE_MAX", "REDUCE_MIN")
@@ -134,12 +146,11 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if op.input(0).quantization is not None and op.kind not in SAME_SCALE:
         result = _quantized(op, x, axes)
     else:
-        wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         if x.dtype.kind == "f" and op.kind in SAME_SCALE and not op.attributes.nan_counts:
             end = -np.inf if op.kind == "REDUCE_MAX" else np.inf
-            wide = np.where(np.isnan(wide), end, wide)
+            x = np.where(np.isnan(x), x.dtype.type(end), x)
         with ieee():
-            result = np.asarray(REDUCTIONS[op.kind].compute(wide, axes)).astype(x.dtype)
+            result = np.asarray(REDUCTIONS[op.kind].compute(x, axes)).astype(x.dtype)
     return [result.reshape(op.output.shape)]
 
 
@@ -162,7 +173,8 @@ def mean_scaling(op: Op, elements: int) -> Scaling:
     Source: core/mlas/lib/qlgavgpool.cpp.
     """
     out, info = op.output, np.iinfo(op.output.dtype)
-    single = np.float32(op.input(0).scale) / (np.float32(out.scale) * np.float32(elements))
+    divisor = np.float32(elements if op.kind == "MEAN" else 1)
+    single = np.float32(op.input(0).scale) / (np.float32(out.scale) * divisor)
     clamp = int(info.min), int(info.max)
     fixed = [mean_factor(op, elements)]
     return Arithmetic.of(op).scaling(fixed, [single], out.zero_point, clamp)

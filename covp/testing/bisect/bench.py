@@ -98,7 +98,8 @@ class Bench(Closing):
             self.session.restore(self._fresh)
         self.session.write(self.arena, image)
         layer = self.program.layers[position]
-        self._call(layer.function, *(self.arena + offset for offset in layer.arguments))
+        offsets = (0,) if layer.wrapper else layer.arguments
+        self._call(layer.wrapper or layer.function, *(self.arena + offset for offset in offsets))
         return self.session.read(self.arena, self.program.arena_bytes)
 
     def recompiled(self, position: int, *flags: str) -> Bench:

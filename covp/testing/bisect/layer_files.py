@@ -16,6 +16,7 @@ def layer_files(program: Program, position: int) -> dict[str, str]:
     """
     wanted = program.layers[position].function
     others = {layer.function for layer in program.layers} | {program.run_function}
+    others |= {layer.wrapper for n, layer in enumerate(program.layers) if n != position} - {""}
     accelerators = needed_accelerators(program, position)
     drivers = {file for a in program.accelerators if a not in accelerators for file in a.files}
     files = {

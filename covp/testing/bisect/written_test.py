@@ -149,7 +149,7 @@ HERE = Path(__file__).parent
 FILES = (
 {listed})
 FLAGS = {flags!r}
-ARGUMENTS = {layer.arguments!r}  # bytes from the start of the memory
+ARGUMENTS = {(0,) if layer.wrapper else layer.arguments!r}  # bytes from the start of the memory
 
 
 def test_{layer.function}():
@@ -160,7 +160,7 @@ def test_{layer.function}():
         symbols = module.image.elf.symbols
         memory = module.address("{program.arena_symbol}")
         session.write(memory, data["memory"].tobytes())
-{startup}        layer = symbols["{layer.function}"].value
+{startup}        layer = symbols["{layer.wrapper or layer.function}"].value
         session.call(layer, *(memory + offset for offset in ARGUMENTS))
         after = np.frombuffer(session.read(memory, data["memory"].size), np.uint8)
 {_checks(trial)}'''

@@ -31,7 +31,7 @@ def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
     kernel = node.get("kernel_shape")
     if kernel is None or len(kernel) != len(source.shape) - 2:
         raise ModelError(f"kernel_shape {kernel} does not fit the image {source.shape}")
-    g = geometry(node, source.shape[2:], kernel)
+    g = geometry(node, source.shape[2:], kernel, crops=True)
     size = pooled_size(node, source.shape[2:], g)
     kind, image = _KINDS[node.kind], channels_last(importer, source)
     counted = bool(node.get("count_include_pad", 0)) and any(map(any, g.pads))
@@ -43,12 +43,20 @@ def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
     attributes = PoolND(
         *(g.kernel, g.stride, g.dilation, g.pads, size),
         count_padding=counted,
-        p=node.get("p", 2),
+        p=_exponent(node),
         column_major=column_major,
     )
     dtypes: list[Any] = [None, np.int64] if node.wants(1) else [None]
     results = importer.add_many(kind, image, attributes=attributes, dtypes=dtypes)
     return [channels_first(importer, result) for result in results]
+
+
+def _exponent(node: Node) -> int:
+    """Return p of a norm. Raises ModelError where the norm does not exist."""
+    p = int(node.get("p", 2))
+    if p < 1:
+        raise ModelError(f"p is {p}; a norm has at least 1")
+    return p
 
 
 def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...]:
@@ -105,7 +113,7 @@ def _global_norm(node: Node, importer: Importer) -> Tensor:
     space = image.shape[1:-1]
     ones = (1,) * len(space)
     pads = ((0, 0),) * len(space)
-    attributes = PoolND(space, ones, ones, pads, ones, p=node.get("p", 2))
+    attributes = PoolND(space, ones, ones, pads, ones, p=_exponent(node))
     return channels_first(importer, importer.add("LP_POOL", image, attributes=attributes))
 
 

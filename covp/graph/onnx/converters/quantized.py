@@ -41,9 +41,10 @@ EVERY_BYTE = np.arange(-128, 128).astype(np.int8)
 @register("QuantizeLinear")
 def _quantize(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
-    if not all_constant(node, 1, 2) or node.input(1).size != 1 or source.dtype != np.float32:
+    known = all_constant(node, 1, 2) and node.input(1).size == 1
+    if importer.defined or not known or source.dtype != np.float32:
         return quantize_by_definition(node, importer)
-    to = Parameters(node, 1, 2, "the output")
+    to = Parameters(node, 1, 2, "the output", like=None)
     if to.zero_point.dtype.name not in ("int8", "uint8", "int16") or node.get("output_dtype", 0):
         return quantize_by_definition(node, importer)
     point = np.array([int(to.zero_point[0])], np.int32)
@@ -60,7 +61,7 @@ def _quantize(node: Node, importer: Importer) -> Tensor:
 def _dequantize(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
     several = node.input(1).size != 1
-    if not all_constant(node, 1, 2) or node.get("block_size", 0):
+    if importer.defined or not all_constant(node, 1, 2) or node.get("block_size", 0):
         return dequantize_by_definition(node, importer)
     of = Parameters(node, 1, 2, "the input")
     if source.data is not None:
@@ -84,8 +85,8 @@ def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray
     if of.scale.size > 1:
         axis = node.get("axis", 1) % len(shape)
         shape = (*shape[:axis], of.scale.size, *shape[axis + 1 :])
-    point = of.zero_point.astype(np.int64) if node.optional(2) is not None else of.scale * 0
-    centred = (source.data.astype(np.int64) - point.reshape(shape)).astype(np.float32)
+    point = of.zero_point.astype(np.int64).reshape(shape)
+    centred = (source.data.astype(np.int64) - point).astype(np.float32)
     return np.asarray(centred * of.scale.reshape(shape), np.float32)
 
 

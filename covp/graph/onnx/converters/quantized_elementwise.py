@@ -11,9 +11,11 @@ from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D,
 from covp.graph.float_scaling import dequantized
 from covp.graph.graph import Rounding, Tensor
 from covp.graph.onnx.converters.quantized import EVERY_BYTE, MICROSOFT, ROUNDING, lookup
+from covp.graph.onnx.converters.reductions import reduced_axes, stated_axes
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
+from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
     Parameters,
     activation_of,
@@ -23,12 +25,13 @@ from covp.graph.onnx.quantized_values import (
     stored,
 )
 from covp.graph.onnx.quantized_windows import Windows, from_image, to_image
+from covp.graph.ops.definition import ieee
 from covp.graph.ops.half_even import UNSIGNED
 
 
 @register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def _binary(node: Node, importer: Importer) -> Tensor:
-    first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1")
+    first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1", 3)
     to = Parameters(node, 6, 7, "the output")
     activation, limits = activation_of(node, to)
     result = importer.add(
@@ -100,12 +103,29 @@ def _global_average(node: Node, importer: Importer) -> Tensor:
     return finished(importer, result, to, limits_of(node, to))
 
 
+@register("ReduceMean", "ReduceSum", domain=OWN_DOMAIN)
+def _reduction(node: Node, importer: Importer) -> Tensor:
+    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    source = stored(importer, node.input(0), of)
+    axes = reduced_axes(stated_axes(node, 5), len(source.shape))
+    result = importer.add(
+        "MEAN" if node.kind == "ReduceMean" else "SUM",
+        source,
+        importer.constant(np.array(axes, np.int32)),
+        attributes=Mean(axes, bool(node.get("keepdims", 1))),
+        quantization=to.quantization,
+        rounding=ROUNDING,
+    )
+    return finished(importer, result, to, limits_of(node, to))
+
+
 @register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def _unary(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
     x = dequantized(EVERY_BYTE, *of.one)
     if node.kind == "QLinearSigmoid":
-        values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+        with ieee():
+            values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
     else:
         values = np.where(x >= 0, x, x * np.float32(node.get("alpha", 0.01)))
     return lookup(node, importer, of, to, values, node.kind.removeprefix("QLinear"))
@@ -136,10 +156,10 @@ def _softmax(node: Node, importer: Importer) -> Tensor:
 
 @register("QLinearConcat", domain=MICROSOFT)
 def _concat(node: Node, importer: Importer) -> Tensor:
-    to = Parameters(node, 0, 1, "the output")
+    to = Parameters(node, 0, 1, "the output", like=2)
     parts = []
     for position in range(2, len(node.inputs), 3):
-        of = Parameters(node, position + 1, position + 2, f"input {position // 3}")
+        of = Parameters(node, position + 1, position + 2, f"input {position // 3}", position)
         parts.append(stored(importer, node.input(position), of))
     axis = int(node.get("axis", 1)) % len(parts[0].shape)
     result = importer.add(

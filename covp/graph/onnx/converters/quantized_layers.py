@@ -34,7 +34,7 @@ from covp.graph.ops.matmul import BatchMatMul
 def _conv(node: Node, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 9)):
         return conv_by_definition(node, importer)
-    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
     weights = _centred(node, 3, by, axis=0)
     source = stored(importer, node.input(0), of)
     rank, groups = len(source.shape), node.get("group", 1)
@@ -68,14 +68,14 @@ def _conv(node: Node, importer: Importer) -> Tensor:
     return finished(importer, from_image(importer, result, rank), to, limits)
 
 
-_OPERANDS = ((1, "the input"), (4, "the weights"), (6, "the output"))
+_OPERANDS = ((1, 2, "the input"), (4, 5, "the weights", 3), (6, 7, "the output"))
 
 
 @register("QLinearMatMul")
 def _matmul(node: Node, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 8)) or len(node.input(3).shape) != 2:
         return _matmul_at_run_time(node, importer)
-    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
     weights = np.swapaxes(_centred(node, 3, by, axis=-1), -1, -2)
     return _product(node, importer, stored(importer, node.input(0), of), weights, None, by, to)
 
@@ -87,7 +87,7 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
     matrices = all(len(node.input(i).shape) > 1 for i in (0, 3))
     if not known or not matrices:
         return matmul_by_definition(node, importer)
-    of, by, to = (Parameters(node, i, i + 1, what) for i, what in _OPERANDS)
+    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
     result = importer.add(
         "BATCH_MATMUL",
         stored(importer, node.input(0), of),
@@ -101,7 +101,7 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
 
 @register("QGemm", domain=MICROSOFT)
 def _gemm(node: Node, importer: Importer) -> Tensor:
-    of, by = Parameters(node, 1, 2, "the input"), Parameters(node, 4, 5, "the weights")
+    of, by = Parameters(node, 1, 2, "the input"), Parameters(node, 4, 5, "the weights", 3)
     to = Parameters(node, 7, 8, "the output")
     swapped = bool(node.get("transB", 0))
     weights = _centred(node, 3, by, axis=0 if swapped else 1)

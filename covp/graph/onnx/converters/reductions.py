@@ -12,6 +12,7 @@ from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
 from covp.graph.ops.arg_max import ArgMax
 from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.reduction import SAME_SCALE
 
 _KINDS = {
     "ReduceL1": "REDUCE_L1",
@@ -36,20 +37,33 @@ def axis_of(value: int, rank: int) -> int:
 
 @register(*_KINDS)
 def _reduce(node: Node, importer: Importer) -> Tensor:
-    source, keep = node.input(0), bool(node.get("keepdims", 1))
+    source, keep, kind = node.input(0), bool(node.get("keepdims", 1)), _KINDS[node.kind]
+    scaled = source.quantization if kind in SAME_SCALE else None
     rank, axes_input = len(source.shape), node.optional(1)
     if axes_input is not None and not axes_input.constant and axes_input.size:
         shape = node.stated_shape("the axes")
         how = Mean(None, keep, nan_counts=True)
-        return importer.add(_KINDS[node.kind], source, axes_input, attributes=how, shape=shape)
-    empty = axes_input is not None and not axes_input.size
-    axes = [] if empty else node.integers_of("axes", 1, "the axes")
-    if not axes:
-        if node.get("noop_with_empty_axes", 0):
-            return _of_one_element(node, importer)
-        axes = list(range(rank))
-    chosen = tuple(sorted({axis_of(axis, rank) for axis in axes}))
-    return importer.add(_KINDS[node.kind], source, attributes=Mean(chosen, keep, True))
+        return importer.add(
+            kind, source, axes_input, attributes=how, shape=shape, quantization=scaled
+        )
+    axes = stated_axes(node, 1)
+    if not axes and node.get("noop_with_empty_axes", 0):
+        return _of_one_element(node, importer)
+    chosen = reduced_axes(axes, rank)
+    how = Mean(chosen, keep, nan_counts=True)
+    return importer.add(kind, source, attributes=how, quantization=scaled)
+
+
+def stated_axes(node: Node, position: int) -> list[int]:
+    """Return the axes that a reduction states, by attribute or constant input; none: all."""
+    given = node.optional(position)
+    empty = given is not None and not given.size
+    return [] if empty else node.integers_of("axes", position, "the axes") or []
+
+
+def reduced_axes(axes: list[int], rank: int) -> tuple[int, ...]:
+    """Return the axes of a tensor that are reduced, counted from the first and sorted."""
+    return tuple(sorted({axis_of(axis, rank) for axis in axes or range(rank)}))
 
 
 def _of_one_element(node: Node, importer: Importer) -> Tensor:

@@ -15,7 +15,14 @@ from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
 from covp.graph.ops.gather import Gather
-from covp.graph.ops.interpolate import Coordinates, Interpolate, Policy, ResizeTaps, Rounding
+from covp.graph.ops.interpolate import (
+    Coordinates,
+    Interpolate,
+    Policy,
+    ResizeTaps,
+    Rounding,
+    nearby,
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,9 @@ def _along(
     inputs = wanted.values, wanted.roi
     if rule.mode == "nearest":
         indices = importer.add("RESIZE_TAPS", *inputs, attributes=rule, dtype=np.int32)
-        return importer.add("GATHER", source, indices, attributes=Gather(axis))
+        known = wanted.values.data
+        beside = () if known is None else nearby(rule, known)
+        return importer.add("GATHER", source, indices, attributes=Gather(axis, nearby=beside))
     rule = replace(rule, taps=_taps(rule))
     tables = importer.add_many(
         "RESIZE_TAPS", *inputs, attributes=rule, dtypes=[np.int32, np.float32]

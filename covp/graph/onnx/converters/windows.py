@@ -32,8 +32,17 @@ class Geometry:
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
 
-def geometry(node: Node, space: Sequence[int], kernel: Sequence[int]) -> Geometry:
+def geometry(
+    node: Node, space: Sequence[int], kernel: Sequence[int], crops: bool = False
+) -> Geometry:
     """The window; SAME paddings as the ONNX specification of auto_pad computes them.
+
+    Args:
+        node: with the attributes.
+        space: extents of the image.
+        kernel: extents of the window.
+        crops: a SAME padding may be negative where strides are larger than the window. ONNX's
+            formula gives that for every operator; onnxruntime follows it in pools alone.
 
     Raises:
         ModelError: the attributes do not fit the image's axes.
@@ -56,15 +65,15 @@ def geometry(node: Node, space: Sequence[int], kernel: Sequence[int]) -> Geometr
     elif auto != "VALID":
         for axis, extent in enumerate(space):
             outputs = -(-extent // stride[axis])
-            pads[axis] = shared((outputs - 1) * stride[axis] + reach[axis] - extent, auto)
+            total = (outputs - 1) * stride[axis] + reach[axis] - extent
+            pads[axis] = shared(total if crops else max(total, 0), auto)
     return Geometry(tuple(kernel), stride, dilation, tuple(pads))
 
 
 def shared(total: int, auto: str) -> Pair:
     """Padding of so many elements before and after; the odd one is where ``auto`` says."""
-    less = max(total, 0) // 2
-    more = max(total, 0) - less
-    return (less, more) if auto != "SAME_LOWER" else (more, less)
+    before = int((total + (auto == "SAME_LOWER")) / 2)  # cut, as C divides
+    return before, total - before
 
 
 def _per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
@@ -95,6 +104,9 @@ def _conv(node: Node, importer: Importer) -> Tensor:
     groups, channels = node.get("group", 1), source.shape[1]
     if g.kernel != weights.shape[2:] or weights.shape[1] * groups != channels:
         raise ModelError(f"weights {weights.shape} do not fit the image {source.shape}")
+    padded = [n + sum(pads) for n, pads in zip(source.shape[2:], g.pads, strict=True)]
+    if any(reach > n for reach, n in zip(g.reach, padded, strict=True)):
+        raise ModelError(f"its window spans {g.reach}, its padded image only {tuple(padded)}")
     image = channels_last(importer, source)
     filters = channels_last(importer, weights)
     constant = filters.data is not None and (bias is None or bias.data is not None)
