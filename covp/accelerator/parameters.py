@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ def _convert(given: str | Value, kind: type) -> Value:
             number = given if isinstance(given, float) else int(str(given), 0)
         except ValueError:
             raise ValueError("must be an integer") from None
-        if isinstance(given, bool) or number != int(number):
+        if isinstance(given, bool) or not math.isfinite(number) or number != int(number):
             raise ValueError("must be an integer")
         return int(number)
     if kind is float:

@@ -32,6 +32,7 @@ from covp.graph.models import as_graph
 from covp.graph.passes import run_passes
 
 _MUCH_FLASH = 2**22
+_MUCH_RAM = 2**24
 ScheduleChoice = Callable[[Op], Schedule | None]
 
 
@@ -106,7 +107,27 @@ def generate(
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
-    return assemble(graph, lowered, platform, backends, split, layers, plan)
+    program = assemble(graph, lowered, platform, backends, split, layers, plan)
+    _demand_ram(program, lowered)
+    return program
+
+
+def _demand_ram(program: Program, lowered: Graph) -> None:
+    """Raises CapacityError where activations are far too large to be computed at all.
+
+    What does not fit by less is found when the program is linked, with what may help.
+    """
+    ram = sum(region.bytes for region in program.platform.own_memory if region.kind == "ram")
+    if program.arena_bytes > max(ram, _MUCH_RAM):
+        largest = max(lowered.tensors(), key=lambda t: 0 if t.constant else t.nbytes)
+        raise CapacityError(
+            f"{program.name} needs {program.arena_bytes:,} bytes for activations, the RAM of "
+            f"{program.platform.name} has {ram:,}; the largest tensor is {largest.name} "
+            f"{largest.shape}: make the inputs smaller, or name another platform",
+            program.arena_bytes,
+            ram,
+            "ram",
+        )
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:

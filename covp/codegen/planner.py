@@ -6,8 +6,11 @@ scheme of TFLM's GreedyMemoryPlanner), tried in a few orders of which the smalle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 ALIGNMENT = 16
 
@@ -42,40 +45,78 @@ def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
         lambda b: (b.first, -b.nbytes),
         lambda b: (-b.last, -b.nbytes),
     ]
-    best: tuple[int, list[int]] | None = None
-    for order in orders:
-        total, offsets = _place(buffers, order, alignment)
-        if best is None or total < best[0]:
-            best = total, offsets
-    assert best is not None
-    for buffer, offset in zip(buffers, best[1], strict=True):
+    arena = _Arena(buffers, alignment)
+    plans = (arena.placed(order) for order in orders)
+    total, offsets = min(plans, key=lambda plan: plan[0])  # of equal ones the first
+    for buffer, offset in zip(arena.buffers, offsets.tolist(), strict=True):
         buffer.offset = offset
-    return best[0]
+    return total
 
 
-def _place(
-    buffers: Sequence[Buffer], order: Callable[[Buffer], tuple[int, int]], alignment: int
-) -> tuple[int, list[int]]:
-    offsets = [-1] * len(buffers)
-    placed: list[int] = []
-    total = 0
-    for index in sorted(range(len(buffers)), key=lambda i: order(buffers[i])):
-        size = _aligned(buffers[index].nbytes, alignment)
-        taken = sorted(
-            (offsets[i], offsets[i] + _aligned(buffers[i].nbytes, alignment))
-            for i in placed
-            if buffers[i].overlaps(buffers[index])
-        )
-        offset = 0
-        for start, end in taken:
-            if offset + size <= start:
-                break
-            offset = max(offset, end)
-        offsets[index] = offset
-        placed.append(index)
-        total = max(total, offset + size)
-    return total, offsets
+class _Arena:
+    """Buffers in the order in which they begin, so that few have to be looked at for each.
+
+    Args:
+        buffers: of the arena.
+        alignment: of their offsets.
+    """
+
+    def __init__(self, buffers: Sequence[Buffer], alignment: int) -> None:
+        self._given = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
+        """The place of each among the caller's, which decides between equal ones."""
+        self.buffers = [buffers[i] for i in self._given]
+        self._sizes = _numbers(-(-b.nbytes // alignment) * alignment for b in self.buffers)
+        self._first = _numbers(b.first for b in self.buffers)
+        self._last = _numbers(b.last for b in self.buffers)
+        self._latest = np.maximum.accumulate(self._last)
+        """The last step of this buffer and all before."""
+        self._begins = _numbers(b.begins for b in self.buffers)
+        self._ends = _numbers(b.ends for b in self.buffers)
+        self._has_orders = bool((self._ends >= self._begins).any())
+
+    def placed(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
+        """Place the buffers one after the other, each into the lowest gap; total and offsets."""
+        offsets = np.full(len(self.buffers), -1)
+        total = 0
+        numbers = range(len(self.buffers))
+        for index in sorted(numbers, key=lambda i: (order(self.buffers[i]), self._given[i])):
+            others = self._alive_with(index, offsets)
+            size = int(self._sizes[index])
+            offset = _lowest_gap(offsets[others], self._sizes[others], size)
+            offsets[index] = offset
+            total = max(total, offset + size)
+        return total, offsets
+
+    def _alive_with(self, index: int, offsets: _Numbers) -> _Numbers:
+        """The buffers that are placed and share a step with one: `Buffer.overlaps`."""
+        first, last = int(self._first[index]), int(self._last[index])
+        if self._has_orders:
+            low, high = 0, len(offsets)
+        else:  # those before end too early, those behind begin too late
+            low = int(np.searchsorted(self._latest, first))
+            high = int(np.searchsorted(self._first, last, "right"))
+        part = slice(low, high)
+        together = (self._first[part] <= last) & (self._last[part] >= first)
+        if self._has_orders:
+            begins, ends = self._begins[index], self._ends[index]
+            together |= (self._begins <= ends) & (self._ends >= begins)
+        return low + np.flatnonzero(together & (offsets[part] >= 0))
 
 
-def _aligned(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
+_Numbers = NDArray[np.int64]
+
+
+def _numbers(values: Iterable[int]) -> _Numbers:
+    return np.fromiter(values, np.int64)
+
+
+def _lowest_gap(starts: _Numbers, sizes: _Numbers, size: int) -> int:
+    """The lowest offset at which so many bytes are free between some that are taken."""
+    if not starts.size:
+        return 0
+    order = np.argsort(starts)
+    starts = starts[order]
+    free = np.maximum.accumulate(starts + sizes[order])  # behind each, and all below it
+    before = np.concatenate([[0], free[:-1]])
+    fitting = np.flatnonzero(before + size <= starts)
+    return int(before[fitting[0]] if fitting.size else free[-1])

@@ -123,12 +123,14 @@ class Regions:
 def _twins(graph: Graph, known: Container[str]) -> Iterator[tuple[int, Tensor]]:
     """The ids of int8 tensors, each with the known uint8 tensor of the same values."""
     made = [op for op in graph.ops if op.kind == "QUANTIZE"]
+    results: dict[int, list[Tensor]] = {}
+    for op in made:
+        results.setdefault(id(op.input(0)), []).append(op.output)
     for op in made:
         if op.output.dtype != np.uint8 or op.output.name not in known:
             continue
         source = op.input(0)
-        others = [other.output for other in made if other.input(0) is source]
-        for tensor in (source, *others):
+        for tensor in (source, *results[id(source)]):
             if tensor.dtype == np.int8 and _lacks_the_offset(tensor, op.output):
                 yield id(tensor), op.output
 

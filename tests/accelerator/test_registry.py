@@ -63,6 +63,7 @@ def test_a_file_gives_its_class_with_parameters(own: Path) -> None:
         (":Mine:lanes=0", "lanes=0 must be at least 1"),
         (":Mine:lanes=65", "must be at most 64"),
         (":Mine:lanes=2.5", "must be an integer"),
+        (":Mine:lanes=inf", "must be an integer"),
         (":Mine:fast=maybe", "must be true or false"),
         (":Mine:lanes", "not of the form key=value"),
         (":Mine:lanes=1,lanes=2", "given twice"),

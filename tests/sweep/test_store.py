@@ -259,7 +259,7 @@ def test_flipped_bits_show_no_wrong_figure(tmp_path: Path, count: int) -> None:
     assert left_out, "no bit of a row was hit"
 
 
-@pytest.mark.parametrize("how", ["removed", "replaced", "cut"])
+@pytest.mark.parametrize("how", ["removed", "replaced", "cut", "cut to a page"])
 def test_a_file_that_vanishes_is_said(how: str, tmp_path: Path) -> None:
     """While a sweep runs: an error, and never rows that are on no disk."""
     path = tmp_path / "sweep.sqlite"
@@ -270,27 +270,104 @@ def test_a_file_that_vanishes_is_said(how: str, tmp_path: Path) -> None:
         elif how == "replaced":
             path.rename(tmp_path / "other")
             path.write_bytes((tmp_path / "other").read_bytes())
-        else:
+        elif how == "cut":
             for file in (path, tmp_path / "sweep.sqlite-wal"):
                 os.truncate(file, 0)
+        else:
+            with store._engine.connect() as connection:  # all of it is in the file
+                connection.execute(sql.text("PRAGMA wal_checkpoint(TRUNCATE)"))
+            os.truncate(path, 4096)
         store.put(ROWS[10:], 0)
         store.results(KEYS)
 
 
-def test_a_server_that_is_away_at_the_start(
+def test_a_server_that_is_not_there_is_refused_at_once(
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may come back, as in mid-sweep; one that answers with a refusal is not waited for."""
+    """Only one that was there, or that answers that it starts, is waited for."""
     monkeypatch.setattr(database, "PATIENCE", 0.5)
     tries = []
     monkeypatch.setattr(database._log, "warning", lambda *text: tries.append(text))
     with pytest.raises(database.Unreachable):
         Store("postgresql://me@127.0.0.1:1/sweep")
-    assert tries, "it was not tried again"
-    tries.clear()
     with pytest.raises(CovpError, match="does not exist"):
         Store(postgres_server.url.replace("/postgres?", "/nothing?"))
     assert not tries
+    starting = database.Unreachable("FATAL: the database system is starting up", answered=True)
+
+    def prepare(connection: sql.Connection) -> None:
+        raise starting
+
+    monkeypatch.setattr("covp.evaluation.sweep.store.prepare", prepare)
+    with pytest.raises(database.Unreachable):
+        Store(postgres_server.url)
+    assert tries, "it was not tried again"
+
+
+def flipped(path: Path, old: bytes, new: bytes) -> None:
+    """Alter the last place of some bytes: rows are at the end of pages, indices in others."""
+    content = path.read_bytes()
+    places = [n for n in range(len(content)) if content.startswith(old, n)]
+    assert len(places) == 2, "a key is in its row and in the index"
+    for place in places:
+        other = content[:place] + new + content[place + len(old) :]
+        path.write_bytes(other)
+        with sqlite3.connect(path) as connection:
+            (state,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            count = len(connection.execute("SELECT * FROM rows NOT INDEXED").fetchall())
+        connection.close()
+        seen = connection_keys(path)
+        if state != "ok" and count == len(ROWS) and old.decode() in seen:
+            return
+    raise AssertionError("no bit of the index was found")
+
+
+def connection_keys(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    try:
+        return {key for (key,) in connection.execute("SELECT key FROM rows NOT INDEXED")}
+    finally:
+        connection.close()
+
+
+def test_a_damaged_index_hides_no_row(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is read through it lacks rows that are there; a sweep that starts again mends it."""
+    path = tmp_path / "store.sqlite"
+    with Store(path) as store:
+        store.put(ROWS, 0)
+    key = KEYS[3].encode()
+    flipped(path, key, bytes([key[0] ^ 1]) + key[1:])
+    for read in (stored_rows, read_status):
+        with pytest.raises(CovpError, match=r"malformed: .*; start the sweep again to mend"):
+            read(path)
+    with Store(path) as store:
+        assert store.rows(KEYS) == ROWS
+    assert "its indices are made anew" in caplog.messages[0]
+    assert stored_rows(path, KEYS) == ROWS and read_status(path).done == len(ROWS)
+
+
+def test_status_tells_of_damaged_rows(url: str) -> None:
+    with Store(url) as store:
+        store.put(ROWS, 0)
+        with store._begun() as connection:
+            where = f"WHERE key = '{KEYS[0]}'"
+            connection.execute(sql.text(f"UPDATE rows SET instructions = 7 {where}"))
+        status = read_status(url)
+        assert (status.done, status.damaged, status.left) == (len(ROWS) - 1, 1, 1)
+        assert "19 done, 0 failed, 1 left" in str(status)
+        assert "rows whose checksum is wrong: 1" in str(status)
+        assert status.record()["damaged"] == 1
+
+
+def test_a_value_of_many_brackets_is_a_damaged_row(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store(path) as store:
+        store.put(ROWS, 0)
+        with store._begun() as connection:
+            deep = "[" * 100_000 + "]" * 100_000
+            where = f"WHERE key = '{KEYS[0]}'"
+            connection.execute(sql.text(f"UPDATE rows SET vary = '{deep}' {where}"))
+        assert len(stored_rows(path)) == len(ROWS) - 1 and read_status(path).damaged == 1
 
 
 def test_a_finished_sweep_is_read_from_a_read_only_mount(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,25 +39,64 @@ def read_array(path: str | Path, mapped: bool = False) -> Array:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays in a .npz file by name.
+    """Return the arrays in a .npz file by name; their content stays on disk until it is used.
+
+    Of a compressed file all has to be read.
 
     Raises:
-        UsageError: the file is missing or holds no plain arrays.
+        UsageError: the file is missing, holds no plain arrays, or much that is compressed.
     """
 
     def load() -> dict[str, Array]:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            members = archive.infolist()
+            packed = sum(m.file_size for m in members if m.compress_type != zipfile.ZIP_STORED)
+            if packed > _MOST_PACKED:
+                raise UsageError(
+                    f"{path}: has {packed:,} bytes once it is unpacked; write it with numpy.savez, "
+                    "which does not compress and is read in part"
+                )
+            return {m.filename.removesuffix(".npy"): _member(archive, m, file) for m in members}
 
     if path.is_file() and not zipfile.is_zipfile(path):
         raise UsageError(f"{path}: is no archive of arrays; write it with numpy.savez")
     return _loaded(path, load)
 
 
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -> Array:
+    """An array of an archive, mapped where it is stored as it is."""
+    with archive.open(member) as stream:
+        if member.compress_type != zipfile.ZIP_STORED:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+        version = np.lib.format.read_magic(stream)
+        shape, by_columns, dtype = _HEADERS[version](stream)
+        header = stream.tell()
+    file.seek(member.header_offset + _NAME_LENGTH)
+    name, extra = struct.unpack("<HH", file.read(4))
+    start = member.header_offset + _NAME_LENGTH + 4 + name + extra + header
+    size = math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or header + size > member.file_size:
+        raise ValueError("no plain array")
+    if not size:
+        return np.empty(shape, dtype)
+    return np.memmap(archive.filename or "", dtype, "r", start, shape, "F" if by_columns else "C")
+
+
+_MOST_PACKED = 1 << 30
+_NAME_LENGTH = 26
+"""Place of the lengths of name and extra field in a local header (APPNOTE.TXT 4.3.7)."""
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
 def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
     """What numpy reads of a file; its errors as one line."""
     try:
         return load()
+    except UsageError:
+        raise
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except MemoryError:

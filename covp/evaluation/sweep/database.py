@@ -29,7 +29,15 @@ _log = logging.getLogger(__name__)
 
 
 class Unreachable(CovpError):
-    """The database is not there, and may come back."""
+    """The database is not there, and may come back.
+
+    Attributes:
+        answered: a server is there that takes no connection yet, or no more.
+    """
+
+    def __init__(self, text: str, answered: bool = False) -> None:
+        super().__init__(text)
+        self.answered = answered
 
 
 @dataclass(frozen=True)
@@ -139,9 +147,23 @@ def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
     engine = opened(location, read_only=True)
     try:
         with told(location), engine.connect() as connection:
+            demand_whole(connection, location)
             yield connection, location
     finally:
         engine.dispose()
+
+
+def demand_whole(connection: sql.Connection, location: Location) -> None:
+    """See that a file's tables and indices fit each other: a query may pass over damage.
+
+    Raises:
+        CovpError: they do not.
+    """
+    if location.file is None:
+        return
+    found = connection.execute(sql.text("PRAGMA integrity_check(1)")).scalar()
+    if found != "ok":
+        raise _of_file(location, f"database is malformed: {' '.join(str(found).split())}")
 
 
 @contextmanager
@@ -162,7 +184,8 @@ def _of_server(location: Location, text: str, error: sql.exc.DBAPIError) -> Covp
     if not _is_away(error):
         return CovpError(f"{location}: {text}")
     hint = "check that the server runs and that user, password and database are right"
-    return Unreachable(f"{location}: {text}; {hint}. What was stored stays")
+    answered = "FATAL" in text or getattr(error.orig, "sqlstate", None) is not None
+    return Unreachable(f"{location}: {text}; {hint}. What was stored stays", answered)
 
 
 _AWAY = ("08", "53", "57P0")
@@ -186,7 +209,8 @@ def _of_file(location: Location, text: str) -> CovpError:
     hints = {
         "full": "make room and start again: what was stored stays, and the sweep goes on",
         "disk i/o": "make room or check the disk, and start again: what was stored stays",
-        "malformed": "move it away to begin anew, or try sqlite3's .recover",
+        "malformed": "start the sweep again to mend an index; else move it away to begin anew, or "
+        "try sqlite3's .recover",
         "not a database": "name another folder with -o, or move the file away",
         "unable to open": "the folder must be there and writable: name another with -o",
         "readonly": "make the file writable, or name another folder with -o",
@@ -197,14 +221,20 @@ def _of_file(location: Location, text: str) -> CovpError:
     return CovpError(f"{location}: {text}" + (f"; {hint}" if hint else ""))
 
 
-def patiently(work: Callable[[], _Result]) -> _Result:
-    """Do work; while the database cannot be reached, again for `PATIENCE` seconds."""
+def patiently(work: Callable[[], _Result], *, at_first: bool = False) -> _Result:
+    """Do work; while the database cannot be reached, again for `PATIENCE` seconds.
+
+    Args:
+        work: that uses the database.
+        at_first: it was never reached before, so a server that does not answer is not there.
+    """
     started, pause = time.monotonic(), 0.1
     while True:
         try:
             return work()
         except Unreachable as error:
-            if time.monotonic() - started + pause > PATIENCE:
+            gone = at_first and not error.answered
+            if gone or time.monotonic() - started + pause > PATIENCE:
                 raise
             _log.warning("%s; trying again", error)
             time.sleep(pause)

@@ -58,9 +58,11 @@ class Status(Progress):
 
     Attributes:
         running: "HOST:PID" of the processes that coordinate it now.
+        damaged: rows that are not as they were stored; they count as left.
     """
 
     running: tuple[str, ...] = ()
+    damaged: int = 0
 
     def record(self) -> dict[str, Any]:
         """As JSON: the attributes by name, and `seconds_left`."""
@@ -68,6 +70,8 @@ class Status(Progress):
 
     def __str__(self) -> str:
         state = f"running in {', '.join(self.running)}" if self.running else "not running"
+        if self.damaged:
+            state = f"rows whose checksum is wrong: {self.damaged}; {state}"
         return f"{super().__str__()}; {state}"
 
 
@@ -106,7 +110,8 @@ def read_status(where: str | Path) -> Status:
 
 
 def _status(connection: sql.Connection, file: Path | None) -> Status:
-    counts = Counter(row.status for row in read_rows(connection)[0])
+    found, damaged = read_rows(connection)
+    counts = Counter(row.status for row in found)
     latest = coordinators.c.started.desc()
     sessions = connection.execute(sql.select(coordinators).order_by(latest).limit(20)).all()
     moment: float = connection.scalar(sql.select(now(connection))) or 0.0
@@ -115,9 +120,10 @@ def _status(connection: sql.Connection, file: Path | None) -> Status:
     return Status(
         done=counts["ok"],
         failed=counts["failed"],
-        left=min((each.left for each in current), default=0),
+        left=min((each.left for each in current), default=0) + len(damaged),
         rate=_rate(connection, min(e.started for e in current), moment) if alive else None,
         running=tuple(f"{each.host}:{each.pid}" for each in alive),
+        damaged=len(damaged),
     )
 
 

@@ -21,7 +21,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from covp.base.closing import Owned
 from covp.errors import CovpError
-from covp.evaluation.sweep.database import Location, locate, opened, patiently, reading, told
+from covp.evaluation.sweep.database import (
+    Location,
+    demand_whole,
+    locate,
+    opened,
+    patiently,
+    reading,
+    told,
+)
 from covp.evaluation.sweep.lock import Lock
 from covp.evaluation.sweep.points import Row
 from covp.evaluation.sweep.tables import (
@@ -63,7 +71,7 @@ class Store(Owned):
         self._closed = False
         self._identity: tuple[int, int] | None = None
         try:
-            patiently(self._prepare)
+            patiently(self._prepare, at_first=True)
             self._identity = self._found()
         except BaseException:
             self.close()
@@ -76,6 +84,12 @@ class Store(Owned):
 
     def _prepare(self) -> None:
         with self._begun() as connection:
+            try:
+                demand_whole(connection, self.location)
+            except CovpError as error:
+                connection.execute(sql.text("REINDEX"))  # an index is made of its table
+                demand_whole(connection, self.location)
+                _log.warning("%s; its indices are made anew", error)
             prepare(connection)
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ def to_row(columns: Any) -> Row | None:
         for name in _JSON & given.keys():
             given[name] = msgspec.json.decode(given[name])
         row = msgspec.convert(given, Row, strict=False)  # SQLite's booleans are integers
-    except (msgspec.MsgspecError, TypeError, ValueError):
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError):
         return None
     expected = from_row(row)
     found = given.get("schema"), given.get("checksum")

@@ -19,6 +19,8 @@ _HELPERS = frozenset({"CAST", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
 # a converter puts these around the operator that the node is named for
 MOST_BYTES = 2**29
 """Of a tensor: larger ones fit no core."""
+MOST_FOLDED = 2**28
+"""Bytes of all constants that are computed from others when a model is read."""
 
 
 _MOVING = frozenset(
@@ -48,6 +50,7 @@ class Importer:
         self.defined = defined
         self.ops: list[Op] = []
         self.label = "graph"
+        self._folded = 0
         self.index = 0
         self.read: Callable[[onnx.ModelProto], Graph] | None = None
         self.signed: dict[Tensor, Tensor] = {}
@@ -121,7 +124,11 @@ class Importer:
         for tensor, found in zip(outputs, known.infer_shapes(op), strict=True):
             tensor.shape = tuple(int(extent) for extent in found)
             check_size(tensor.shape, tensor.dtype, MOST_BYTES, "a tensor")
-        if all(t is None or t.data is not None for t in inputs):
+        if outputs and not any(tensor.size for tensor in outputs):
+            for tensor in outputs:  # nothing is computed of no elements
+                tensor.data = np.zeros(tensor.shape, tensor.dtype)
+        elif all(t is None or t.data is not None for t in inputs):
+            self._count_folded(kind, outputs)
             values = [None if t is None else t.data for t in inputs]
             results = known.reference(op, values)
             for tensor, value in zip(outputs, results, strict=True):
@@ -129,6 +136,15 @@ class Importer:
         else:
             self.ops.append(op)
         return outputs
+
+    def _count_folded(self, kind: str, made: Sequence[Tensor]) -> None:
+        """Raises ModelError: constants would take more than a core has, before they are made."""
+        self._folded += sum(tensor.nbytes for tensor in made)
+        if self._folded > MOST_FOLDED:
+            raise ModelError(
+                f"{kind} of constants makes {made[0].nbytes:,} bytes, with those before "
+                f"{self._folded:,}: at most {MOST_FOLDED:,} are computed when a model is read"
+            )
 
     def constant(
         self, data: NDArray[Any], name: str = "", quantization: Quantization | None = None

@@ -23,7 +23,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.index_map import Chosen, IndexMap, Listed, Read, Space
-from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given
+from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 
 Coordinates = Literal[
     "half_pixel",
@@ -207,10 +207,11 @@ def _taps(op: Op, values: Sequence[Array | None]) -> list[Array]:
     shrink = min(scale, 1.0) if a.antialias else 1.0
     first = np.floor(x - (1 if a.mode == "linear" else 2) / shrink) + 1
     at = first[:, None] + np.arange(a.taps)
-    weights = _filter(a, np.abs(at - x[:, None]) * shrink)
-    if a.exclude_outside:
-        weights = np.where((at < 0) | (at >= a.extent), 0, weights)
-    weights = weights / weights.sum(axis=1, keepdims=True)
+    with ieee():
+        weights = _filter(a, np.abs(at - x[:, None]) * shrink)
+        if a.exclude_outside:
+            weights = np.where((at < 0) | (at >= a.extent), 0, weights)
+        weights = weights / weights.sum(axis=1, keepdims=True)
     indices = np.clip(at, 0, a.extent - 1)
     if a.coordinates == "tf_crop_and_resize":
         beyond = (x < 0) | (x > a.extent - 1)

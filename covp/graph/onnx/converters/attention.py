@@ -45,7 +45,7 @@ def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
         node.get("left_window_size", -1),
         node.get("right_window_size", -1),
         node.get("softcap", 0.0),
-        node.get("qk_matmul_output_mode", 0) if wants_scores else None,
+        _scores(node) if wants_scores else None,
     )
     made = importer.add_many(
         "ATTENTION",
@@ -58,6 +58,14 @@ def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
         dtypes=[None] * (1 + wants_scores),
     )
     return [made[0], *present, made[1] if wants_scores else None]
+
+
+def _scores(node: Node) -> int:
+    """Return which scores are the fourth output. Raises ModelError where there are none such."""
+    mode = int(node.get("qk_matmul_output_mode", 0))
+    if not 0 <= mode <= 3:
+        raise ModelError(f"qk_matmul_output_mode is {mode}; 0 to 3 are known")
+    return mode
 
 
 def _heads(node: Node, tensor: Tensor, attribute: str) -> int:

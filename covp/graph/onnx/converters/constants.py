@@ -7,7 +7,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
-from covp.graph.onnx.importer import MOST_BYTES, Importer
+from covp.graph.onnx.importer import MOST_FOLDED, Importer
 from covp.graph.onnx.node import Node
 from covp.graph.onnx.values import check_size
 
@@ -29,7 +29,7 @@ def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
     late = node.input(0).data is None
     shape = node.stated_shape("the shape") if late else node.integers(0, "the shape")
     value = np.asarray(node.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
-    check_size(shape, value.dtype, MOST_BYTES, "a constant")
+    check_size(shape, value.dtype, MOST_FOLDED, "a constant")
     return importer.constant(np.full(shape, value))
 
 

@@ -11,7 +11,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.moves import axis_of, known
 from covp.graph.onnx.converters.registry import register
-from covp.graph.onnx.importer import MOST_BYTES, Importer
+from covp.graph.onnx.importer import MOST_FOLDED, Importer
 from covp.graph.onnx.node import Node
 from covp.graph.onnx.values import check_size
 from covp.graph.ops.gather import Gather, GatherElements, GatherND, OneHot, Scatter
@@ -27,7 +27,11 @@ def _gather(node: Node, importer: Importer) -> Tensor:
 
 @register("GatherND")
 def _gather_nd(node: Node, importer: Importer) -> Tensor:
-    attributes = GatherND(node.get("batch_dims", 0))
+    batches = int(node.get("batch_dims", 0))
+    most = min(len(node.input(0).shape), len(node.input(1).shape)) - 1
+    if not 0 <= batches <= most:
+        raise ModelError(f"batch_dims is {batches}; 0 to {most} fit its inputs")
+    attributes = GatherND(batches)
     return importer.add("GATHER_ND", node.input(0), node.input(1), attributes=attributes)
 
 
@@ -94,6 +98,7 @@ def _eye(node: Node, importer: Importer) -> Tensor:
     dtype: Any = node.input(0).dtype
     if number is not None and number in onnx.TensorProto.DataType.values():
         dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
+    check_size((rows, columns), np.dtype(dtype), MOST_FOLDED, "an identity matrix")
     return importer.constant(np.eye(rows, columns, node.get("k", 0), dtype))
 
 
@@ -110,5 +115,5 @@ def _range(node: Node, importer: Importer) -> Tensor:
     if delta == 0 or not np.isfinite((limit - start) / delta):
         raise ModelError(f"{start} to {limit} by {delta} is no range")
     count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
-    check_size((count,), node.input(0).dtype, MOST_BYTES, "a range")
+    check_size((count,), node.input(0).dtype, MOST_FOLDED, "a range")
     return importer.constant(np.arange(start, limit, delta, dtype=node.input(0).dtype))

@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from covp.errors import ModelError
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding, Pair
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
-from covp.graph.onnx.importer import Importer
+from covp.graph.onnx.importer import MOST_BYTES, Importer
 from covp.graph.onnx.node import Node
+from covp.graph.onnx.values import check_size
 from covp.graph.ops.windows import ConvND, TransposeConv
 
 _MOST_TAPS = 1 << 16
@@ -67,6 +70,9 @@ def geometry(
             outputs = -(-extent // stride[axis])
             total = (outputs - 1) * stride[axis] + reach[axis] - extent
             pads[axis] = shared(total if crops else max(total, 0), auto)
+    padded = [n + sum(pair) for n, pair in zip(space, pads, strict=True)]
+    if max(padded) > 0:  # others leave nothing, which is said where it is known of what
+        check_size([max(n, 1) for n in padded], np.dtype(np.float32), MOST_BYTES, "a padded image")
     return Geometry(tuple(kernel), stride, dilation, tuple(pads))
 
 
@@ -78,7 +84,7 @@ def shared(total: int, auto: str) -> Pair:
 
 def _per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
     values = tuple(node.get(name, [1] * rank))
-    if len(values) != rank or min(values, default=1) < 1:
+    if len(values) != rank or min(values, default=1) < 1 or max(values, default=1) >= 2**31:
         raise ModelError(f"{name} {list(values)} do not fit {rank} axes")
     return values
 
